@@ -1,0 +1,67 @@
+# Strandline. On a fresh machine `make demo` or `make test` is all there is to type.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+WITH := source scripts/env.sh;
+FILES ?= tests/golden
+ENGINE ?= reference
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: ## all that the project needs, into .venv and .airflow; quick when nothing changed
+	@bash scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## the flights of 2013: landing, daily backfill, reprocessing and report through Airflow
+	@$(WITH) bash scripts/demo.sh
+
+.PHONY: up
+up: setup ## Airflow with its UI on 127.0.0.1, over the flights (PORT=8080)
+	@$(WITH) python jobs/land_flights.py
+	@PORT=$(PORT) bash scripts/up.sh
+
+.PHONY: test
+test: check ## all checks, then all tests
+	@$(WITH) pytest
+
+.PHONY: test-fast
+test-fast: setup ## the tests without Spark and Airflow, in under a minute
+	@$(WITH) pytest -m 'not spark and not airflow and not system'
+
+.PHONY: check
+check: setup ## ruff, mypy strict, import-linter
+	@$(WITH) ruff check .
+	@$(WITH) ruff format --check .
+	@$(WITH) mypy
+	@$(WITH) PYTHONPATH=jobs:plugins lint-imports
+
+.PHONY: format
+format: setup ## format the code and mend what ruff can mend
+	@$(WITH) ruff check --fix --exit-zero .
+	@$(WITH) ruff format .
+
+.PHONY: conformance
+conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden ENGINE=reference)
+	@$(WITH) strandline conformance $(FILES) --engine $(ENGINE)
+
+.PHONY: bench
+bench: setup ## the engine beside plain Spark (ROWS=20000000)
+	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS))
+
+.PHONY: lock
+lock: setup ## requirements.lock anew from pyproject.toml, and the hashes of Delta's jars (needs the network)
+	@$(WITH) uv pip compile --quiet --no-emit-index-url --no-emit-find-links --generate-hashes --universal \
+	    --python-version 3.11 --all-extras --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) \
+	    --output-file requirements.lock pyproject.toml
+	@$(WITH) python scripts/fetch_jars.py --lock
+
+.PHONY: clean
+clean: ## remove .venv, .airflow and the caches; the lake stays
+	@rm -rf .venv .airflow .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
+	    build spark-warehouse metastore_db derby.log jobs/*.egg-info
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

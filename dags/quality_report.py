@@ -1,0 +1,50 @@
+"""The quality report of the pipelines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from strandline_airflow.catalogue import published_asset, read_catalogue
+from strandline_airflow.operators import StrandlineReportOperator
+from strandline_airflow.params import report_params
+from strandline_airflow.requests import reported_pipelines
+from strandline_airflow.settings import pipelines_folder, task_defaults
+
+DOC = """
+### Make the quality report
+
+Completeness, what is late and malformed and why, watermark progress, audit results: one page for
+each pipeline, readable offline. It needs no Spark and takes seconds. Unpaused, it also runs
+whenever a pipeline publishes; by hand the param `pipeline` chooses one.
+
+*Report* on a task leads to the page. A failure says what the command said: exit code 2 mostly means
+that nothing has run for the pipeline yet, so there is nothing to report.
+"""
+
+catalogue = read_catalogue(pipelines_folder())
+published = [published_asset(name) for name in catalogue.names]
+
+with DAG(
+    dag_id="strandline_report",
+    description="The quality report of one pipeline, or of all",
+    schedule=reduce(or_, published) if published else None,
+    start_date=datetime(1970, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    params=report_params(catalogue.names),
+    default_args=task_defaults(),
+    doc_md=DOC,
+    tags=["strandline", "report"],
+):
+
+    @task
+    def pipelines(**context: Any) -> list[str]:
+        """The pipelines to report on."""
+        return reported_pipelines(context)
+
+    StrandlineReportOperator.partial(task_id="report").expand(pipeline=pipelines())

@@ -1,0 +1,14 @@
+"""What a scheduled run does: `spark-submit jobs/advance.py PIPELINE --to …`.
+
+Arguments, environment and exit codes are those of `strandline advance`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from strandline.cli import main
+
+if __name__ == "__main__":
+    sys.argv.insert(1, "advance")
+    main()

@@ -1,0 +1,14 @@
+"""A range rebuilt: `spark-submit jobs/backfill.py PIPELINE --start … --end …`.
+
+Arguments, environment and exit codes are those of `strandline backfill`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from strandline.cli import main
+
+if __name__ == "__main__":
+    sys.argv.insert(1, "backfill")
+    main()

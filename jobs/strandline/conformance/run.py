@@ -1,0 +1,145 @@
+"""Running scenarios through an engine and counting who agrees with Flink."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from strandline.conformance.answer import Answer
+from strandline.conformance.compare import Disagreement, compare
+from strandline.conformance.files import Case, read_cases, scenario_files
+from strandline.conformance.scenario import Scenario, Unsupported, read_scenario, told_by
+from strandline.errors import InputError, StrandlineError
+
+_log = logging.getLogger(__name__)
+
+Engine = Callable[[Scenario], Answer]
+"""Answers a scenario; may raise `Unsupported` for what only this engine cannot do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one scenario.
+
+    Attributes:
+        disagreements: where the answers differ (`differ`).
+        features: what it asks for that is not there (`unsupported`).
+        failure: why it could not be run (`failed`).
+    """
+
+    file: str
+    scenario: str
+    verdict: Literal["agreed", "differ", "unsupported", "failed"]
+    disagreements: tuple[Disagreement, ...] = ()
+    features: tuple[str, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceResult:
+    """The outcomes of all scenarios, in the order of the files."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def agreed(self) -> list[str]:
+        """The scenarios that agree in everything that was compared."""
+        return self._names("agreed")
+
+    @property
+    def differ(self) -> list[str]:
+        """The scenarios that disagree somewhere."""
+        return self._names("differ")
+
+    @property
+    def unsupported(self) -> list[str]:
+        """The scenarios that ask for what is not there."""
+        return self._names("unsupported")
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The scenarios that could not be run, each with the reason."""
+        return {o.scenario: o.failure for o in self.outcomes if o.verdict == "failed"}
+
+    @property
+    def unsupported_features(self) -> dict[str, list[str]]:
+        """The features that are not there, each with the scenarios that ask for it."""
+        features: dict[str, list[str]] = {}
+        for outcome in self.outcomes:
+            for feature in outcome.features:
+                features.setdefault(feature, []).append(outcome.scenario)
+        return dict(sorted(features.items()))
+
+    @property
+    def disagreements(self) -> list[Disagreement]:
+        """Every disagreement of every scenario."""
+        return [d for outcome in self.outcomes for d in outcome.disagreements]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing differs and nothing failed to run."""
+        return not self.differ and not self.failed
+
+    def _names(self, verdict: str) -> list[str]:
+        return [o.scenario for o in self.outcomes if o.verdict == verdict]
+
+
+def run_conformance(
+    paths: Iterable[Path],
+    engine: Engine,
+    *,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> ConformanceResult:
+    """Run every scenario of some files or folders through an engine.
+
+    Args:
+        paths: files (`.json`, `.json.gz`) and folders of them.
+        engine: what answers.
+        on_outcome: called with each outcome as it comes.
+
+    Raises:
+        InputError: a path or a file is broken.
+    """
+    outcomes = []
+    for outcome in _outcomes(scenario_files(paths), engine):
+        on_outcome(outcome)
+        outcomes.append(outcome)
+    return ConformanceResult(tuple(outcomes))
+
+
+def _outcomes(files: Iterable[Path], engine: Engine) -> Iterator[Outcome]:
+    for path in files:
+        for case in read_cases(path):
+            yield run_case(case, engine)
+
+
+def run_case(case: Case, engine: Engine) -> Outcome:
+    """Run one scenario; whatever goes wrong in it is its outcome, and the others still run."""
+    try:
+        scenario = read_scenario(case.scenario)
+        expected = _expected(case)
+        disagreements = tuple(compare(case.name, expected, engine(scenario)))
+    except Unsupported as error:
+        return Outcome(case.file, case.name, "unsupported", features=error.features)
+    except StrandlineError as error:
+        return Outcome(case.file, case.name, "failed", failure=str(error))
+    except Exception as error:  # noqa: BLE001 - a crash is an outcome, too
+        _log.debug("%s crashed", case.name, exc_info=True)
+        failure = f"{type(error).__name__}: {error}"
+        return Outcome(case.file, case.name, "failed", failure=failure)
+    if disagreements:
+        return Outcome(case.file, case.name, "differ", disagreements=disagreements)
+    return Outcome(case.file, case.name, "agreed")
+
+
+def _expected(case: Case) -> Answer:
+    try:
+        return Answer.model_validate(case.expected)
+    except ValidationError as error:
+        place, problem = f"{case.file}: {case.name}", f"expected.{told_by(error)}"
+        raise InputError(place, problem, "see the format of the goldens") from None

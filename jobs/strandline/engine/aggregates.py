@@ -1,0 +1,76 @@
+"""The user's aggregates: any Spark SQL aggregate whose answer the records alone decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.errors import InputError
+from strandline.spec.pipeline import PipelineSpec
+
+_ORDER_DEPENDENT = {
+    "First": "min_by(x, arrival)",
+    "Last": "max_by(x, arrival)",
+    "AnyValue": "min(x)",
+    "CollectList": "array_sort(collect_list(x))",
+    "CollectSet": "array_sort(collect_set(x))",
+    "ListAgg": "listagg(x) WITHIN GROUP (ORDER BY x)",
+}
+_CLOCKS = {"CurrentTimestamp", "CurrentDate", "CurDateExpressionBuilder", "Now", "LocalTimestamp"}
+_SORTERS = {"ArraySort", "SortArray"}
+
+
+def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
+    """The aggregates of a pipeline by name, checked against the records that they will see.
+
+    Raises:
+        InputError: one is no aggregate over the landing table, or depends on the order of the
+            records, on chance or on the clock, so that a rerun would give other numbers.
+    """
+    return {name: _checked(records, spec, name, text) for name, text in spec.aggregates.items()}
+
+
+def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Column:
+    place = f"{spec.pipeline}: aggregates.{name}"
+    try:
+        column = F.expr(text)
+        plan = records.groupBy().agg(column.alias(name))._jdf.queryExecution().analyzed()
+    except (AnalysisException, ParseException) as error:
+        problem = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(
+            place, f"{text!r} is no aggregate ({problem})", "see Spark SQL's functions"
+        ) from None
+    for node, parents in _nodes(plan.expressions().apply(0), ()):
+        kind = node.getClass().getSimpleName()
+        if kind in _CLOCKS or (not node.deterministic() and kind not in {"Alias", *_ORDER_DEPENDENT}):
+            raise InputError(
+                place,
+                f"{text!r} is not deterministic ({node.prettyName()}): a rerun would differ",
+                "compute from the record's own columns",
+            )
+        if kind in _ORDER_DEPENDENT and not _is_ordered(kind, node, parents):
+            raise InputError(
+                place,
+                f"{text!r} depends on the order of the records ({node.prettyName()})",
+                f"say which order, for example {_ORDER_DEPENDENT[kind]}",
+            )
+    return column
+
+
+def _is_ordered(kind: str, node: Any, parents: tuple[str, ...]) -> bool:
+    if kind == "ListAgg":
+        return bool(node.orderExpressions().nonEmpty())
+    above = [parent for parent in parents if parent != "AggregateExpression"]
+    return kind.startswith("Collect") and bool(above) and above[-1] in _SORTERS
+
+
+def _nodes(node: Any, parents: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    yield node, parents
+    children = node.children()
+    below = (*parents, node.getClass().getSimpleName())
+    for i in range(children.size()):
+        yield from _nodes(children.apply(i), below)

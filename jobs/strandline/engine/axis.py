@@ -1,0 +1,123 @@
+"""Positions as plain numbers, so that "first", "late" and "fired" are comparisons of integers.
+
+A record is judged by the watermark as it stands before its *instant*: its arrival, and with a
+`sequence` that counts its sequence too. Everything that a watermark does is therefore told by the
+first instant that sees it, `seen_from`: a tick at T is seen by the arrivals from T on, and what an
+instant emits per record is seen from the next instant on. `late <=> instant >= seen_from(close)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.model.watermarks import Ticks
+from strandline.spec.pipeline import PipelineSpec
+
+SEQUENCE_SPAN = 2**64
+_LEAST_SEQUENCE = -(2**63)
+_LONGEST_INTERVAL_MS = 400_000_000_000_000
+"""More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The axis of instants of one pipeline.
+
+    Attributes:
+        start_ms: when the job's clock started.
+        interval_ms: the emission interval; 0: nothing is emitted; None: per record.
+        sequenced: whether an instant is (arrival, sequence) and not the arrival alone. Ticks
+            come between arrivals, so a sequence counts only where emission is per record.
+    """
+
+    start_ms: int
+    interval_ms: int | None
+    sequenced: bool
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, start_ms: int) -> Axis:
+        """The axis of a pipeline whose clock started at `start_ms`."""
+        interval = spec.watermark.interval_ms
+        return cls(
+            start_ms,
+            None if interval is None else min(interval, _LONGEST_INTERVAL_MS),
+            sequenced=interval is None and spec.source.sequence is not None,
+        )
+
+    @property
+    def never(self) -> int:
+        """After every instant."""
+        return 10**38 - 1 if self.sequenced else 2**63 - 1
+
+    @property
+    def end(self) -> int:
+        """The end of the input: after every record, before never."""
+        return self.never - 1
+
+    @property
+    def scale(self) -> int:
+        """How many instants a millisecond has."""
+        return SEQUENCE_SPAN if self.sequenced else 1
+
+    def literal(self, instant: int) -> int | Decimal:
+        """An instant as Spark takes it in an expression: long, or decimal where it needs more."""
+        return Decimal(instant) if self.sequenced else instant
+
+    def first_of(self, arrival_ms: int) -> int:
+        """The first instant of an arrival millisecond."""
+        return arrival_ms * self.scale
+
+    def instant(self, arrival_ms: int, sequence: int) -> int:
+        """The instant of a record; without a sequence give the least one, 0 positions apart."""
+        return self.first_of(arrival_ms) + (sequence - _LEAST_SEQUENCE if self.sequenced else 0)
+
+    def arrival_of(self, instant: int) -> int:
+        """The arrival millisecond of an instant."""
+        return instant // self.scale
+
+    def sequence_of(self, instant: int) -> int | None:
+        """The sequence of an instant; None where it does not count."""
+        return instant % SEQUENCE_SPAN + _LEAST_SEQUENCE if self.sequenced else None
+
+    @property
+    def ticks(self) -> Ticks | None:
+        """The ticks of periodic emission; None where nothing is emitted on ticks."""
+        return Ticks(self.start_ms, self.interval_ms) if self.interval_ms else None
+
+    def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """`seen_from` of each instant of an array; what is never reached stays never."""
+        reached = instants < self.end
+        seen = np.full_like(instants, self.never)
+        if self.interval_ms is None:
+            seen[reached] = instants[reached] + 1
+        elif self.interval_ms:
+            late = instants[reached]
+            tick = late + self.interval_ms - (late - self.start_ms) % self.interval_ms
+            seen[reached] = np.maximum(tick, self.start_ms + self.interval_ms)
+        return seen
+
+    def event_ms(self, seen_from: int) -> int:
+        """The millisecond at which something first seen by `seen_from` happened."""
+        return self.arrival_of(seen_from - 1) if self.interval_ms is None else seen_from
+
+    def known_below(self, horizon_ms: int) -> int:
+        """What is seen first from an earlier instant than this happened before the horizon."""
+        return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
+
+    def last_tick_before(self, instant_ms: int) -> int:
+        """The last tick strictly before an instant; below every arrival if there is none yet."""
+        if not self.interval_ms:
+            return LEAST_INSTANT_MS - 1
+        tick = instant_ms - 1 - (instant_ms - 1 - self.start_ms) % self.interval_ms
+        return tick if tick > self.start_ms else LEAST_INSTANT_MS - 1
+
+    def horizon_after(self, last_arrival_ms: int) -> int:
+        """The horizon of a run by hand: just after the first tick that follows the last arrival."""
+        ticks = self.ticks
+        return (ticks.after(last_arrival_ms) if ticks else last_arrival_ms) + 1

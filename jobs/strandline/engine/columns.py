@@ -1,0 +1,51 @@
+"""The names of the columns that the engine adds; none of them can be a user's by accident."""
+
+from __future__ import annotations
+
+_PREFIX = "_strandline_"
+
+ARRIVAL_DAY = _PREFIX + "arrival_day"
+"""The partition that a record lies in (a date), or the date of its arrival."""
+ARRIVAL = _PREFIX + "arrival_ms"
+INSTANT = _PREFIX + "instant"
+"""The arrival and, where it counts, the sequence as one number: the axis of `Axis`."""
+TS = _PREFIX + "ts_ms"
+CHANNEL = _PREFIX + "channel"
+REASON = _PREFIX + "reason"
+"""Why a record is malformed; null for a well-formed one."""
+SLOT = _PREFIX + "slot_ms"
+"""The start of the record's newest window."""
+THRESHOLD = _PREFIX + "threshold_ms"
+"""The largest threshold of the grid that the record's candidate reaches; null: none."""
+PENDING = _PREFIX + "pending"
+"""Whether the record's candidate is not yet emitted at the midnight that ends its arrival day."""
+EVENT_DATE = _PREFIX + "event_date"
+RECORDS = _PREFIX + "records"
+LEAST_TS = _PREFIX + "least_ts_ms"
+LARGEST_TS = _PREFIX + "largest_ts_ms"
+FIRST_INSTANT = _PREFIX + "first_instant"
+FIRST_ARRIVAL = _PREFIX + "first_arrival_ms"
+
+FIRE_FROM = _PREFIX + "fire_from"
+"""Records from this instant on meet a window that has fired."""
+CLOSE_FROM = _PREFIX + "close_from"
+"""Records from this instant on are late for the window."""
+SLOT_END = _PREFIX + "slot_end_ms"
+FIRE_AT = _PREFIX + "fire_at_ms"
+CLOSE_AT = _PREFIX + "close_at_ms"
+ENDED_AT = _PREFIX + "ended_at_ms"
+"""When the input of the slot had ended, if it had before the horizon."""
+SLOT_STATE = _PREFIX + "slot_state"
+RECORD_ID = "record_id"
+WATERMARK = "watermark_ms"
+
+SEEN_FROM = _PREFIX + "seen_from"
+"""The first instant whose records are judged by an emitted candidate."""
+CANDIDATE = _PREFIX + "candidate_ms"
+RANK = _PREFIX + "rank"
+"""The order among what stands at one instant: channels by number, then the records."""
+
+
+def key_column(name: str) -> str:
+    """The engine's column of a key: the source may have another column of the same name."""
+    return f"{_PREFIX}key_{name}"

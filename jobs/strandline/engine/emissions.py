@@ -1,0 +1,209 @@
+"""The watermark's values: what each channel has emitted, and the combined value at a position.
+
+Telling late from accepted needs no values (see `History.crossings`); they are wanted where a
+person or a firing asks for them: at late records and at firings.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import reduce
+from itertools import accumulate
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.axis import Axis
+from strandline.engine.history import Clock, History
+from strandline.engine.observe import candidate_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+
+_CARRIED = -1
+"""The rank of what was emitted before a day began: ahead of all channels."""
+AFTER_CHANNELS = 2**31
+"""The rank of a record at its instant: after all channels that are seen from it on."""
+
+
+@dataclass(frozen=True)
+class Emissions:
+    """What the channels emit on some days, and with it the watermark at any position of them.
+
+    Attributes:
+        offers: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
+            the days before it have emitted.
+        history: the channels, their order, and when each joined.
+        floors: for discovered channels: (instant, watermark) just before each of them joined.
+    """
+
+    offers: DataFrame
+    history: History
+    floors: tuple[tuple[int, int], ...] = ()
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
+
+        Args:
+            probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
+                emission at that instant is the last one seen), and whatever else is carried.
+        """
+        asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(
+            c.RANK, F.col(c.RANK).cast("bigint") * 2 + 1
+        )
+        rows = self.offers.withColumn(c.RANK, F.col(c.RANK).cast("bigint") * 2).unionByName(
+            asked, allowMissingColumns=True
+        )
+        seen = (
+            Window.partitionBy(c.ARRIVAL_DAY)
+            .orderBy(c.SEEN_FROM, c.RANK)
+            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        )
+        axis = self.history.axis
+        channels = list(zip(self.history.channels, self.history.joined, strict=True))
+        offered = [
+            F.when(
+                F.col(c.SEEN_FROM) > axis.literal(joined),
+                F.coalesce(
+                    F.max(F.when(F.col(c.CHANNEL) == channel, F.col(c.CANDIDATE))).over(seen),
+                    F.lit(MIN_WATERMARK),
+                ),
+            )
+            for channel, joined in channels
+        ]
+        least = F.least(*offered) if len(offered) > 1 else offered[0]
+        floor = reduce(
+            lambda chain, step: F.when(
+                F.col(c.SEEN_FROM) >= axis.literal(step[0]), step[1]
+            ).otherwise(chain),
+            self.floors,
+            F.lit(MIN_WATERMARK),
+        )
+        return (
+            rows.withColumn(c.WATERMARK, F.greatest(least, floor))
+            .where(F.col(c.CHANNEL).isNull())
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+        )
+
+
+def emissions(
+    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+) -> Emissions:
+    """The emissions of some arrival days.
+
+    Args:
+        spark: the session.
+        records: the well-formed records, at least of these days and of those on which a
+            discovered channel joined.
+        history: everything observed below the horizon.
+        clock: what is known.
+        days: the days at which positions will be asked for.
+    """
+    plain = _emissions(spark, records, history, clock, days)
+    if history.spec.source.declared_channels is not None or len(history.joined) < 2:
+        return plain
+    axis = history.axis
+    joins = sorted(set(history.joined[1:]))
+    join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
+    probes = spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array(join_days, pa.date32()),
+                c.SEEN_FROM: pa.array(joins, _instants(axis)),
+                c.RANK: pa.array([AFTER_CHANNELS] * len(joins), pa.int64()),
+            }
+        )
+    )
+    at_joins = _emissions(spark, records, history, clock, sorted(set(join_days))).at(probes)
+    values = {int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()}
+    floors = zip(joins, accumulate((values[instant] for instant in joins), max), strict=True)
+    return replace(plain, floors=tuple(floors))
+
+
+def _emissions(
+    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+) -> Emissions:
+    axis, spec = history.axis, history.spec
+    number = {channel: place for place, channel in enumerate(history.channels)}
+    ranks = F.create_map(*(F.lit(part) for pair in number.items() for part in pair))
+    own = (
+        records.where(F.col(c.REASON).isNull() & F.col(c.ARRIVAL_DAY).isin(list(days)))
+        .select(
+            c.ARRIVAL_DAY,
+            c.CHANNEL,
+            _seen_from(axis).alias(c.SEEN_FROM),
+            candidate_of(spec, F.col(c.TS)).alias(c.CANDIDATE),
+        )
+        .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
+        .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
+        .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
+        .withColumn(c.RANK, ranks[F.col(c.CHANNEL)])
+    )
+    return Emissions(own.unionByName(_carried(spark, history, clock, days)), history)
+
+
+def _carried(
+    spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
+) -> DataFrame:
+    """What the arrivals of earlier days offer on each of the days, and what the end of input does."""
+    axis = history.axis
+    known = axis.known_below(clock.horizon_ms)
+    rows: list[tuple[date, str, int, int, int]] = []
+    for number, channel in enumerate(history.channels):
+        # (seen from, rank, candidate): settled ones by the midnight that ends their day at the
+        # latest, pending ones at the first tick that is not before it
+        offers: list[tuple[int, int, int]] = []
+        of_channel = history.channel_days[history.channel_days["channel"] == channel]
+        for day, settled, pending in zip(
+            of_channel["arrival_date"], of_channel["settled_ms"], of_channel["pending_ms"], strict=True
+        ):
+            midnight = midnight_of(day) + DAY_MS
+            if not pd.isna(settled):
+                offers.append((axis.first_of(midnight), _CARRIED, int(settled)))
+            if not pd.isna(pending) and axis.ticks is not None:
+                tick = axis.ticks.after(midnight - 1)
+                if tick < known:
+                    offers.append((tick, number, int(pending)))
+        offers.sort()
+        largest = list(accumulate((candidate for _, _, candidate in offers), max))
+        for day in days:
+            start = axis.first_of(midnight_of(day))
+            before = bisect_left(offers, (start, _CARRIED + 1, MIN_WATERMARK))
+            if before:
+                rows.append((day, channel, start, _CARRIED, largest[before - 1]))
+            until = bisect_left(offers, (start + DAY_MS * axis.scale, _CARRIED, MIN_WATERMARK))
+            rows += [(day, channel, *offers[i]) for i in range(before, until)]
+            if clock.closes_now:
+                rows.append((day, channel, axis.end, number, MAX_WATERMARK))
+    return spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array([row[0] for row in rows], pa.date32()),
+                c.CHANNEL: pa.array([row[1] for row in rows], pa.string()),
+                c.SEEN_FROM: pa.array([row[2] for row in rows], _instants(axis)),
+                c.CANDIDATE: pa.array([row[4] for row in rows], pa.int64()),
+                c.RANK: pa.array([row[3] for row in rows], pa.int32()),
+            }
+        )
+    )
+
+
+def _seen_from(axis: Axis) -> Column:
+    """The set form of `Axis.all_seen_from`."""
+    instant = F.col(c.INSTANT)
+    if axis.interval_ms is None:
+        return instant + 1
+    if axis.interval_ms == 0:
+        return F.lit(axis.literal(axis.never))
+    interval = F.lit(axis.interval_ms)
+    tick = instant + interval - F.pmod(instant - axis.start_ms, interval)
+    return F.greatest(tick, F.lit(axis.start_ms + axis.interval_ms))
+
+
+def _instants(axis: Axis) -> pa.DataType:
+    return pa.decimal128(38, 0) if axis.sequenced else pa.int64()

@@ -1,0 +1,341 @@
+"""What has been observed: crossings, the day map and the records of every slot, on the driver.
+
+Its size is that of the cells (arrival days x channels x the slots and thresholds they touch),
+never that of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine import columns as c
+from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+CELL_COLUMNS = (
+    "arrival_date",
+    "reason",
+    "channel",
+    "event_date",
+    "slot_ms",
+    "threshold_ms",
+    "pending",
+    "records",
+    "least_ts_ms",
+    "largest_ts_ms",
+    "first_arrival_ms",
+    "first_sequence",
+)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The input of the windows that start in a range has ended at an instant: MAX_WATERMARK."""
+
+    windows: TimeRange
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a run knows: arrivals and ticks before the horizon, and which input has ended."""
+
+    horizon_ms: int
+    closures: tuple[Closure, ...] = ()
+
+    @property
+    def closes_now(self) -> bool:
+        """Whether some input ends at the horizon itself."""
+        return any(closure.at_ms == self.horizon_ms for closure in self.closures)
+
+
+def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """The cells that `observe` counted, under the timeline's names."""
+    first = observed[c.FIRST_INSTANT]
+    known = [None if pd.isna(instant) else int(instant) for instant in first]
+    return pd.DataFrame(
+        {
+            "arrival_date": observed[c.ARRIVAL_DAY],
+            "reason": observed[c.REASON],
+            "channel": observed[c.CHANNEL],
+            "event_date": observed[c.EVENT_DATE],
+            "slot_ms": observed[c.SLOT].astype("Int64"),
+            "threshold_ms": observed[c.THRESHOLD].astype("Int64"),
+            "pending": observed[c.PENDING].astype("boolean"),
+            "records": observed[c.RECORDS].astype("int64"),
+            "least_ts_ms": observed[c.LEAST_TS].astype("Int64"),
+            "largest_ts_ms": observed[c.LARGEST_TS].astype("Int64"),
+            "first_arrival_ms": pd.array(
+                [None if i is None else axis.arrival_of(i) for i in known], dtype="Int64"
+            ),
+            "first_sequence": pd.array(
+                [None if i is None else axis.sequence_of(i) for i in known], dtype="Int64"
+            ),
+        },
+        columns=list(CELL_COLUMNS),
+    )
+
+
+class History:
+    """The cells of some arrival days, and the questions that a run asks of them."""
+
+    def __init__(self, cells: pd.DataFrame, spec: PipelineSpec, axis: Axis) -> None:
+        """Keep the cells (columns: `CELL_COLUMNS`) of every arrival day that a run may read."""
+        self.cells = cells
+        self.spec = spec
+        self.axis = axis
+        self.grid = Grid.of(spec)
+
+    @cached_property
+    def well_formed(self) -> pd.DataFrame:
+        """The cells of well-formed records, with their first instant on the axis."""
+        cells = self.cells[self.cells["reason"].isna()].copy()
+        arrivals = cells["first_arrival_ms"].astype("int64").to_numpy()
+        if self.axis.sequenced:
+            pairs = zip(arrivals.tolist(), cells["first_sequence"].tolist(), strict=True)
+            cells["instant"] = pd.Series(
+                [self.axis.instant(a, int(s)) for a, s in pairs], index=cells.index, dtype=object
+            )
+        else:
+            cells["instant"] = arrivals
+        cells["slot_ms"] = cells["slot_ms"].astype("int64")
+        return cells
+
+    @cached_property
+    def channels(self) -> tuple[str, ...]:
+        """The channels in probe order: as declared, or by first record and name."""
+        declared = self.spec.source.declared_channels
+        if declared is not None:
+            return declared
+        first = self.well_formed.groupby("channel")["instant"].min()
+        return tuple(sorted(first.index, key=lambda channel: (first[channel], channel)))
+
+    @cached_property
+    def joined(self) -> list[int]:
+        """The instant from which each channel takes part: always, or its first record's."""
+        if self.spec.source.declared_channels is not None:
+            return [-self.axis.never] * len(self.channels)
+        first = self.well_formed.groupby("channel")["instant"].min()
+        return [int(first[channel]) for channel in self.channels]
+
+    def seen_from(self, thresholds: Sequence[int]) -> list[npt.NDArray[Any]]:
+        """`T_c(b)` of each channel at each threshold, as the first instant that sees it."""
+        result = []
+        wanted = np.asarray(thresholds, dtype=np.int64)
+        reached = self.well_formed.dropna(subset=["threshold_ms"])
+        groups = dict(iter(reached.groupby("channel")))
+        for channel in self.channels:
+            cells = groups.get(channel)
+            if cells is None:
+                result.append(self._filled(len(wanted)))
+                continue
+            cells = cells.sort_values("threshold_ms")
+            steps = cells["threshold_ms"].astype("int64").to_numpy()
+            first = np.minimum.accumulate(cells["instant"].to_numpy()[::-1])[::-1]
+            place = np.searchsorted(steps, wanted, side="left")
+            instants = self._filled(len(wanted))
+            instants[place < len(first)] = first[place[place < len(first)]]
+            result.append(self.axis.all_seen_from(instants))
+        return result
+
+    def _filled(self, length: int) -> npt.NDArray[Any]:
+        return np.full(length, self.axis.never, dtype=self._instants)
+
+    @property
+    def _instants(self) -> Any:
+        return object if self.axis.sequenced else np.int64
+
+    def crossings(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """`T(b)` at each threshold: the first instant that sees it, and the channel's number.
+
+        Never, where the combined watermark does not reach the threshold before the horizon; the
+        end, where it does not but the input has `ended`.
+        """
+        beyond: Any = self.axis.never
+        if ended is not None and ended.any():
+            beyond = np.where(ended, self.axis.end, self.axis.never)
+        latest, number = self._filled(len(thresholds)), np.zeros(len(thresholds), dtype=np.int64)
+        settled = np.zeros(len(thresholds), dtype=bool)
+        running: npt.NDArray[Any] | None = None
+        for channel, seen in enumerate(self.seen_from(thresholds)):
+            known = np.where(self._known(seen, horizon_ms), seen, beyond)
+            moved = np.ones(len(known), dtype=bool) if running is None else known >= running
+            running = known if running is None else np.maximum(running, known)
+            number = np.where(~settled & moved, channel, number)
+            # a channel that joins later cannot take back what the ones before it have passed
+            newly = ~settled & (running <= self._next_joined(channel))
+            latest = np.where(newly, running, latest)
+            settled |= newly
+        return latest, number
+
+    def _next_joined(self, number: int) -> int:
+        following = number + 1
+        return self.joined[following] if following < len(self.joined) else self.axis.never
+
+    def _known(self, seen: npt.NDArray[Any], horizon_ms: int) -> npt.NDArray[np.bool_]:
+        limit = min(self.axis.known_below(horizon_ms), self.axis.end)
+        return np.asarray(seen < limit, dtype=bool)
+
+    def slots(self, within: TimeRange, clock: Clock) -> pd.DataFrame:
+        """The slots of a range that have a record: where they fire and close, and what they hold.
+
+        Columns: `slot_ms`, `records`, `channels_heard`, and those of `placed`.
+        """
+        starts = self.well_formed["slot_ms"]
+        return self._slots((starts >= within.start_ms) & (starts < within.end_ms), clock)
+
+    def older_slots(self, before_ms: int, since_ms: int | None, clock: Clock) -> pd.DataFrame:
+        """The slots before an instant that got a record on an arrival day from `since_ms` on."""
+        starts, days = self.well_formed["slot_ms"], self.well_formed["arrival_date"]
+        if since_ms is None:
+            return self._slots(starts < starts, clock)
+        touched = starts[(starts < before_ms) & (days.map(midnight_of) >= since_ms)].unique()
+        return self._slots(starts.isin(touched), clock)
+
+    def older_records(self, before_ms: int, since_ms: int) -> int:
+        """The records of windows before an instant that arrived on days from `since_ms` on."""
+        starts, days = self.well_formed["slot_ms"], self.well_formed["arrival_date"]
+        chosen = (starts < before_ms) & (days.map(midnight_of) >= since_ms)
+        return int(self.well_formed.loc[chosen, "records"].sum())
+
+    def _slots(self, chosen: pd.Series[bool], clock: Clock) -> pd.DataFrame:
+        slots = (
+            self.well_formed[chosen]
+            .groupby("slot_ms")
+            .agg(records=("records", "sum"), channels_heard=("channel", _distinct))
+            .reset_index()
+        )
+        return pd.concat([slots, self.placed(slots["slot_ms"].tolist(), clock)], axis=1)
+
+    def late_days(self, slots: pd.DataFrame) -> list[date]:
+        """The arrival days on which a record of these slots can be late: they end after a close."""
+        closes = slots.set_index("slot_ms")["close_from"]
+        cells = self.well_formed[self.well_formed["slot_ms"].isin(closes.index)]
+        ends = cells["arrival_date"].map(lambda d: self.axis.first_of(midnight_of(d) + DAY_MS))
+        late = ends.to_numpy() > closes.reindex(cells["slot_ms"]).to_numpy()
+        return sorted(cells.loc[late, "arrival_date"].unique())
+
+    def placed(self, starts: Sequence[int], clock: Clock) -> pd.DataFrame:
+        """Where the windows of these starts fire and close, as of a clock.
+
+        Columns: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number of the
+        channel that fires it); `fire_at_ms`, `close_at_ms` (null: not yet); `ended_at_ms` (where
+        the input had ended before the horizon); `state`.
+        """
+        grid, axis = self.grid, self.axis
+        ended = np.zeros(len(starts), dtype=bool)
+        closed_before: list[int | None] = [None] * len(starts)
+        for closure in clock.closures:
+            for place, start in enumerate(starts):
+                if start in closure.windows and closure.at_ms == clock.horizon_ms:
+                    ended[place] = True
+                elif start in closure.windows and closure.at_ms < clock.horizon_ms:
+                    closed_before[place] = closure.at_ms
+        close_thresholds = [grid.close_threshold(start) for start in starts]
+        fire_thresholds = [grid.fire_threshold(start) for start in starts]
+        fire, rank = self.crossings(fire_thresholds, clock.horizon_ms, ended)
+        close, _ = self.crossings(close_thresholds, clock.horizon_ms, ended)
+        close = np.where(np.asarray(close_thresholds) == MAX_WATERMARK, axis.never, close)
+        fired = [self._bounded(p, at, clock) for p, at in zip(fire, closed_before, strict=True)]
+        closed = [self._bounded(p, at, clock) for p, at in zip(close, closed_before, strict=True)]
+        return pd.DataFrame(
+            {
+                "slot_end_ms": pd.array([s + grid.windows.size_ms for s in starts], dtype="int64"),
+                "fire_from": pd.array([seen for seen, _ in fired], dtype=self._instants),
+                "close_from": pd.array([seen for seen, _ in closed], dtype=self._instants),
+                "fire_rank": rank,
+                "fire_at_ms": pd.array([at for _, at in fired], dtype="Int64"),
+                "close_at_ms": pd.array([at for _, at in closed], dtype="Int64"),
+                "ended_at_ms": pd.array(closed_before, dtype="Int64"),
+                "state": [
+                    "closed" if close_at is not None else "fired" if fire_at is not None else "open"
+                    for (_, fire_at), (_, close_at) in zip(fired, closed, strict=True)
+                ],
+            }
+        )
+
+    def _bounded(self, seen: int, ended_ms: int | None, clock: Clock) -> tuple[int, int | None]:
+        """A crossing and its millisecond; at the latest where the input had ended before now."""
+        seen = int(seen)
+        if ended_ms is not None and seen > self.axis.first_of(ended_ms):
+            return self.axis.first_of(ended_ms), ended_ms - 1
+        if seen == self.axis.never:
+            return seen, None
+        if seen == self.axis.end:
+            return seen, clock.horizon_ms - 1
+        return seen, self.axis.event_ms(seen)
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """The largest threshold of the grid that the watermark has reached at a horizon.
+
+        As good as the watermark itself where it is compared with thresholds; MIN: none.
+        """
+        thresholds = np.unique(
+            self.well_formed["threshold_ms"].dropna().astype("int64").to_numpy()
+        )
+        if not len(thresholds):
+            return MIN_WATERMARK
+        seen, _ = self.crossings(thresholds.tolist(), horizon_ms)
+        reached = thresholds[self._known(seen, horizon_ms)]
+        return int(reached.max()) if len(reached) else MIN_WATERMARK
+
+    @cached_property
+    def day_map(self) -> pd.DataFrame:
+        """For each (arrival date, event date): records, least and largest event time."""
+        return (
+            self.well_formed.groupby(["arrival_date", "event_date"])
+            .agg(
+                records=("records", "sum"),
+                least_ts_ms=("least_ts_ms", "min"),
+                largest_ts_ms=("largest_ts_ms", "max"),
+            )
+            .reset_index()
+        )
+
+    def arrival_days(self, within: TimeRange) -> list[date]:
+        """The arrival days that hold records whose newest window starts in a range."""
+        starts = self.well_formed["slot_ms"]
+        chosen = (starts >= within.start_ms) & (starts < within.end_ms)
+        return sorted(self.well_formed.loc[chosen, "arrival_date"].unique())
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """Per arrival day and channel: the largest candidate settled by, and pending at, midnight."""
+        rule = self.spec.watermark.candidate
+        if rule is None:
+            msg = f"no candidate for {self.spec.watermark.strategy}"
+            raise TypeError(msg)
+        cells = self.well_formed
+        largest = cells.assign(
+            candidate=[rule.of(int(ts)) for ts in cells["largest_ts_ms"]],
+            pending=cells["pending"].astype(bool),
+        )
+        table = largest.pivot_table(
+            index=["arrival_date", "channel"], columns="pending", values="candidate", aggfunc="max"
+        )
+        return (
+            table.reindex(columns=[False, True])
+            .rename(columns={False: "settled_ms", True: "pending_ms"})
+            .astype("Int64")
+            .reset_index()
+        )
+
+
+def _distinct(channels: pd.Series[str]) -> list[str]:
+    return sorted(channels.unique())

@@ -1,0 +1,133 @@
+"""The rows that did not make it: the whole source row, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.emissions import AFTER_CHANNELS, Emissions
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+OWN_COLUMNS = (
+    "record_id",
+    "reason",
+    "watermark_ms",
+    "late_by_ms",
+    "slot_start",
+    "missed_windows",
+    "run_id",
+    "spec_fingerprint",
+    "quarantine_date",
+)
+_CONTENT = "_strandline_content"
+_EXACT_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+
+
+def quarantine_late(
+    late: DataFrame, emitted: Emissions, spec: PipelineSpec, source_columns: Sequence[str]
+) -> DataFrame:
+    """The late records as quarantine rows (`run_id` aside), each with the watermark it met."""
+    met = emitted.at(
+        late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
+    )
+    after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)
+    met = met.withColumn(
+        c.WATERMARK, F.when(after_the_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+    )
+    behind = _decimal(c.WATERMARK) - (_decimal(c.SLOT_END) - 1) - spec.allowed_lateness + 1
+    return _rows(
+        met,
+        spec,
+        source_columns,
+        reason=F.lit("late"),
+        watermark=F.col(c.WATERMARK),
+        late_by=F.least(behind, F.lit(MAX_WATERMARK)).cast("bigint"),
+        slot_start=F.timestamp_millis(c.SLOT),
+        missed=F.lit(1).cast("bigint"),
+        day=F.timestamp_millis(c.SLOT).cast("date"),
+    )
+
+
+def quarantine_malformed(
+    records: DataFrame, spec: PipelineSpec, source_columns: Sequence[str]
+) -> DataFrame:
+    """The malformed records as quarantine rows (`run_id` aside)."""
+    nothing = F.lit(None).cast("bigint")
+    return _rows(
+        records.where(F.col(c.REASON).isNotNull()),
+        spec,
+        source_columns,
+        reason=F.col(c.REASON),
+        watermark=nothing,
+        late_by=nothing,
+        slot_start=F.lit(None).cast("timestamp"),
+        missed=nothing,
+        day=F.col(c.ARRIVAL_DAY),
+    )
+
+
+def result_names(source_columns: Sequence[str]) -> dict[str, str]:
+    """The name of each source column in quarantine: `source_<name>` where ours has it."""
+    own = set(OWN_COLUMNS)
+    return {name: f"source_{name}" if name.lower() in own else name for name in source_columns}
+
+
+def identity(spec: PipelineSpec, source_columns: Sequence[str]) -> Column:
+    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
+    arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
+    content = F.concat_ws("|", _json(spec.source.id or source_columns), arrival)
+    return F.substring(F.sha2(content, 256), 1, 32)
+
+
+def _rows(
+    records: DataFrame,
+    spec: PipelineSpec,
+    source_columns: Sequence[str],
+    *,
+    reason: Column,
+    watermark: Column,
+    late_by: Column,
+    slot_start: Column,
+    missed: Column,
+    day: Column,
+) -> DataFrame:
+    names = result_names(source_columns)
+    rows = records.select(
+        *(_quoted(name).alias(names[name]) for name in source_columns),
+        identity(spec, source_columns).alias("record_id"),
+        reason.alias("reason"),
+        watermark.alias("watermark_ms"),
+        late_by.alias("late_by_ms"),
+        slot_start.alias("slot_start"),
+        missed.alias("missed_windows"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        day.alias("quarantine_date"),
+        F.sha2(_json(source_columns), 256).alias(_CONTENT),
+    )
+    # equal ids are told apart by a number; rows equal in everything are interchangeable
+    equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_CONTENT)
+    number = F.row_number().over(equal)
+    return rows.withColumn(
+        "record_id",
+        F.when(number > 1, F.concat_ws("-", "record_id", number)).otherwise(F.col("record_id")),
+    ).drop(_CONTENT)
+
+
+def _json(names: Sequence[str]) -> Column:
+    return F.to_json(F.struct(*(_quoted(name) for name in names)), _EXACT_JSON)
+
+
+def _decimal(name: str) -> Column:
+    return F.col(name).cast("decimal(20,0)")
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")

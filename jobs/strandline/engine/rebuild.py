@@ -1,0 +1,129 @@
+"""The story of a rebuild: observe → close → place → split → fire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.close import slot_table
+from strandline.engine.emissions import Emissions, emissions
+from strandline.engine.fire import fire
+from strandline.engine.firings import firings
+from strandline.engine.history import Clock, History
+from strandline.engine.place import Split, place, split
+from strandline.engine.quarantine import quarantine_late
+from strandline.model.intervals import TimeRange, day_of
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a run rebuilds.
+
+    Attributes:
+        windows: the windows that start in it, and the late records of these windows.
+        older_since_ms: also the late records of older windows that arrived from here on; a
+            midnight. None: of none.
+    """
+
+    windows: TimeRange
+    older_since_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """One rebuild, its parts still unevaluated but for the slots.
+
+    Attributes:
+        slots: the slots of the range (`History.slots`), on the driver.
+        older: the older slots that the scope's late records belong to, likewise.
+        late_days: the arrival days on which a record of the scope can be late.
+    """
+
+    spark: SparkSession
+    records: DataFrame
+    source_columns: tuple[str, ...]
+    history: History
+    clock: Clock
+    scope: Scope
+    slots: pd.DataFrame
+    older: pd.DataFrame
+    late_days: tuple[date, ...]
+
+    def windows(self) -> DataFrame:
+        """The windows of every key, the open ones included (see `fire`)."""
+        slots = slot_table(self.spark, self.slots, self.history.axis)
+        return fire(self._split().accepted, slots, self.history.spec, self._aggregates())
+
+    def late(self) -> DataFrame:
+        """The late records of the scope, as quarantine rows."""
+        both = pd.concat([self.older, self.slots], ignore_index=True)
+        slots = slot_table(self.spark, both, self.history.axis)
+        of_late_days = self.records.where(F.col(c.ARRIVAL_DAY).isin(list(self.late_days)))
+        late = split(place(self._known(of_late_days), slots)).late
+        if self.scope.older_since_ms is not None:
+            late = late.where(
+                (F.col(c.SLOT) >= self.scope.windows.start_ms)
+                | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
+            )
+        return quarantine_late(
+            late, self._emissions(list(self.late_days)), self.history.spec, self.source_columns
+        )
+
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings of the range's windows; `identity` orders records of equal position."""
+        fired = [day_of(int(ms)) for ms in self.slots["fire_at_ms"].dropna()]
+        days = sorted({*fired, *self.history.arrival_days(self.scope.windows)})
+        slots = slot_table(self.spark, self.slots, self.history.axis)
+        return firings(
+            self._split().accepted,
+            slots,
+            self._emissions(days),
+            self.history.spec,
+            self._aggregates(),
+            identity,
+        )
+
+    def _split(self) -> Split:
+        slots = slot_table(self.spark, self.slots, self.history.axis)
+        return split(place(self._known(self.records), slots))
+
+    def _known(self, records: DataFrame) -> DataFrame:
+        return records.where(F.col(c.ARRIVAL) < self.clock.horizon_ms)
+
+    def _aggregates(self) -> dict[str, Column]:
+        return aggregate_columns(self.records, self.history.spec)
+
+    def _emissions(self, days: list[date]) -> Emissions:
+        return emissions(self.spark, self.records, self.history, self.clock, days)
+
+
+def close(
+    spark: SparkSession,
+    records: DataFrame,
+    source_columns: tuple[str, ...],
+    history: History,
+    clock: Clock,
+    scope: Scope,
+) -> Rebuild:
+    """Close the slots of a scope: where their windows fire and close as of the clock.
+
+    Args:
+        spark: the session.
+        records: the landing as `read_records` reads it; only the days that are needed are read.
+        source_columns: the names of the landing table's own columns.
+        history: everything observed below the clock's horizon.
+        clock: what the run knows.
+        scope: what it rebuilds.
+    """
+    slots = history.slots(scope.windows, clock)
+    older = history.older_slots(scope.windows.start_ms, scope.older_since_ms, clock)
+    late_days = history.late_days(pd.concat([older, slots], ignore_index=True))
+    return Rebuild(
+        spark, records, source_columns, history, clock, scope, slots, older, tuple(late_days)
+    )

@@ -1,0 +1,190 @@
+"""Reading a landing table as records: its columns by the spec, and what is malformed, and why."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from strandline.engine import columns as c
+from strandline.engine.axis import SEQUENCE_SPAN, Axis
+from strandline.engine.grid import Grid
+from strandline.errors import InputError
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+_LEADING_YEAR = r"^\s*[+-]?\d{4}"
+"""A text without a date would be a time of today: nothing that a rebuild may depend on."""
+
+
+def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
+    """The landing rows of a pipeline with the engine's columns beside their own.
+
+    Rows that `source.where` excludes are gone; malformed rows stay, with their `REASON`.
+
+    Raises:
+        InputError: a column is missing, an expression is wrong, or a time has no time type.
+    """
+    source, grid = spec.source, Grid.of(spec)
+    rows = landing if source.where is None else landing.where(condition(landing, spec, "where"))
+    arrival, _ = _time(landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time")
+    ts, ts_given = _time(landing, source.event_time, f"{spec.pipeline}: source.event_time")
+    channel = (
+        F.lit("")
+        if source.channel is None
+        else expression(landing, source.channel, f"{spec.pipeline}: source.channel").cast("string")
+    )
+    keys = {
+        c.key_column(name): expression(landing, text, f"{spec.pipeline}: source.key.{name}")
+        for name, text in source.key.items()
+    }
+    rows = rows.withColumns(
+        {
+            c.ARRIVAL: arrival,
+            c.TS: ts,
+            c.CHANNEL: channel,
+            c.ARRIVAL_DAY: _arrival_day(landing, spec, arrival),
+            **keys,
+        }
+    )
+    slot = F.col(c.TS) - F.pmod(F.col(c.TS) - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
+    rows = rows.withColumns({c.SLOT: slot, c.INSTANT: _instant(landing, spec, axis)})
+    return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
+
+
+def expression(landing: DataFrame, text: str, place: str) -> Column:
+    """A column by its exact name, or else a Spark SQL expression over the landing table.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if text in landing.columns:
+        return F.col("`" + text.replace("`", "``") + "`")
+    try:
+        column = F.expr(text)
+        landing.select(column)
+    except AnalysisException as error:
+        known = ", ".join(landing.columns)
+        raise InputError(
+            place,
+            f"{text!r} is no column and no expression over the landing table "
+            f"({_first_line(error)})",
+            f"its columns are {known}",
+        ) from None
+    return column
+
+
+def condition(landing: DataFrame, spec: PipelineSpec, name: str) -> Column:
+    """A boolean expression of the source, `where` or `valid`; null counts as false."""
+    place = f"{spec.pipeline}: source.{name}"
+    column = expression(landing, getattr(spec.source, name), place)
+    found = landing.select(column).schema[0].dataType
+    if not isinstance(found, T.BooleanType):
+        raise InputError(place, f"gives {found.simpleString()}", "give a boolean expression")
+    return F.coalesce(column, F.lit(False))
+
+
+def _time(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
+    """The milliseconds of a time column or expression, and whether the row has any value there."""
+    column = expression(landing, text, place)
+    found = landing.select(column).schema[0].dataType
+    given = column.isNotNull()
+    if isinstance(found, T.StringType):
+        plain = F.when(column.rlike(_LEADING_YEAR), column)
+        return F.unix_millis(plain.try_cast("timestamp")), given
+    if isinstance(found, T.TimestampType | T.TimestampNTZType | T.DateType):
+        return F.unix_millis(column.cast("timestamp")), given
+    raise InputError(
+        place,
+        f"{text!r} is {found.simpleString().upper()}, which is no time",
+        f"give an expression such as timestamp_millis({text})",
+    )
+
+
+def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Column:
+    if spec.source.arrival_date is None:
+        known = arrival.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+        return F.when(known, F.timestamp_millis(arrival).cast("date"))
+    place = f"{spec.pipeline}: source.arrival_date"
+    column = expression(landing, spec.source.arrival_date, place)
+    found = landing.select(column).schema[0].dataType
+    if isinstance(found, T.StringType):
+        return column.try_cast("date")
+    if isinstance(found, T.DateType | T.TimestampType | T.TimestampNTZType):
+        return column.cast("date")
+    raise InputError(place, f"is {found.simpleString().upper()}", "give a date column")
+
+
+def _instant(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> Column:
+    if not axis.sequenced:
+        return F.col(c.ARRIVAL)
+    arrival = F.col(c.ARRIVAL).cast("decimal(20,0)")
+    return arrival * F.lit(Decimal(SEQUENCE_SPAN)) + (
+        sequence(landing, spec).cast("decimal(20,0)") - F.lit(Decimal(MIN_WATERMARK))
+    )
+
+
+def sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
+    """The order of records inside an arrival instant; a record without one comes first."""
+    if spec.source.sequence is None:
+        return F.lit(0).cast("bigint")
+    place = f"{spec.pipeline}: source.sequence"
+    column = expression(landing, spec.source.sequence, place)
+    found = landing.select(column).schema[0].dataType
+    whole = isinstance(found, T.IntegralType) or (
+        isinstance(found, T.DecimalType) and found.scale == 0
+    )
+    if not whole:
+        raise InputError(
+            place, f"is {found.simpleString().upper()}", "give a whole number, cast to BIGINT"
+        )
+    return F.coalesce(column.cast("bigint"), F.lit(MIN_WATERMARK))
+
+
+def _reason(
+    landing: DataFrame, spec: PipelineSpec, grid: Grid, ts_given: Column, keys: list[str]
+) -> Column:
+    """The first reason that makes a row malformed, in the order of the design; null: none."""
+    source = spec.source
+    ts, arrival, channel = F.col(c.TS), F.col(c.ARRIVAL), F.col(c.CHANNEL)
+    slot, day = F.col(c.SLOT), F.col(c.ARRIVAL_DAY)
+    in_its_day = F.coalesce(
+        (arrival >= F.unix_millis(day.cast("timestamp")))
+        & (arrival < F.unix_millis(day.cast("timestamp")) + DAY_MS),
+        F.lit(False),
+    )
+    reasons: list[tuple[str, Column]] = [
+        ("null_event_time", ~ts_given),
+        ("unparsable_event_time", ts.isNull()),
+        ("null_arrival", arrival.isNull()),
+        ("arrival_outside_partition", ~in_its_day),
+    ]
+    if source.max_ahead is not None:
+        reasons.append(("ahead_of_arrival", ts - arrival > source.max_ahead))
+    if source.channel is not None:
+        reasons.append(("null_channel", channel.isNull()))
+        if source.declared_channels is not None:
+            reasons.append(("undeclared_channel", ~channel.isin(*source.declared_channels)))
+    if keys:
+        any_null = reduce(Column.__or__, (F.col(key).isNull() for key in keys))
+        reasons.append(("null_key", any_null))
+    if source.valid is not None:
+        reasons.append(("invalid", ~condition(landing, spec, "valid")))
+    inside = (slot >= LEAST_INSTANT_MS) & (
+        slot <= END_OF_INSTANTS_MS - 1 - grid.windows.size_ms
+    ) & ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    reasons.append(("event_time_out_of_range", ~inside))
+    return reduce(
+        lambda chain, pair: chain.when(pair[1], pair[0]),
+        reasons[1:],
+        F.when(reasons[0][1], reasons[0][0]),
+    )
+
+
+def _first_line(error: AnalysisException) -> str:
+    return str(error.getMessage() or error).splitlines()[0]

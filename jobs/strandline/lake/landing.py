@@ -1,0 +1,138 @@
+"""The landing table: a snapshot of it, its arrival days, and reading only some of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.axis import Axis
+from strandline.engine.source import read_records
+from strandline.errors import InputError
+from strandline.lake.store import Lake
+from strandline.spec.pipeline import PipelineSpec
+
+_CATALOG_NAME = re.compile(r"\w+\.\w+\.\w+")
+
+
+@dataclass(frozen=True)
+class Landing:
+    """One version of a landing table."""
+
+    spark: SparkSession
+    spec: PipelineSpec
+    uri: str
+    version: int
+
+    @classmethod
+    def open(cls, spark: SparkSession, lake: Lake, spec: PipelineSpec) -> Landing:
+        """The newest version of a pipeline's landing table.
+
+        Raises:
+            InputError: there is no such Delta table.
+        """
+        place, name = f"{spec.pipeline}: source.table", spec.source.table
+        uri = lake.resolve(name)
+        if _CATALOG_NAME.fullmatch(name):
+            try:
+                uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
+            except AnalysisException as error:
+                problem = str(error.getMessage() or error).splitlines()[0]
+                raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
+        try:
+            version = DeltaTable(uri).version()
+        except (TableNotFoundError, DeltaError, OSError) as error:
+            raise InputError(
+                place,
+                f"no Delta table at {name} ({str(error).splitlines()[0]})",
+                "land the records first, or mend source.table or --lake",
+            ) from None
+        return cls(spark, spec, uri, version)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All rows of the snapshot."""
+        reader = self.spark.read.format("delta").option("versionAsOf", self.version)
+        return reader.load(self.uri)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns."""
+        return tuple(self.frame.columns)
+
+    @cached_property
+    def days(self) -> list[date | None]:
+        """The arrival days that the table has; None: rows that no day can be told of.
+
+        Read from the log where the table is partitioned by `arrival_date`, else from the rows.
+        """
+        name = self.spec.source.arrival_date
+        table = DeltaTable(self.uri, version=self.version)
+        if name is not None and name in table.metadata().partition_columns:
+            texts = {partition[name] for partition in table.partitions()}
+            found = {None if text is None else date.fromisoformat(str(text)[:10]) for text in texts}
+        else:
+            days = self.records(Axis.of(self.spec, 0)).select(c.ARRIVAL_DAY).distinct()
+            found = {row[0] for row in days.collect()}
+        return sorted(found, key=lambda day: (day is None, day or date.min))
+
+    @cached_property
+    def landed(self) -> dict[date | None, int] | None:
+        """The rows of each arrival day by the table's log; None where the log cannot tell."""
+        name = self.spec.source.arrival_date
+        table = DeltaTable(self.uri, version=self.version)
+        if self.spec.source.where or name not in table.metadata().partition_columns:
+            return None
+        files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+        counts: dict[date | None, int] = {}
+        for value, rows in zip(files[f"partition.{name}"], files["num_records"], strict=True):
+            if rows is None:
+                return None
+            day = None if value is None else date.fromisoformat(str(value)[:10])
+            counts[day] = counts.get(day, 0) + rows
+        return counts
+
+    def weight(self, days: Sequence[date]) -> dict[str, int]:
+        """The files, bytes and rows that reading some arrival days means, by the table's log."""
+        name = self.spec.source.arrival_date
+        table = DeltaTable(self.uri, version=self.version)
+        files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+        values = files.get(f"partition.{name}") or [None] * len(files["path"])
+        wanted = {str(day) for day in days}
+        read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
+        return {
+            "files": len(read),
+            "bytes": sum(files["size_bytes"][i] for i in read),
+            "rows": sum(files["num_records"][i] or 0 for i in read),
+        }
+
+    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+        """The rows of some arrival days (None: of all) with the engine's columns."""
+        records = read_records(self.frame, self.spec, axis)
+        return records if days is None else on_days(records, days)
+
+    def last_arrival(self, axis: Axis) -> int | None:
+        """The last arrival that lies in its partition, in ms; None: there is none."""
+        for day in reversed([day for day in self.days if day is not None]):
+            in_its_day = F.timestamp_millis(c.ARRIVAL).cast("date") == F.col(c.ARRIVAL_DAY)
+            rows = self.records(axis, [day]).where(in_its_day)
+            last = rows.agg(F.max(c.ARRIVAL)).first()
+            if last is not None and last[0] is not None:
+                return int(last[0])
+        return None
+
+
+def on_days(records: DataFrame, days: Sequence[date | None]) -> DataFrame:
+    """The records of some arrival days; the partition column prunes what is read."""
+    named = F.col(c.ARRIVAL_DAY).isin([day for day in days if day is not None])
+    return records.where(named | F.col(c.ARRIVAL_DAY).isNull() if None in days else named)

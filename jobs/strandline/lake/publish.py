@@ -1,0 +1,151 @@
+"""publish: bring a diff into a published table, so that doing it twice is doing it once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from delta.tables import DeltaTable as SparkDeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import types as T
+from pyspark.sql.types import StructType
+
+from strandline.errors import RetryableError
+from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.store import Store
+
+
+@dataclass(frozen=True)
+class Target:
+    """A published table: what identifies its rows, and the date that it is partitioned by."""
+
+    name: str
+    keys: tuple[str, ...]
+    partition: str
+
+
+def windows_target(key: Sequence[str]) -> Target:
+    """The windows of a pipeline."""
+    return Target("windows", ("window_date", "window_start", "window_end", *key), "window_date")
+
+
+def firings_target(key: Sequence[str]) -> Target:
+    """The firing history of a pipeline."""
+    keys = ("window_date", "window_start", "window_end", *key, "firing")
+    return Target("firings", keys, "window_date")
+
+
+def firings_schema(windows: StructType) -> StructType:
+    """The columns of `firings` for a pipeline whose windows have these."""
+    left_out = {"late_accepted", "firings", "state", "closed_at"}
+    schema = StructType([field for field in windows.fields if field.name not in left_out])
+    for name, kind in FIRING_COLUMNS.items():
+        schema.add(name, kind)
+    return schema
+
+
+FIRING_COLUMNS = {
+    "firing": T.LongType(),
+    "timing": T.StringType(),
+    "fired_by": T.StringType(),
+    "watermark_ms": T.LongType(),
+    "supersedes": T.LongType(),
+    "order_instant": T.DecimalType(38, 0),
+    "order_rank": T.LongType(),
+    "order_ts_ms": T.LongType(),
+}
+"""What a firing has beside the content and the times of its window."""
+
+QUARANTINE = Target("quarantine", ("quarantine_date", "slot_start", "record_id"), "quarantine_date")
+COMPLETENESS = Target("completeness", ("slot_date", "slot_start", "slot_end"), "slot_date")
+
+
+def published(spark: SparkSession, store: Store, target: Target, like: DataFrame) -> DataFrame:
+    """What stands in a table now; no rows of the given kind if it does not exist yet."""
+    if store.table(target.name) is None:
+        return spark.createDataFrame([], like.schema)
+    return spark.read.format("delta").load(store.uri(target.name))
+
+
+def create(store: Store, target: Target, schema: StructType) -> None:
+    """Create a table that is not there yet; call it under the lock."""
+    store.create(target.name, to_arrow_schema(schema, timezone="UTC"), [target.partition])
+
+
+def tally(changes: DataFrame) -> dict[str, int]:
+    """How many rows a diff inserts, updates and deletes."""
+    counted = {row[0]: int(row[1]) for row in changes.groupBy(OP).count().collect()}
+    return {op: counted.get(op, 0) for op in (INSERT, UPDATE, DELETE)}
+
+
+def publish(
+    store: Store, target: Target, changes: DataFrame, counts: dict[str, int], run_id: str
+) -> None:
+    """Bring a diff into its table in one commit; none if nothing changes. Call it under the lock.
+
+    Raises:
+        RetryableError: somebody wrote the table meanwhile without the lock.
+    """
+    if not any(counts.values()):
+        return
+    spark = changes.sparkSession
+    uri = store.uri(target.name)
+    try:
+        _add_columns(spark, uri, changes)
+        if counts[UPDATE] == counts[DELETE] == 0:
+            _append(changes, uri, target, run_id)
+        else:
+            _merge(spark, changes, uri, target)
+    except PySparkException as error:
+        if "Concurrent" not in type(error).__name__ + str(error):
+            raise
+        raise RetryableError(
+            uri, "somebody wrote it without the pipeline's lock", "try again"
+        ) from None
+
+
+def _append(changes: DataFrame, uri: str, target: Target, run_id: str) -> None:
+    # the transaction id is of this run and table: a publish that is done again is skipped by Delta
+    (
+        changes.drop(OP)
+        .repartition(target.partition)
+        .write.format("delta")
+        .mode("append")
+        .option("txnAppId", f"{run_id}/{target.name}")
+        .option("txnVersion", 1)
+        .option("userMetadata", run_id)
+        .save(uri)
+    )
+
+
+def _merge(spark: SparkSession, changes: DataFrame, uri: str, target: Target) -> None:
+    dates = [row[0] for row in changes.select(target.partition).distinct().collect()]
+    keys = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in target.keys)
+    row = {f"`{name}`": f"s.`{name}`" for name in changes.columns if name != OP}
+    (
+        SparkDeltaTable.forPath(spark, uri)
+        .alias("t")
+        .merge(changes.alias("s"), f"{_in_dates(target.partition, dates)} AND {keys}")
+        .whenMatchedDelete(f"s.{OP} = '{DELETE}'")
+        .whenMatchedUpdate(set=row)  # type: ignore[arg-type]
+        .whenNotMatchedInsert(f"s.{OP} <> '{DELETE}'", values=row)  # type: ignore[arg-type]
+        .execute()
+    )
+
+
+def _in_dates(partition: str, dates: Sequence[date | None]) -> str:
+    """The partitions that a merge touches, as literals: nothing else of the table is read."""
+    named = ", ".join(f"DATE'{day.isoformat()}'" for day in dates if day is not None)
+    inside = f"t.`{partition}` IN ({named})" if named else "false"
+    return f"({inside} OR t.`{partition}` IS NULL)" if None in dates else f"({inside})"
+
+
+def _add_columns(spark: SparkSession, uri: str, changes: DataFrame) -> None:
+    there = set(spark.read.format("delta").load(uri).columns)
+    if set(changes.columns) - {OP} - there:
+        empty = changes.drop(OP).where(F.lit(False))
+        empty.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)

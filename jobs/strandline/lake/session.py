@@ -1,0 +1,90 @@
+"""One Spark session, set up for Delta and for event time in UTC."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from strandline.errors import InputError, RetryableError
+
+_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # one snapshot task: the logs of these tables are small, and fifty tasks cost more than they do
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL_SETTINGS = {
+    "spark.driver.memory": "4g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def spark_session(
+    app_name: str, conf: Mapping[str, str] | None = None, *, master: str | None = None
+) -> SparkSession:
+    """The session of a run; under spark-submit the one whose master the submit names.
+
+    Args:
+        app_name: shown in Spark's own pages.
+        conf: the pipeline's own settings; they win over the defaults.
+        master: a Spark master; None: what spark-submit says, or this machine.
+
+    Raises:
+        InputError: Delta's jars or Java are missing.
+        RetryableError: the master does not answer.
+    """
+    _require_delta()
+    # expected analysis errors become our own; their JSON traces would only hide them
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    builder = SparkSession.builder.appName(app_name)
+    submitted = "PYSPARK_GATEWAY_PORT" in _environment()
+    settings = dict(_SETTINGS)
+    if master is not None or not submitted:
+        builder = builder.master(master or "local[*]")
+    if not submitted and (master or "local").startswith("local"):
+        settings |= _LOCAL_SETTINGS
+    for key, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise InputError(
+            "Spark",
+            f"does not start ({str(error).splitlines()[0]})",
+            "set JAVA_HOME to a Java 17 or 21, and check --master",
+        ) from None
+    except Exception as error:  # noqa: BLE001 - py4j hands any JVM exception over as its own
+        raise RetryableError(
+            f"Spark master {master or 'local[*]'}",
+            f"does not answer ({str(error).splitlines()[0]})",
+            "check the address and that the master runs, then try again",
+        ) from None
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _environment() -> Mapping[str, str]:
+    import os  # noqa: PLC0415
+
+    return os.environ  # noqa: TID251 - spark-submit tells its driver through the environment
+
+
+def _require_delta() -> None:
+    spec = find_spec("pyspark")
+    jars = Path(spec.origin).parent / "jars" if spec and spec.origin else Path()
+    if not any(jars.glob("*delta-spark*.jar")):
+        raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: make setup")

@@ -1,0 +1,144 @@
+"""Where a pipeline's tables lie, and the small reads and writes that need no JVM."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from strandline.errors import InputError, RetryableError
+from strandline.lake.lock import exclusive
+
+RESULTS = ("timeline", "windows", "firings", "quarantine", "completeness", "runs")
+"""The tables of a pipeline; all exist after the first run."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A lake root: a folder, or a URI that Spark and delta-rs both read."""
+
+    root: str
+
+    @classmethod
+    def at(cls, root: str) -> Lake:
+        """The lake at a folder (made absolute) or a URI."""
+        if _is_uri(root):
+            return cls(root.rstrip("/"))
+        return cls(str(Path(root).absolute()))
+
+    @property
+    def folder(self) -> Path | None:
+        """The lake as a local folder; None on an object store."""
+        return None if _is_uri(self.root) else Path(self.root)
+
+    def resolve(self, table: str) -> str:
+        """The URI of a source table: below the root, or as it is where it is absolute."""
+        absolute = _is_uri(table) or table.startswith("/")
+        return table if absolute else f"{self.root}/{table}"
+
+    def pipeline(self, name: str) -> Store:
+        """The tables of a pipeline."""
+        return Store(self, name)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The tables of one pipeline."""
+
+    lake: Lake
+    pipeline: str
+
+    @property
+    def root(self) -> str:
+        """The URI below which everything of the pipeline lies."""
+        return f"{self.lake.root}/{self.pipeline}"
+
+    def uri(self, table: str) -> str:
+        """The URI of one of `RESULTS`."""
+        return f"{self.root}/{table}"
+
+    def staging(self, run_id: str) -> str:
+        """The URI of a run's staging."""
+        return f"{self.root}/_staging/{run_id}"
+
+    @property
+    def reports(self) -> str:
+        """The URI of the pipeline's reports."""
+        return f"{self.root}/_reports"
+
+    def table(self, name: str, version: int | None = None) -> DeltaTable | None:
+        """One of the tables, None if it does not exist yet."""
+        try:
+            return DeltaTable(self.uri(name), version=version)
+        except TableNotFoundError:
+            return None
+
+    def version(self, name: str) -> int | None:
+        """The newest version of a table, None if it does not exist yet."""
+        table = self.table(name)
+        return None if table is None else table.version()
+
+    def versions(self) -> dict[str, int]:
+        """The newest version of each table that exists."""
+        found = {name: self.version(name) for name in RESULTS}
+        return {name: version for name, version in found.items() if version is not None}
+
+    def create(self, name: str, schema: pa.Schema, partition_by: Sequence[str] = ()) -> None:
+        """Create an empty table unless it exists; call it under the lock."""
+        if self.table(name) is None:
+            DeltaTable.create(
+                self.uri(name), schema=schema, partition_by=list(partition_by), mode="ignore"
+            )
+
+    def append(self, name: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
+        """Append rows in one commit, creating the table if need be."""
+        write_deltalake(
+            self.uri(name), rows, mode="append", partition_by=list(partition_by) or None
+        )
+
+    @contextmanager
+    def lock(self, name: str = "_lock") -> Iterator[None]:
+        """Hold the pipeline's lock; on an object store there is one publisher, and no lock."""
+        folder = self.lake.folder
+        if folder is None:
+            yield
+            return
+        with exclusive(folder / self.pipeline / name):
+            yield
+
+    def drop_staging(self, run_id: str) -> None:
+        """Remove a run's staging where it lies in a folder; elsewhere the store's own rules do."""
+        if self.lake.folder is not None:
+            shutil.rmtree(self.lake.folder / self.pipeline / "_staging" / run_id, ignore_errors=True)
+
+
+@contextmanager
+def storage_errors(place: str) -> Iterator[None]:
+    """Turn what a store says when it cannot be written into an error that a user can act on."""
+    try:
+        yield
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise InputError(
+            place, f"cannot be written ({error.strerror or error})", "check the path and its rights"
+        ) from None
+    except (DeltaError, OSError) as error:
+        raise RetryableError(place, f"the store failed ({error})", "try again") from None
+
+
+def rows_of(table: DeltaTable | None, **filters: Any) -> list[dict[str, Any]]:
+    """All rows of a small table as dicts; [] if it does not exist."""
+    if table is None:
+        return []
+    return list(table.to_pyarrow_table(**filters).to_pylist())
+
+
+def _is_uri(text: str) -> bool:
+    return len(urlparse(text).scheme) > 1

@@ -1,0 +1,46 @@
+"""The books: every record stands in each of its books exactly once, or the run is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A number of records, and the parts that it must fall into without remainder.
+
+    Attributes:
+        name: what is counted, such as `arrival day 2013-01-05` or `range`.
+        total: the number of records, counted apart from its parts.
+        parts: the number of records by what became of them.
+    """
+
+    name: str
+    total: int
+    parts: Mapping[str, int]
+
+    @property
+    def accounted(self) -> int:
+        """The records of all parts together."""
+        return sum(self.parts.values())
+
+    @property
+    def balanced(self) -> bool:
+        """Whether no record is missing and none is counted twice."""
+        return self.total == self.accounted
+
+    @property
+    def statement(self) -> str:
+        """The book in a line: `range: 902 = accepted 890 + late 12`, or how many are off."""
+        parts = " + ".join(f"{part} {count:,}" for part, count in self.parts.items()) or "0"
+        if self.balanced:
+            return f"{self.name}: {self.total:,} = {parts}"
+        off = self.total - self.accounted
+        word = "unaccounted for" if off > 0 else "too many"
+        return f"{self.name}: {self.total:,} ≠ {parts} ({abs(off):,} {word})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The book as the ledger keeps it."""
+        return {"name": self.name, "total": self.total, "parts": dict(self.parts)}

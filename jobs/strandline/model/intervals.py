@@ -1,0 +1,68 @@
+"""Ranges of instants, and the days that arrivals and events fall on. All UTC, all half-open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+DAY_MS = 86_400_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = _EPOCH.date()
+
+LEAST_INSTANT_MS = -62_135_596_800_000
+"""0001-01-01T00:00:00Z: the first instant that Spark, Python and delta-rs all hold."""
+END_OF_INSTANTS_MS = 253_402_300_800_000
+"""10000-01-01T00:00:00Z: the first instant past the years that they all hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """The instants from `start_ms` up to, not including, `end_ms`."""
+
+    start_ms: int
+    end_ms: int
+
+    def __contains__(self, instant_ms: int) -> bool:
+        """Whether an instant lies in the range; its end does not."""
+        return self.start_ms <= instant_ms < self.end_ms
+
+    def overlaps(self, other: TimeRange) -> bool:
+        """Whether the two ranges share an instant."""
+        return self.start_ms < other.end_ms and other.start_ms < self.end_ms
+
+
+EVERYTHING = TimeRange(LEAST_INSTANT_MS, END_OF_INSTANTS_MS)
+"""Every instant that a run can name."""
+
+
+def midnight_before(instant_ms: int) -> int:
+    """The last UTC midnight not after an instant."""
+    return instant_ms - instant_ms % DAY_MS
+
+
+def day_of(instant_ms: int) -> date:
+    """The UTC date of an instant."""
+    return _EPOCH_DAY + timedelta(days=instant_ms // DAY_MS)
+
+
+def midnight_of(day: date) -> int:
+    """The first instant of a UTC date, in ms."""
+    return (day - _EPOCH_DAY).days * DAY_MS
+
+
+def instant_of(moment: datetime) -> int:
+    """The milliseconds of an aware datetime, floored."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def datetime_of(instant_ms: int) -> datetime:
+    """The aware UTC datetime of an instant inside the years 0001 to 9999."""
+    return _EPOCH + timedelta(milliseconds=instant_ms)
+
+
+def text_of(instant_ms: int) -> str:
+    """An instant as people read it: ISO-8601, UTC, no fraction unless there is one."""
+    moment = datetime_of(instant_ms)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (
+        f".{moment.microsecond // 1000:03d}Z" if moment.microsecond else "Z"
+    )

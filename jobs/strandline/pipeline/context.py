@@ -1,0 +1,65 @@
+"""What every step of a run works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from strandline.lake.landing import Landing
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.staging import InMemory, Staging
+from strandline.lake.store import Lake, Store
+from strandline.spec import PipelineSpec
+
+Progress = Callable[[str], None]
+"""Told the name of each step as it begins."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The fixed surroundings of one run."""
+
+    spark: SparkSession
+    spec: PipelineSpec
+    lake: Lake
+    landing: Landing
+    run_id: str
+    dry_run: bool
+
+    @property
+    def store(self) -> Store:
+        """The pipeline's tables."""
+        return self.lake.pipeline(self.spec.pipeline)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The pipeline's ledger."""
+        return Ledger(self.store)
+
+    @property
+    def staging(self) -> Staging:
+        """Where the run keeps what it would publish; a dry run keeps it in memory."""
+        kind = InMemory if self.dry_run else Staging
+        return kind(self.spark, self.store, self.run_id)
+
+    @property
+    def validations_folder(self) -> Path | None:
+        """Where the audit keeps its results for Data Docs; None: nowhere."""
+        if self.lake.folder is None or self.dry_run:
+            return None
+        return self.lake.folder / self.spec.pipeline / "_reports" / "gx"
+
+    def note(self, entry: Entry) -> int:
+        """Append a step to the ledger; a dry run leaves none."""
+        return 0 if self.dry_run else self.ledger.append(entry, datetime.now(UTC))
+
+    def place(self, what: str) -> str:
+        """A place for errors: the pipeline and a part of it."""
+        return f"{self.spec.pipeline}: {what}"
+
+

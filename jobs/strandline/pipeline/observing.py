@@ -1,0 +1,179 @@
+"""observe: what the arrivals below a horizon say, once for each whole day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.axis import Axis
+from strandline.engine.history import CELL_COLUMNS, History, cells_from
+from strandline.engine.observe import observe
+from strandline.engine.quarantine import quarantine_malformed
+from strandline.lake import publish as out
+from strandline.lake.diff import DELETE, OP, diff
+from strandline.lake.landing import Landing, on_days
+from strandline.lake.staging import Staging
+from strandline.lake.store import Store
+from strandline.lake.timeline import commit_days, holds_other, read_cells
+from strandline.model.books import Book
+from strandline.model.intervals import DAY_MS, midnight_of
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known below a horizon.
+
+    Attributes:
+        history: the cells of all arrival days below the horizon.
+        new_days: the whole days that the timeline does not have yet.
+        partial_days: the day that the horizon lies in, and None for rows that have no day; they
+            never enter the timeline.
+        malformed: the malformed rows of both, as quarantine rows; None: there is none.
+        books: for each day observed now: landed = malformed + well_formed.
+    """
+
+    history: History
+    new_days: list[date]
+    partial_days: list[date | None]
+    malformed: DataFrame | None
+    books: list[Book]
+
+    @property
+    def malformed_by_reason(self) -> dict[str, int]:
+        """All malformed rows known below the horizon, by reason."""
+        cells = self.history.cells
+        found = cells[cells["reason"].notna()].groupby("reason")["records"].sum()
+        return {str(reason): int(count) for reason, count in found.items()}
+
+
+def observe_landing(
+    landing: Landing, store: Store, axis: Axis, horizon_ms: int, staging: Staging
+) -> Observation:
+    """Observe the days below a horizon that the timeline does not have; malformed rows are staged."""
+    spec = landing.spec
+    known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
+    observed = set(known["arrival_date"])
+    days = [day for day in landing.days if day is not None]
+    new = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms and d not in observed]
+    partial: list[date | None] = [
+        d for d in days if midnight_of(d) < horizon_ms < midnight_of(d) + DAY_MS
+    ]
+    partial += [None] * (None in landing.days)
+    scanned: list[date | None] = [*new, *partial]
+    if not scanned:
+        return Observation(History(known, spec, axis), [], [], None, [])
+    records = landing.records(axis, scanned).where(_known(horizon_ms))
+    cells = cells_from(observe(records, spec, axis).toPandas(), axis)
+    history = History(_together(known, cells), spec, axis)
+    malformed, counts = _stage_malformed(records, cells, landing, staging)
+    books = _books(cells, scanned, counts, _landed(landing, new))
+    return Observation(history, new, partial, malformed, books)
+
+
+def commit_observation(
+    seen: Observation, store: Store, staging: Staging, *, finish: Callable[[], None]
+) -> None:
+    """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
+
+    Args:
+        seen: the observation.
+        store: the pipeline's tables.
+        staging: of the run.
+        finish: finishes a publish that died; called under the lock before anything else.
+    """
+    spec = seen.history.spec
+    fingerprint = spec.timeline_fingerprint
+    if not seen.new_days and seen.malformed is None:
+        return
+    with store.lock():
+        finish()
+        replace = holds_other(store, fingerprint)
+        meanwhile = set(read_cells(store, fingerprint)["arrival_date"])
+        days = [day for day in seen.new_days if day not in meanwhile]
+        if seen.malformed is not None or replace:
+            _publish_malformed(seen, days, store, staging)
+        if days or replace:
+            commit_days(store, seen.history, fingerprint, days, replace=replace)
+
+
+def _publish_malformed(
+    seen: Observation, days: list[date], store: Store, staging: Staging
+) -> None:
+    if seen.malformed is None:
+        return
+    spark = seen.malformed.sparkSession
+    out.create(store, out.QUARANTINE, seen.malformed.schema)
+    scope: list[date | None] = [*days, *seen.partial_days]
+    day = F.col("quarantine_date")
+    staged = _of_days(seen.malformed, scope)
+    there = _of_days(out.published(spark, store, out.QUARANTINE, staged), scope).where(
+        F.col("slot_start").isNull()
+    )
+    changes = diff(staged, there, out.QUARANTINE.keys, place=f"{seen.history.spec.pipeline}: quarantine")
+    # of a day that is not over, rows are only added
+    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(day.isin(days), F.lit(False)))
+    kept = staging.write("malformed_diff", changes)
+    out.publish(store, out.QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
+
+
+def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
+    named = F.col("quarantine_date").isin([day for day in days if day is not None])
+    return rows.where(named | F.col("quarantine_date").isNull() if None in days else named)
+
+
+def _known(horizon_ms: int) -> Column:
+    """What a run knows at a horizon: of the day that it lies in, the arrivals before it.
+
+    A row that lies in the wrong partition, or has no arrival, is known with its partition.
+    """
+    in_its_day = F.timestamp_millis(c.ARRIVAL).cast("date") == F.col(c.ARRIVAL_DAY)
+    return (F.col(c.ARRIVAL) < horizon_ms) | ~F.coalesce(in_its_day, F.lit(False))
+
+
+def _stage_malformed(
+    records: DataFrame, cells: pd.DataFrame, landing: Landing, staging: Staging
+) -> tuple[DataFrame | None, dict[date | None, int]]:
+    bad = cells[cells["reason"].notna()]
+    if bad.empty:
+        return None, {}
+    days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
+    rows = quarantine_malformed(on_days(records, days), landing.spec, landing.columns)
+    staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
+    counted = staged.groupBy("quarantine_date").count().collect()
+    return staged, {row[0]: int(row[1]) for row in counted}
+
+
+def _books(
+    cells: pd.DataFrame,
+    days: list[date | None],
+    malformed: dict[date | None, int],
+    landed: dict[date | None, int],
+) -> list[Book]:
+    well_formed = cells[cells["reason"].isna()].groupby("arrival_date")["records"].sum()
+    everything = cells.groupby("arrival_date", dropna=False)["records"].sum()
+    no_day = int(cells.loc[cells["arrival_date"].isna(), "records"].sum())
+    return [
+        Book(
+            f"arrival day {day or 'unknown'}",
+            landed.get(day, no_day if day is None else int(everything.get(day, 0))),
+            {"malformed": malformed.get(day, 0), "well_formed": int(well_formed.get(day, 0))},
+        )
+        for day in days
+    ]
+
+
+def _landed(landing: Landing, whole_days: list[date]) -> dict[date | None, int]:
+    """The rows of whole days by the landing table's own log, which the scan has no part in."""
+    landed = landing.landed or {}
+    return {day: landed[day] for day in whole_days if day in landed}
+
+
+def _together(known: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    parts = [part for part in (known, cells) if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*CELL_COLUMNS])

@@ -1,0 +1,146 @@
+"""diff and publish: bring what differs into the published tables, under the pipeline's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.errors import RetryableError
+from strandline.lake import publish as out
+from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.ledger import Entry, published_into, unfinished_publish
+from strandline.lake.staging import Staging
+from strandline.pipeline.context import Context
+from strandline.pipeline.planning import Plan
+from strandline.pipeline.rebuilding import Staged, fired
+
+_TABLES = ("quarantine", "completeness", "firings", "windows")
+"""In the order of publishing: who sees a window can see what it left behind."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a run changes in one table.
+
+    Attributes:
+        rows: the rows to insert, update and delete, with `OP`.
+        whole: whether that is the staged part as it is: nothing stood in its scope.
+    """
+
+    target: out.Target
+    rows: DataFrame
+    counts: dict[str, int]
+    whole: bool
+
+
+def diffs(ctx: Context, staged: Staged, plan: Plan) -> list[Change]:
+    """What the staged parts would change in the published tables."""
+    parts = {
+        "quarantine": staged.quarantine,
+        "completeness": staged.completeness,
+        "firings": staged.firings,
+        "windows": staged.windows,
+    }
+    targets = _targets(list(ctx.spec.source.key))
+    return [
+        _diff(ctx, targets[name], rows, plan) for name, rows in parts.items() if rows is not None
+    ]
+
+
+def _diff(ctx: Context, target: out.Target, staged: DataFrame, plan: Plan) -> Change:
+    within = plan.scope.windows
+    least = F.timestamp_millis(F.lit(within.start_ms))
+    start = F.col("window_start" if "window_start" in target.keys else "slot_start")
+    scope = start < F.timestamp_millis(F.lit(within.end_ms))
+    if plan.scope.older_since_ms is None or target.name in {"windows", "firings"}:
+        scope &= (start >= least) & (F.col(target.partition) >= least.cast("date"))
+    there = out.published(ctx.spark, ctx.store, target, staged).where(scope)
+    if there.isEmpty():
+        return _whole(target, staged)
+    changes = diff(staged, there, target.keys, place=ctx.place(target.name))
+    # of older slots, rows are only added or mended
+    changes = changes.where((F.col(OP) != DELETE) | (start >= least))
+    kept = ctx.staging.write(f"{target.name}_diff", changes)
+    return Change(target, kept, out.tally(kept), whole=False)
+
+
+def _whole(target: out.Target, staged: DataFrame) -> Change:
+    rows = staged.withColumn(OP, F.lit(INSERT))
+    return Change(target, rows, out.tally(rows), whole=True)
+
+
+def publish(ctx: Context, changes: Sequence[Change], entry: Entry) -> dict[str, int]:
+    """Publish the changes, unless somebody has published into the range meanwhile.
+
+    Args:
+        ctx: the run.
+        changes: its diffs.
+        entry: what the ledger shall say; `base` is the position that the run is based on.
+
+    Returns:
+        The version of every table afterwards.
+
+    Raises:
+        RetryableError: another run has published into the range since `base`.
+    """
+    with ctx.store.lock():
+        finish_dead_publish(ctx)
+        for other in published_into(ctx.ledger.entries(), entry.range) if entry.range else ():
+            if other.position > entry.base and other.run_id != ctx.run_id:
+                raise RetryableError(
+                    f"{ctx.spec.pipeline} run {ctx.run_id}",
+                    f"run {other.run_id} has published into its range meanwhile",
+                    "run it again",
+                )
+        begun = {
+            "key": list(ctx.spec.source.key),
+            "whole": [change.target.name for change in changes if change.whole],
+            "parts": [change.target.name for change in changes],
+        }
+        ctx.note(replace(entry, step="publishing", publish=begun))
+        for change in changes:
+            out.create(ctx.store, change.target, change.rows.drop(OP).schema)
+        for change in changes:
+            out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
+        _create_firings(ctx, changes)
+        versions = ctx.store.versions()
+        ctx.note(replace(entry, step="published", versions=versions))
+    return versions
+
+
+def finish_dead_publish(ctx: Context) -> None:
+    """Finish a publish that died, from its staging; call it under the lock, before anything."""
+    dead = unfinished_publish(ctx.ledger.entries())
+    if dead is None or dead.publish is None or dead.run_id == ctx.run_id:
+        return
+    staging = Staging(ctx.spark, ctx.store, dead.run_id)
+    targets = _targets(dead.publish["key"])
+    for name in dead.publish["parts"]:
+        if name in dead.publish["whole"]:
+            rows = staging.read(name)
+            change = _whole(targets[name], fired(rows) if name == "windows" else rows)
+        else:
+            rows = staging.read(f"{name}_diff")
+            change = Change(targets[name], rows, out.tally(rows), whole=False)
+        out.create(ctx.store, change.target, change.rows.drop(OP).schema)
+        out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
+    message = f"finished by run {ctx.run_id}"
+    versions = ctx.store.versions()
+    ctx.note(replace(dead, step="published", versions=versions, publish=None, message=message))
+
+
+def _targets(key: Sequence[str]) -> dict[str, out.Target]:
+    named = (out.QUARANTINE, out.COMPLETENESS, out.firings_target(key), out.windows_target(key))
+    return dict(zip(_TABLES, named, strict=True))
+
+
+def _create_firings(ctx: Context, changes: Sequence[Change]) -> None:
+    """The table of firings exists, empty, for a pipeline that keeps no history too."""
+    if ctx.store.table("firings") is not None:
+        return
+    windows = next(change for change in changes if change.target.name == "windows")
+    schema = out.firings_schema(windows.rows.drop(OP).schema)
+    out.create(ctx.store, out.firings_target(list(ctx.spec.source.key)), schema)

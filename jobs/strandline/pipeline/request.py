@@ -1,0 +1,104 @@
+"""What a run is asked, and what it answers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal
+
+from strandline.model.books import Book
+from strandline.model.intervals import TimeRange, text_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of `backfill` (a range) or `advance` (up to an instant).
+
+    Attributes:
+        kind: `backfill` rebuilds `range`; `advance` does what a scheduled run does.
+        to_ms: for `advance`: the instant whose last midnight is the run's M.
+        as_of_ms: the horizon, if the caller sets it.
+        close: whether the input of the range has ended at the horizon.
+        reopen: whether a range that was closed may be rebuilt as not closed.
+        dry_run: whether nothing is written.
+        run_key: names the caller's run, so that its retries find each other; None: a new run.
+    """
+
+    kind: Literal["backfill", "advance"]
+    range: TimeRange | None = None
+    to_ms: int | None = None
+    as_of_ms: int | None = None
+    close: bool = False
+    reopen: bool = False
+    dry_run: bool = False
+    reason: str | None = None
+    requested_by: str | None = None
+    run_key: str | None = None
+
+    @property
+    def run_hash(self) -> str:
+        """The part of a run id that all attempts of one run share."""
+        return sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+
+
+@dataclass
+class Outcome:
+    """What a run found and did; `to_json` is the machine's form of it."""
+
+    pipeline: str
+    kind: str
+    dry_run: bool
+    run_id: str = ""
+    status: str = "started"
+    range: TimeRange | None = None
+    horizon_ms: int | None = None
+    frontier_ms: int | None = None
+    observed_days: list[str] = field(default_factory=list)
+    read: Mapping[str, Any] = field(default_factory=dict)
+    books: list[Book] = field(default_factory=list)
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    slots: Mapping[str, int] = field(default_factory=dict)
+    gaps: int = 0
+    diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    audit: list[dict[str, Any]] = field(default_factory=list)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything published differs from before."""
+        return any(any(counts.values()) for counts in self.diff.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+
+        def text(ms: int | None) -> str | None:
+            return None if ms is None else text_of(ms)
+
+        return {
+            "pipeline": self.pipeline,
+            "kind": self.kind,
+            "dry_run": self.dry_run,
+            "run_id": self.run_id,
+            "status": self.status,
+            "range": None
+            if self.range is None
+            else {"start": text(self.range.start_ms), "end": text(self.range.end_ms)},
+            "horizon": text(self.horizon_ms),
+            "frontier": text(self.frontier_ms),
+            "observed_days": self.observed_days,
+            "read": dict(self.read),
+            "books": [book.to_json() for book in self.books],
+            "malformed": dict(self.malformed),
+            "slots": dict(self.slots),
+            "gaps": self.gaps,
+            "changed": self.changed,
+            "diff": self.diff,
+            "audit": self.audit,
+            "versions": dict(self.versions),
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }

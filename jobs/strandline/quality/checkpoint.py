@@ -1,0 +1,156 @@
+"""Great Expectations at work: a context in memory, a checkpoint for each table, Data Docs.
+
+Only the validation results are ever stored: everything else of a context is made anew by each
+audit, so that runs at the same time cannot disturb each other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import pandas as pd
+from great_expectations.core import ExpectationValidationResult
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.data_context.abstract_data_context import (
+    AbstractDataContext,
+)
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
+from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
+from great_expectations.expectations.expectation import Expectation
+from pyspark.sql import DataFrame
+
+_DOCS_KEEP = 40
+"""Validation results that Data Docs show, the newest first: the last ten audits of four tables."""
+
+
+def context(results_folder: Path | None, docs_folder: Path | None = None) -> AbstractDataContext:
+    """A context that keeps its validation results in a folder, or nowhere.
+
+    Args:
+        results_folder: where validation results are stored; None: in memory.
+        docs_folder: where Data Docs are written; None: no Data Docs.
+    """
+    stores = InMemoryStoreBackendDefaults()
+    if results_folder is not None:
+        stores.stores[stores.validation_results_store_name]["store_backend"] = {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(results_folder.absolute() / "validations"),
+        }
+    sites = {} if docs_folder is None else {"data_docs": _site(docs_folder)}
+    config = DataContextConfig(
+        store_backend_defaults=stores,
+        data_docs_sites=sites,
+        progress_bars=ProgressBarsConfig(globally=False),
+        analytics_enabled=False,
+    )
+    return gx.get_context(project_config=config, mode="ephemeral")
+
+
+def validate(
+    gx_context: AbstractDataContext,
+    table: str,
+    frame: DataFrame | pd.DataFrame,
+    expectations: Sequence[Expectation],
+    *,
+    row_id: Sequence[str],
+    run: RunIdentifier,
+) -> list[ExpectationValidationResult]:
+    """Run one checkpoint over a table; the results in the order of the expectations.
+
+    Args:
+        gx_context: made by `context`.
+        table: the table's name.
+        frame: its rows, Spark or pandas.
+        expectations: what is expected of it.
+        row_id: the columns that name an offending row.
+        run: the run's name and time.
+    """
+    sources = gx_context.data_sources
+    source: PandasDatasource | SparkDatasource = (
+        sources.add_pandas(table)
+        if isinstance(frame, pd.DataFrame)
+        else sources.add_spark(table, persist=False)
+    )
+    staged = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe("staged")
+    suite = gx.ExpectationSuite(name=table, expectations=list(expectations))
+    checkpoint = gx.Checkpoint(
+        name=table,
+        validation_definitions=[
+            gx.ValidationDefinition(
+                name=table,
+                data=staged,
+                suite=gx_context.suites.add(suite),
+            )
+        ],
+        result_format={
+            "result_format": "SUMMARY",
+            "unexpected_index_column_names": list(row_id),
+            "partial_unexpected_count": 3,
+        },
+    )
+    gx_context.validation_definitions.add(checkpoint.validation_definitions[0])
+    result = gx_context.checkpoints.add(checkpoint).run(
+        batch_parameters={"dataframe": frame}, run_id=run
+    )
+    found = {
+        one.expectation_config.id: one
+        for validation in result.run_results.values()
+        for one in validation.results
+        if one.expectation_config is not None
+    }
+    return [found[one.id] for one in suite.expectations]
+
+
+def exception_of(result: ExpectationValidationResult) -> str | None:
+    """Why an expectation could not be evaluated; None if it was."""
+    info: dict[str, Any] = result.exception_info or {}
+    # one exception, or a map from each metric that failed to its exception
+    for one in (info, *info.values()):
+        if isinstance(one, dict) and one.get("raised_exception"):
+            return str(one.get("exception_message"))
+    return None
+
+
+def write_data_docs(results_folder: Path, docs_folder: Path) -> Path:
+    """Render the newest stored validation results as Data Docs; the path of their first page."""
+    docs_folder.mkdir(parents=True, exist_ok=True)
+    context(results_folder, docs_folder).build_data_docs()
+    return docs_folder / "index.html"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Great Expectations without its chatter; its warnings stay."""
+    logger = logging.getLogger("great_expectations")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _site(docs_folder: Path) -> dict[str, Any]:
+    return {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(docs_folder.absolute()),
+        },
+        "site_index_builder": {
+            "class_name": "DefaultSiteIndexBuilder",
+            "validation_results_limit": _DOCS_KEEP,
+        },
+        "site_section_builders": {"expectations": "None", "profiling": "None"},
+    }

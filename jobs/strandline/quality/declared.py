@@ -1,0 +1,112 @@
+"""The expectations that a pipeline's YAML declares under `quality.expectations`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from great_expectations.exceptions.exceptions import ExpectationNotFoundError
+from great_expectations.expectations.expectation import Expectation
+from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.expectations.registry import get_expectation_impl
+from pydantic.v1 import ValidationError
+
+from strandline.errors import InputError
+from strandline.spec import PipelineSpec
+from strandline.spec.pipeline import RESULT_COLUMNS
+from strandline.spec.quality import ExpectationSpec
+
+COMPLETENESS_COLUMNS = (
+    "slot_date",
+    "slot_start",
+    "slot_end",
+    "state",
+    "gap",
+    "fired_at",
+    "closed_at",
+    "on_time",
+    "late_accepted",
+    "late",
+    "no_window",
+    "missed_pairs",
+    "channels_heard",
+    "run_id",
+    "spec_fingerprint",
+)
+_ENGINES = {"windows": "Spark", "completeness": "Pandas"}
+_NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
+_ONE_COLUMN = ("column", "column_A", "column_B")
+
+
+def declared_expectations(spec: PipelineSpec, table: str) -> list[Expectation]:
+    """The declared expectations of a table, in the order of the YAML.
+
+    Raises:
+        InputError: a type that does not exist or cannot be asked of its table, or wrong arguments.
+    """
+    made = [_made(spec, place, one) for place, one in enumerate(spec.quality.expectations)]
+    chosen = zip(spec.quality.expectations, made, strict=True)
+    return [expectation for declared, expectation in chosen if declared.table == table]
+
+
+def _made(spec: PipelineSpec, number: int, declared: ExpectationSpec) -> Expectation:
+    place = f"{spec.pipeline}: quality.expectations.{number}"
+    try:
+        kind = get_expectation_impl(declared.type)
+    except ExpectationNotFoundError:
+        problem = f"{declared.type} is not an expectation"
+        way_out = "take one of Great Expectations, such as expect_column_values_to_be_between"
+        raise InputError(place + ".type", problem, way_out) from None
+    _check_table(kind, place, declared)
+    _check_columns(spec, place, declared)
+    unknown = _NOT_ARGUMENTS & declared.arguments.keys()
+    if unknown:
+        raise InputError(place + "." + min(unknown), "not an argument here", "remove it")
+    try:
+        return kind(severity=FailureSeverity(declared.severity), **declared.arguments)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in one['loc'] if part != '__root__') or declared.type}: "
+            f"{one['msg']}"
+            for one in error.errors()
+        )
+        allowed = ", ".join(_arguments_of(kind))
+        raise InputError(place, f"wrong arguments ({problems})", f"it takes {allowed}") from None
+
+
+def _check_table(kind: type[Expectation], place: str, declared: ExpectationSpec) -> None:
+    metadata = kind.schema()["properties"]["metadata"]["properties"]
+    # some of the older expectations do not say; those fail in the audit if they cannot be asked
+    supported = metadata.get("supported_data_sources", {}).get("const")
+    if supported is not None and _ENGINES[declared.table] not in supported:
+        problem = f"{declared.type} cannot be asked of the table {declared.table}"
+        raise InputError(place + ".type", problem, "choose another expectation, or table")
+
+
+def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) -> None:
+    if declared.type == "expect_column_to_exist":
+        return
+    columns = columns_of(spec, declared.table)
+    named: list[tuple[str, Any]] = [
+        (argument, declared.arguments[argument])
+        for argument in _ONE_COLUMN
+        if argument in declared.arguments
+    ]
+    several = declared.arguments.get("column_list")
+    if isinstance(several, list):
+        named += [("column_list", name) for name in several]
+    for argument, name in named:
+        if name not in columns:
+            problem = f"{name!r} is not a column of {declared.table}"
+            raise InputError(place + "." + argument, problem, f"it has {', '.join(columns)}")
+
+
+def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
+    """The columns that an expectation can name."""
+    if table == "completeness":
+        return COMPLETENESS_COLUMNS
+    return (*spec.source.key, *spec.aggregates, *RESULT_COLUMNS)
+
+
+def _arguments_of(kind: type[Expectation]) -> list[str]:
+    common = set(Expectation.__fields__) | {"batch_id", "condition_parser"}
+    return [name for name in kind.__fields__ if name not in common]

@@ -1,0 +1,165 @@
+"""The figures of an expectation: what someone on call needs to know, in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from strandline.model.books import Book
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFigures:
+    """The counts of a run's range that its expectations are about.
+
+    Attributes:
+        accepted: records accepted into their newest window.
+        late: records that are late.
+        gaps: slots without any record between the first and the last slot that has one.
+        gap_examples: the first of them.
+        slots_expected: slots with a record, counted apart from `completeness`.
+        slots_present: slots with a record in `completeness`.
+        max_late_share: the share that the spec allows; None: any.
+    """
+
+    accepted: int
+    late: int
+    gaps: int
+    gap_examples: Sequence[Any]
+    slots_expected: int
+    slots_present: int
+    max_late_share: float | None
+
+    @property
+    def late_share(self) -> float | None:
+        """`late / (accepted + late)`; None if there is neither."""
+        judged = self.accepted + self.late
+        return self.late / judged if judged else None
+
+    @property
+    def of_late_share(self) -> str:
+        """Such as `late share 0.031 (310 of 10,000) > 0.02`."""
+        share, limit = self.late_share, self.max_late_share
+        if share is None or limit is None:
+            return "no record in the range"
+        over = share > limit
+        # three digits, or all of them where three would hide which of the two is larger
+        shown, allowed = f"{share:.3g}", f"{limit:.3g}"
+        if over and float(shown) <= float(allowed):
+            shown, allowed = repr(share), repr(limit)
+        counts = f"{self.late:,} of {self.accepted + self.late:,}"
+        return f"late share {shown} ({counts}) {'>' if over else '≤'} {allowed}"
+
+    @property
+    def of_gaps(self) -> str:
+        """Such as `2 gaps: 2013-01-05T03:00:00Z; 2013-01-05T04:00:00Z`."""
+        if not self.gaps:
+            return "no gap"
+        return _counted(self.gaps, "gap", "gaps") + _examples(map(shown, self.gap_examples))
+
+    @property
+    def of_slots(self) -> str:
+        """Such as `398 of 400 slots with records`."""
+        return f"{self.slots_present:,} of {self.slots_expected:,} slots with records"
+
+
+def of_books(books: Sequence[Book]) -> str:
+    """How many books balance, and the ones that do not, in numbers."""
+    off = [book.statement for book in books if not book.balanced]
+    if not off:
+        return f"{_counted(len(books), 'book balances', 'books balance')}"
+    return f"{len(off):,} of {_counted(len(books), 'book', 'books')} off" + _examples(off)
+
+
+def of_result(
+    result: Mapping[str, Any], arguments: Mapping[str, Any], row_id: Sequence[str]
+) -> str:
+    """The figures of any expectation of Great Expectations, from what it reports.
+
+    Args:
+        result: the `result` of its validation result.
+        arguments: what it was called with, shown in front.
+        row_id: the columns that name a row, shown first of an offending row.
+    """
+    called = ", ".join(f"{name} {shown(value)}" for name, value in arguments.items())
+    observed = _observed(result, row_id)
+    return f"{called}: {observed}" if called else observed
+
+
+def of_exception(message: str) -> str:
+    """What an expectation says that could not be evaluated at all."""
+    lines = message.strip().splitlines() or ["unknown reason"]
+    return f"could not be evaluated: {lines[0][:300]}"
+
+
+def shown(value: Any) -> str:
+    """A value as people read it: instants in ISO-8601, numbers with thousands separated."""
+    if value is None or value != value:  # noqa: PLR0124 - NaN and NaT differ from themselves
+        return "null"
+    if isinstance(value, datetime):
+        # Spark collects timestamps as naive datetimes of the machine's own zone
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return str(value)
+
+
+def _observed(result: Mapping[str, Any], row_id: Sequence[str]) -> str:
+    if "unexpected_count" in result:
+        return _of_rows(result, row_id)
+    if "observed_value" not in result:
+        return "no figures"
+    offending = result.get("details") or {}
+    rows = offending.get("unexpected_rows") if isinstance(offending, Mapping) else None
+    if rows is not None:
+        return _of_offenders(result["observed_value"], rows)
+    value = result["observed_value"]
+    if value is None:
+        missing = offending.get("missing") or offending.get("mismatched") if offending else None
+        return f"missing {shown(missing)}" if missing else "nothing observed"
+    return f"observed {shown(value)}"
+
+
+def _of_offenders(count: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "no offending row"
+    shorter = ({name: row[name] for name in row if name != "offenders"} for row in rows)
+    return _counted(count, "offending row", "offending rows") + _examples(map(_row, shorter))
+
+
+def _of_rows(result: Mapping[str, Any], row_id: Sequence[str]) -> str:
+    count, total = result["unexpected_count"] or 0, result.get("element_count") or 0
+    if not count:
+        return _counted(total, "row", "rows")
+    rows = result.get("partial_unexpected_index_list")
+    examples = (
+        [_row({**{name: row.get(name) for name in row_id}, **row}) for row in rows]
+        if rows
+        else map(shown, result.get("partial_unexpected_list", ()))
+    )
+    return f"{count:,} of {_counted(total, 'row', 'rows')}" + _examples(examples)
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={shown(value)}" for name, value in row.items())
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _examples(texts: Iterable[str]) -> str:
+    found = list(texts)[:_EXAMPLES]
+    return ": " + "; ".join(found) if found else ""

@@ -1,0 +1,57 @@
+"""What an audit found, as the ledger and the report keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """One expectation and what became of it.
+
+    Attributes:
+        expectation: its type, such as `expect_books_to_balance`.
+        table: what it was held against: `windows`, `completeness`, `books` or `range`.
+        severity: `critical` blocks publishing; `warning` and `info` do not.
+        success: whether it holds.
+        figures: the observed numbers, and where it fails up to three of the offending rows.
+    """
+
+    expectation: str
+    table: str
+    severity: str
+    success: bool
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All that was expected of a run, and whether the run may be published."""
+
+    results: tuple[AuditResult, ...]
+
+    @property
+    def failures(self) -> tuple[AuditResult, ...]:
+        """The expectations that do not hold, of any severity."""
+        return tuple(result for result in self.results if not result.success)
+
+    @property
+    def blocking(self) -> tuple[AuditResult, ...]:
+        """The critical expectations that do not hold."""
+        return tuple(result for result in self.failures if result.severity == "critical")
+
+    @property
+    def blocked(self) -> bool:
+        """Whether nothing of this run may be published."""
+        return bool(self.blocking)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The results as the ledger keeps them."""
+        return [asdict(result) for result in self.results]
+
+
+def told(results: Sequence[AuditResult]) -> str:
+    """Results in a line each: which expectation, of which table, with which figures."""
+    return "\n".join(f"{one.expectation} ({one.table}): {one.figures}" for one in results)

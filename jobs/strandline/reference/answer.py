@@ -1,0 +1,138 @@
+"""What a replay tells: every watermark, firing and late record, and what is left at the end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from strandline.model.windows import TimeWindow
+from strandline.reference.records import Record
+from strandline.reference.windows import Fate, Pane
+
+
+class Cause(StrEnum):
+    """What made something happen."""
+
+    TICK = "tick"
+    RECORD = "record"
+    END = "end"
+
+
+class Timing(StrEnum):
+    """Whether a watermark fired a window, or a record that came after that watermark."""
+
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and why something happened.
+
+    Attributes:
+        at_ms: the processing time, on the clock of arrivals.
+        cause: a tick, a record, or the end of the input.
+        after_record: the record that caused it, or the last one of the instant that did; None for
+            ticks and the end.
+    """
+
+    at_ms: int
+    cause: Cause
+    after_record: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """A rise of the combined watermark."""
+
+    moment: Moment
+    watermark_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """The combined input has gone idle, or is active again."""
+
+    moment: Moment
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One firing of a window of a key, with all that the window held.
+
+    Attributes:
+        seq: its place in the order of all firings, from 0.
+        members: the records in it, in order of acceptance.
+        watermark_ms: the watermark as it fired.
+    """
+
+    seq: int
+    timing: Timing
+    key: tuple[Any, ...]
+    window: TimeWindow
+    members: tuple[Record, ...]
+    watermark_ms: int
+    moment: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class LateRecord:
+    """A record that no window took, and the watermark that it met."""
+
+    record: Record
+    watermark_ms: int
+
+    @property
+    def at_ms(self) -> int:
+        """When it was refused: at its arrival."""
+        return self.record.arrival_ms
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window of a key that the state still holds; `end_passed`: the watermark is past its end."""
+
+    key: tuple[Any, ...]
+    window: TimeWindow
+    members: tuple[Record, ...]
+    end_passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The whole answer of a replay, in the order in which it happened.
+
+    Attributes:
+        watermarks: every rise of the combined watermark.
+        valve_status: every change between idle and active.
+        firings: every firing.
+        late: the side output of late data.
+        no_window: the records that no window wanted and that were not late either.
+        open_at_end: what the state still holds, by key and window.
+        final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
+        fates: what became of each record, by record id.
+    """
+
+    watermarks: tuple[Emission, ...]
+    valve_status: tuple[StatusChange, ...]
+    firings: tuple[Firing, ...]
+    late: tuple[LateRecord, ...]
+    no_window: tuple[Record, ...]
+    open_at_end: tuple[OpenWindow, ...]
+    final_watermark_ms: int
+    fates: Mapping[str, Fate]
+
+    @property
+    def final(self) -> tuple[Pane, ...]:
+        """The last firing of each key, start and end, by key and window."""
+        last = {(firing.key, firing.window): firing.members for firing in self.firings}
+        return tuple(Pane(key, window, last[key, window]) for key, window in sorted(last))
+
+    def crossing(self, threshold_ms: int) -> Moment | None:
+        """When the watermark first reached a threshold; None if it has not."""
+        first = bisect_left(self.watermarks, threshold_ms, key=lambda e: e.watermark_ms)
+        return self.watermarks[first].moment if first < len(self.watermarks) else None

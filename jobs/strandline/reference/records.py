@@ -1,0 +1,49 @@
+"""A well-formed record, and the order in which records are processed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from strandline.model.lateness import MIN_WATERMARK
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that is not malformed.
+
+    Attributes:
+        arrival_ms: when it reached the landing table.
+        ts_ms: its event time.
+        record_id: tells it from every other record, and orders records equal in all else.
+        channel: the source partition that it came through; "" where there is only one.
+        key: the values of its key columns; () for one global key.
+        sequence: its order inside the arrival instant; None comes before every number.
+        payload: the rest of its columns; not compared.
+    """
+
+    arrival_ms: int
+    ts_ms: int
+    record_id: str
+    channel: str = ""
+    key: tuple[Any, ...] = ()
+    sequence: int | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Record, ...]]:
+    """The records by instant, each instant in ascending event time, then by record id.
+
+    An instant is an arrival, or an (arrival, sequence) where the pipeline has a `sequence`. Its
+    records are all judged by the watermark before it.
+    """
+
+    def instant(record: Record) -> tuple[int, int]:
+        sequence = MIN_WATERMARK if record.sequence is None else record.sequence
+        return record.arrival_ms, sequence if sequenced else 0
+
+    ordered = sorted(records, key=lambda r: (*instant(r), r.ts_ms, r.record_id))
+    for _, group in groupby(ordered, key=instant):
+        yield tuple(group)

@@ -1,0 +1,82 @@
+"""How the watermarks of several channels become one. Flink: `StatusWatermarkValve`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from strandline.model.lateness import MIN_WATERMARK
+
+
+@dataclass(slots=True)
+class _Input:
+    watermark_ms: int = MIN_WATERMARK
+    active: bool = True
+    aligned: bool = True
+
+
+class StatusWatermarkValve:
+    """The minimum over the channels that are active and not behind; it never falls.
+
+    A channel that goes idle is left out. One that comes back behind the valve's own watermark
+    stays out of the minimum until it has caught up; a newcomer counts at once, and holds back.
+    """
+
+    def __init__(self, channels: Iterable[str] = ()) -> None:
+        """Start with these channels, all active and without a watermark."""
+        self._inputs = {channel: _Input() for channel in channels}
+        self.watermark_ms = MIN_WATERMARK
+
+    @property
+    def idle(self) -> bool:
+        """Whether every channel is idle."""
+        return bool(self._inputs) and not any(i.active for i in self._inputs.values())
+
+    def join(self, channel: str) -> None:
+        """Take in a new channel: active, and without a watermark."""
+        self._inputs[channel] = _Input()
+
+    def input_watermark(self, channel: str, watermark_ms: int) -> int | None:
+        """The watermark that the valve emits as a channel's own rises; None if it emits nothing.
+
+        The watermark of an idle channel, and one that is not higher than its last, is ignored.
+        """
+        source = self._inputs[channel]
+        if not source.active or watermark_ms <= source.watermark_ms:
+            return None
+        source.watermark_ms = watermark_ms
+        source.aligned = source.aligned or watermark_ms >= self.watermark_ms
+        return self._emit_least_aligned()
+
+    def input_idle(self, channel: str) -> int | None:
+        """The watermark that the valve emits as a channel goes idle; None if it emits nothing.
+
+        The last channel to go idle lets the largest watermark of all through, but only if the
+        valve waited for that very channel.
+        """
+        source = self._inputs[channel]
+        if not source.active:
+            return None
+        source.active = source.aligned = False
+        if source.watermark_ms != self.watermark_ms:
+            return None
+        if self.idle:
+            return self._emit(max(i.watermark_ms for i in self._inputs.values()))
+        return self._emit_least_aligned()
+
+    def input_active(self, channel: str) -> None:
+        """Take an idle channel back: into the minimum only if it is not behind."""
+        source = self._inputs[channel]
+        if not source.active:
+            source.active = True
+            source.aligned = source.watermark_ms >= self.watermark_ms
+
+    def _emit_least_aligned(self) -> int | None:
+        aligned = [i.watermark_ms for i in self._inputs.values() if i.aligned]
+        return self._emit(min(aligned)) if aligned else None
+
+    def _emit(self, watermark_ms: int) -> int | None:
+        if watermark_ms <= self.watermark_ms:
+            return None
+        self.watermark_ms = watermark_ms
+        return watermark_ms

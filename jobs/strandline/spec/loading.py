@@ -1,0 +1,121 @@
+"""Reading pipeline files: every error names the file, the YAML path, the value and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from strandline.errors import InputError
+from strandline.spec.messages import line_of
+from strandline.spec.pipeline import PipelineSpec
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which what only looks like a date (2013-13-01) stays a text, to be judged later."""
+
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return super().construct_yaml_timestamp(node)
+        except ValueError:
+            return self.construct_scalar(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
+
+
+class _UniqueKeyLoader(_Loader):
+    """YAML that refuses a key given twice: the last one would win, silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = str(key_node.value)
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key!r} is given twice",
+                    problem_mark=key_node.start_mark,
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
+    """The spec of an already parsed YAML document.
+
+    Raises:
+        InputError: some key or value is wrong; all of them are named, a line each.
+    """
+    if not isinstance(content, dict):
+        raise InputError(origin, "not a pipeline", "a pipeline file is a map of keys")
+    try:
+        return PipelineSpec.model_validate(content)
+    except ValidationError as error:
+        lines = [line_of(origin, detail) for detail in error.errors()]
+        raise InputError(origin, "not a valid pipeline\n  " + "\n  ".join(lines)) from None
+
+
+def load_spec(path: Path) -> PipelineSpec:
+    """The spec of one pipeline file.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or is not a valid pipeline.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+    except OSError as error:
+        raise InputError(
+            path.name, f"cannot be read ({error.strerror})", "check the path"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(path.name, f"not YAML: {_told_by(error)}", "mend it there") from None
+    return parse_spec(content, origin=path.name)
+
+
+def _told_by(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    return str(error)
+
+
+def spec_files(folder: Path) -> list[Path]:
+    """The pipeline files of a folder, by name."""
+    return sorted(p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
+
+
+def find_spec(folder: Path, pipeline: str) -> PipelineSpec:
+    """The spec of a pipeline by its name; a broken file breaks only its own pipeline.
+
+    Raises:
+        InputError: no file, or more than one, defines the pipeline; or its file is wrong.
+    """
+    if not folder.is_dir():
+        place = "--pipelines"
+        raise InputError(place, f"{folder} is not a folder", "name the pipelines' folder")
+    found: list[Path] = []
+    names: list[str] = []
+    for path in spec_files(folder):
+        name = _name_in(path)
+        names.append(name)
+        if name == pipeline:
+            found.append(path)
+    if len(found) > 1:
+        both = " and ".join(path.name for path in found)
+        raise InputError(pipeline, f"defined by {both}", "give each pipeline a name of its own")
+    if not found:
+        known = ", ".join(names) or "none"
+        raise InputError(pipeline, "no such pipeline", f"the folder {folder.name}/ has: {known}")
+    return load_spec(found[0])
+
+
+def _name_in(path: Path) -> str:
+    """The pipeline that a file defines; a file that cannot say stands for its own stem."""
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        return path.stem
+    name = content.get("pipeline") if isinstance(content, dict) else None
+    return name if isinstance(name, str) else path.stem

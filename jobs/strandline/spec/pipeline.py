@@ -1,0 +1,92 @@
+"""One pipeline: the whole of its YAML file as one frozen value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from strandline.spec.quality import Quality
+from strandline.spec.source import Source
+from strandline.spec.values import Expression, Lateness, Name, PipelineName, SpecModel, refuse_at
+from strandline.spec.watermark import Watermark
+from strandline.spec.window import WindowField
+
+RESULT_COLUMNS = (
+    "window_start",
+    "window_end",
+    "window_date",
+    "records",
+    "late_accepted",
+    "firings",
+    "state",
+    "fired_at",
+    "closed_at",
+    "run_id",
+    "spec_fingerprint",
+)
+"""The columns of `windows` that no key column and no aggregate may claim."""
+
+
+def _settings(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    for name, setting in value.items():
+        if not isinstance(setting, str | int | float):
+            refuse_at(str(name), setting, "not a setting; give a text, a number or a boolean")
+    spelled = {True: "true", False: "false"}
+    return {k: spelled[v] if isinstance(v, bool) else str(v) for k, v in value.items()}
+
+
+def _cron(value: Any) -> str:
+    shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
+    if not isinstance(value, str) or not shape.fullmatch(value.strip()):
+        msg = 'not a schedule; write the five fields of cron, such as "0 6 * * *", or null'
+        raise ValueError(msg)
+    return value.strip()
+
+
+class PipelineSpec(SpecModel):
+    """A pipeline, as its YAML file says; every time is in whole milliseconds."""
+
+    pipeline: PipelineName
+    source: Source
+    watermark: Watermark
+    window: WindowField
+    allowed_lateness: Lateness = 0
+    aggregates: dict[Name, Expression] = Field(default_factory=dict)
+    quality: Quality = Field(default_factory=Quality)
+    firings: bool = False
+    spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
+    schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+
+    @model_validator(mode="after")
+    def _result_columns_are_distinct(self) -> PipelineSpec:
+        taken = set(RESULT_COLUMNS)
+        for place, names in (("source.key", self.source.key), ("aggregates", self.aggregates)):
+            for name in names:
+                if name.lower() in taken:
+                    problem = "a result column that exists already; choose another name"
+                    refuse_at(f"{place}.{name}", name, problem)
+                taken.add(name.lower())
+        return self
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """Of all that decides the numbers; not of quality, schedule and Spark's settings."""
+        return _fingerprint(
+            self, {"source", "watermark", "window", "allowed_lateness", "aggregates"}
+        )
+
+    @property
+    def timeline_fingerprint(self) -> str:
+        """Of all that decides the timeline: source, watermark and the grid of thresholds."""
+        return _fingerprint(self, {"source", "watermark", "window", "allowed_lateness"})
+
+
+def _fingerprint(spec: PipelineSpec, parts: set[str]) -> str:
+    content = json.dumps(spec.model_dump(mode="json", include=parts), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

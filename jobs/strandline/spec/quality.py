@@ -1,0 +1,41 @@
+"""What a run must satisfy before anything is published."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from strandline.spec.values import Length, SpecModel
+
+
+def _expectation(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"expect_[a-z0-9_]+", value):
+        msg = "not an expectation; name one such as expect_column_values_to_not_be_null"
+        raise ValueError(msg)
+    return value
+
+
+class ExpectationSpec(BaseModel):
+    """One Great Expectations expectation; what is not named here are its own arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    type: Annotated[str, BeforeValidator(_expectation)]
+    table: Literal["windows", "completeness"] = "windows"
+    severity: Literal["critical", "warning", "info"] = "critical"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the expectation itself."""
+        return dict(self.model_extra or {})
+
+
+class Quality(SpecModel):
+    """The judgement: late share, gaps, and the pipeline's own expectations."""
+
+    max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
+    gaps: Literal["allow", "warn", "fail"] = "warn"
+    slot: Length | None = None
+    expectations: Annotated[tuple[ExpectationSpec, ...], Field(strict=False)] = ()

@@ -1,0 +1,117 @@
+"""Where a pipeline's records come from and how their columns are read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from strandline.spec.values import (
+    Expression,
+    Instant,
+    Lateness,
+    Name,
+    SpecModel,
+    Text,
+    parse_length,
+    refuse_at,
+)
+
+
+def _within(value: Any) -> int:
+    """The milliseconds of a time of arrival such as `1d of arrival`."""
+    words = value.split() if isinstance(value, str) else []
+    if words[1:] != ["of", "arrival"]:
+        msg = "not a time of arrival; write a duration and `of arrival`: 1d of arrival"
+        raise ValueError(msg)
+    return parse_length(words[0])
+
+
+def _key(value: Any) -> Any:
+    """A list of columns is short for a map of each name to itself."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        if len(set(value)) != len(value):
+            msg = "a list with a column twice; name each key column once"
+            raise ValueError(msg)
+        return {name: name for name in value}
+    if not isinstance(value, dict):
+        msg = "not a key; write a list of columns, or a map of name: expression"
+        raise ValueError(msg)
+    return value
+
+
+def _columns(value: Any) -> Any:
+    """A list of columns; one column alone stands for a list of it."""
+    columns = [value] if isinstance(value, str) else value
+    if not isinstance(columns, list | tuple) or not columns:
+        msg = "not a list of columns; write [a, b]"
+        raise ValueError(msg)
+    return tuple(columns)
+
+
+def _channels(value: Any) -> Any:
+    if value is None or value == "discovered":
+        return value
+    if not isinstance(value, list | tuple) or not value:
+        msg = "not a set of channels; write a list such as [a, b], or discovered"
+        raise ValueError(msg)
+    return tuple(value)
+
+
+def _channels_kind(value: Any) -> str:
+    return "listed" if isinstance(value, tuple) else "discovered"
+
+
+_Channels = Annotated[
+    Annotated[Literal["discovered"], Tag("discovered")]
+    | Annotated[tuple[Text, ...], Tag("listed")],
+    Discriminator(_channels_kind),
+]
+
+
+class Deduplicate(SpecModel):
+    """Records equal in `columns` within a time of arrival count once: the first to arrive."""
+
+    columns: Annotated[tuple[Text, ...], BeforeValidator(_columns)]
+    within: Annotated[int, BeforeValidator(_within)]
+
+
+class Source(SpecModel):
+    """The landing table and its columns; every `Expression` is a column or Spark SQL."""
+
+    table: Expression
+    arrival_date: Expression | None = None
+    arrival_time: Expression
+    event_time: Expression
+    channel: Expression | None = None
+    channels: Annotated[_Channels | None, BeforeValidator(_channels)] = None
+    key: Annotated[dict[Name, Expression], BeforeValidator(_key)] = Field(default_factory=dict)
+    sequence: Expression | None = None
+    id: Annotated[tuple[Text, ...], BeforeValidator(_columns)] | None = None
+    start: Instant | None = None
+    where: Expression | None = None
+    valid: Expression | None = None
+    deduplicate: Deduplicate | None = None
+    max_ahead: Lateness | None = None
+
+    @model_validator(mode="after")
+    def _channel_and_channels_go_together(self) -> Source:
+        if (self.channel is None) != (self.channels is None):
+            missing, given = ("channel", "channels")[:: 1 if self.channel is None else -1]
+            problem = f"missing, and {given} needs it; give both, or neither for one channel"
+            refuse_at(missing, None, problem)
+        if isinstance(self.channels, tuple) and len(set(self.channels)) != len(self.channels):
+            problem = "a list with a channel twice; name each channel once"
+            refuse_at("channels", list(self.channels), problem)
+        return self
+
+    @property
+    def declared_channels(self) -> tuple[str, ...] | None:
+        """The fixed set in probe order; one nameless channel if none is given; None: discovered."""
+        if self.channels == "discovered":
+            return None
+        return ("",) if self.channels is None else self.channels

@@ -1,0 +1,40 @@
+"""What a spec may say but this version cannot do yet: known, and refused by its name."""
+
+from __future__ import annotations
+
+from strandline.errors import InputError
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Tumbling
+
+
+def unsupported_features(spec: PipelineSpec) -> list[str]:
+    """The features of a spec that the engines do not have yet, each as `path: what`."""
+    watermark, source = spec.watermark, spec.source
+    features = []
+    if watermark.candidate is None or watermark.strategy == "legacy_ascending":
+        features.append(f"watermark.strategy: {watermark.strategy}")
+    if watermark.combine == "splits":
+        features.append("watermark.combine: splits")
+    if watermark.idleness_in_effect:
+        features.append("watermark.idleness: with periodic emission")
+    if not isinstance(spec.window, Tumbling):
+        kind = next(iter(type(spec.window).model_fields))
+        features.append(f"window.{kind}: {kind} windows")
+    if source.deduplicate is not None:
+        features.append("source.deduplicate: duplicates by columns")
+    return features
+
+
+def require_support(spec: PipelineSpec, *, origin: str) -> None:
+    """Refuse a spec that the engines cannot run yet.
+
+    Raises:
+        InputError: it uses a feature of a coming version; every such feature is named.
+    """
+    features = unsupported_features(spec)
+    if features:
+        raise InputError(
+            origin,
+            "not supported yet: " + "; ".join(features),
+            "use tumbling windows, a bounded or ascending strategy, no idleness with ticks",
+        )

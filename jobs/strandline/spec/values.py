@@ -1,0 +1,150 @@
+"""The small values of a spec: durations, instants, names and expressions."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import PydanticCustomError
+
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, instant_of
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
+_LONG = 2**63
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
+_PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
+
+
+class SpecModel(BaseModel):
+    """A frozen part of a spec that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def refuse_at(path: str, value: Any, problem: str) -> NoReturn:
+    """Refuse a value that lies deeper than the part that finds it wrong.
+
+    Args:
+        path: where the value lies, below the part.
+        value: the offending value; None: there is none.
+        problem: what is wrong, and after a semicolon the way out.
+    """
+    error = "located"
+    raise PydanticCustomError(
+        error, "{problem}", {"path": path, "value": value, "problem": problem}
+    )
+
+
+def parse_duration(value: Any) -> int:
+    """Milliseconds of a duration such as `200ms`, `30s`, `5m`, `1h`, `-1d`.
+
+    Raises:
+        ValueError: it is not a whole number with a unit, or does not fit 64 bits of milliseconds.
+    """
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
+        msg = "not a duration; write a whole number and a unit: 200ms, 30s, 5m, 1h, 1d"
+        raise ValueError(msg)
+    duration_ms = int(match[1]) * _UNITS_MS[match[2]]
+    if not -_LONG < duration_ms < _LONG:
+        msg = f"longer than 64 bits of milliseconds; the longest is {_LONG - 1}ms"
+        raise ValueError(msg)
+    return duration_ms
+
+
+def parse_instant(value: Any) -> int:
+    """Milliseconds of an ISO-8601 instant; a date is midnight, no zone is UTC, floored to 1 ms.
+
+    Raises:
+        ValueError: it is not an instant of the years 0001 to 9999.
+    """
+    moment = _moment(value)
+    if moment is None:
+        msg = "not an instant; write ISO-8601 such as 2013-01-15 or 2013-01-15T06:00:00Z"
+        raise ValueError(msg)
+    instant_ms = instant_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    if not LEAST_INSTANT_MS <= instant_ms < END_OF_INSTANTS_MS:
+        msg = "outside the years 0001 to 9999 in UTC; give an instant inside them"
+        raise ValueError(msg)
+    return instant_ms
+
+
+def _moment(value: Any) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time.min)
+    try:
+        return datetime.fromisoformat(value.strip()) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _non_negative(duration_ms: int) -> int:
+    if duration_ms < 0:
+        msg = "a negative duration; give zero or more"
+        raise ValueError(msg)
+    return duration_ms
+
+
+def parse_length(value: Any) -> int:
+    """Milliseconds of a duration that is more than zero.
+
+    Raises:
+        ValueError: it is not a duration, or not positive.
+    """
+    duration_ms = parse_duration(value)
+    if duration_ms <= 0:
+        msg = "not a length; give a positive duration"
+        raise ValueError(msg)
+    return duration_ms
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        msg = "not a plain text (YAML reads yes, no, on, off and bare dates its own way); quote it"
+        raise ValueError(msg)
+    return str(value)
+
+
+def _not_blank(value: Any) -> str:
+    text = _text(value)
+    if not text.strip():
+        msg = "empty; name a column or give an expression"
+        raise ValueError(msg)
+    return text
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        msg = "not a legal name of a column; use letters, digits and _, no digit first"
+        raise ValueError(msg)
+    return value
+
+
+def _pipeline_name(value: Any) -> str:
+    if not isinstance(value, str) or not _PIPELINE_NAME.fullmatch(value):
+        msg = "not a legal name of a pipeline; use letters, digits, _ and -, a letter first"
+        raise ValueError(msg)
+    return value
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration)]
+"""Any whole number of milliseconds in 64 bits, negative ones included."""
+Lateness = Annotated[int, BeforeValidator(lambda v: _non_negative(parse_duration(v)))]
+"""Zero or more milliseconds."""
+Length = Annotated[int, BeforeValidator(parse_length)]
+"""More than zero milliseconds."""
+Instant = Annotated[int, BeforeValidator(parse_instant)]
+"""Milliseconds since 1970 in UTC."""
+Text = Annotated[str, BeforeValidator(_text)]
+"""A text; whole numbers count as text, so that Kafka partitions need no quotes."""
+Expression = Annotated[str, BeforeValidator(_not_blank)]
+"""The name of a column or a Spark SQL expression."""
+Name = Annotated[str, BeforeValidator(_name)]
+"""A name for a result column."""
+PipelineName = Annotated[str, BeforeValidator(_pipeline_name)]
+"""A name for a pipeline: it names a folder of the lake and a DAG, too."""

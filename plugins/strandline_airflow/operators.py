@@ -1,0 +1,172 @@
+"""The operators: a Strandline job as a Spark application, and the report as a plain process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil  # type: ignore[import-untyped]
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.hooks.subprocess import SubprocessHook
+from airflow.sdk import AssetAlias, BaseHook, BaseOperator, Context
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+)
+
+from strandline_airflow import settings
+from strandline_airflow.catalogue import published_asset
+from strandline_airflow.links import ReportLink
+from strandline_airflow.outcomes import failure_of, result_of
+from strandline_airflow.requests import Rendered
+
+_LINES_KEPT = 2_000
+_GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
+
+
+class StrandlineSparkOperator(SparkSubmitOperator):
+    """One job script as one Spark application.
+
+    Connection, templates and cluster modes are the provider's. Exit codes 2 (wrong input) and 3
+    (audit failed) fail the task for good; others are retried. What the job printed as JSON becomes
+    the task's XCom.
+
+    Args:
+        job: the script's name below `jobs/`.
+        pipeline: the pipeline that it runs for, or a callable that says so when it is rendered.
+        application_args: the script's arguments, or a callable that gives them when rendered.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
+    template_fields_renderers: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("application_args", "conf", "env_vars"), "json"
+    )
+    operator_extra_links = (ReportLink(),)
+    ui_color = "#dcecf2"
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        application_args: Rendered | list[str],
+        pipeline: Rendered | str | None = None,
+        conf: Rendered | dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("conn_id", settings.SPARK_CONNECTION)
+        kwargs.setdefault("name", f"strandline-{Path(job).stem}")
+        kwargs.setdefault("env_vars", settings.job_environment())
+        super().__init__(
+            application=str(settings.JOBS / job),
+            application_args=application_args,  # type: ignore[arg-type] # Airflow calls it
+            conf=conf,  # type: ignore[arg-type] # the same
+            **kwargs,
+        )
+        self.job = job
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> Any:
+        """Run the job to its end.
+
+        Returns:
+            The JSON document that it printed, or null.
+
+        Raises:
+            AirflowFailException: wrong input or a failed audit: not to be tried again.
+            AirflowException: it failed otherwise; the message ends with what it said.
+        """
+        self._hook = hook = self._get_hook()
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            exit_code = hook._submit_sp.returncode if hook._submit_sp else None
+            if not exit_code:
+                raise
+            raise failure_of(self.job, exit_code, hook._last_submit_log_lines) from error
+        self._announce(context)
+        return result_of(list(hook._last_submit_log_lines))
+
+    def on_kill(self) -> None:
+        """End the Spark application: its JVM, and the driver's Python, which would outlive it."""
+        submit = self._hook._submit_sp if self._hook else None
+        processes: list[psutil.Process] = []
+        if submit and submit.poll() is None:
+            with suppress(psutil.NoSuchProcess):
+                jvm = psutil.Process(submit.pid)
+                processes = [*jvm.children(recursive=True), jvm]
+        _signal(processes, "terminate")  # so that Spark removes its temporary files
+        psutil.wait_procs(processes, timeout=_GRACE_SECONDS)
+        super().on_kill()
+        _signal(processes, "kill")
+
+    def _get_hook(self) -> SparkSubmitHook:
+        try:
+            BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            # The provider would go on with master `yarn`, and fail with a riddle.
+            problem = (
+                f"there is no connection {self._conn_id!r}: it names Spark's master; set "
+                f"AIRFLOW_CONN_{self._conn_id.upper()} as scripts/env.sh does, or add it in the UI"
+            )
+            raise AirflowFailException(problem) from None
+        hook = super()._get_hook()
+        hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
+        return hook
+
+    def _announce(self, context: Context) -> None:
+        """Tell the DAGs that wait for this pipeline's tables, where it was not known before."""
+        for outlet in self.outlets:
+            if isinstance(outlet, AssetAlias) and isinstance(self.pipeline, str):
+                context["outlet_events"][outlet].add(published_asset(self.pipeline))
+
+
+class StrandlineReportOperator(BaseOperator):
+    """`strandline report` for a pipeline: quick, without Spark."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+    operator_extra_links = (ReportLink(),)
+    ui_color = "#f2ecd8"
+
+    def __init__(self, *, pipeline: Rendered | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> str:
+        """Make the report.
+
+        Returns:
+            Where it lies.
+
+        Raises:
+            AirflowException: as for StrandlineSparkOperator.
+        """
+        command = Path(sys.executable).with_name("strandline")
+        done = self._process.run_command(
+            [str(command), "report", str(self.pipeline)],
+            env={**os.environ, **settings.job_environment()},
+        )
+        if done.exit_code:
+            raise failure_of(command.name, done.exit_code, [done.output])
+        return settings.report_file(str(self.pipeline))
+
+    def on_kill(self) -> None:
+        """End the process."""
+        self._process.send_sigterm()  # type: ignore[no-untyped-call]
+
+    @cached_property
+    def _process(self) -> SubprocessHook:
+        return SubprocessHook()
+
+
+def _signal(processes: list[psutil.Process], how: str) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            getattr(process, how)()

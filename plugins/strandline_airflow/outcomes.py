@@ -1,0 +1,49 @@
+"""What a finished job means to Airflow: its result, or an error that says what the job said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from strandline.errors import AuditFailedError, InputError
+
+_FINAL = {
+    InputError.exit_code: "the input is wrong",
+    AuditFailedError.exit_code: "the audit failed, so nothing was published",
+}
+_LINES_SHOWN = 25
+_NOISE = re.compile(
+    r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
+    r"|WARNING: |Using Spark's default log4j|Setting default log level|To adjust logging level"
+)
+
+
+def result_of(output: Sequence[str]) -> Any:
+    """The JSON document that a job printed last, or null if it printed none.
+
+    Args:
+        output: the lines of stdout and stderr as they came; log lines may stand around it.
+    """
+    decoder = json.JSONDecoder()
+    for index in reversed(range(len(output))):
+        if output[index].startswith(("{", "[")):
+            rest = "\n".join(output[index:])
+            try:
+                document, _ = decoder.raw_decode(rest)
+            except ValueError:
+                continue
+            return document
+    return None
+
+
+def failure_of(job: str, exit_code: int, output: Iterable[str]) -> AirflowException:
+    """The exception for a job that failed: final for wrong input and failed audits."""
+    said = [line for line in output if line.strip() and not _NOISE.match(line)]
+    meaning = _FINAL.get(exit_code)
+    headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
+    message = "\n".join([f"{headline}. It said:", *said[-_LINES_SHOWN:]])
+    return AirflowFailException(message) if meaning else AirflowException(message)

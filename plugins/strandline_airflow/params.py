@@ -1,0 +1,77 @@
+"""The one schema of every DAG's parameters: for the form, the API, `airflow backfill` and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Param
+
+ALL = "(all)"
+"""In place of a pipeline: every one of them; not a name that a pipeline can have."""
+
+# In Python `$` also stands before a last line feed; `\\Z` is no JavaScript, which the form speaks.
+_END = r"(?![\s\S])"
+_INSTANT = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?" + _END
+)
+_INSTANT_HELP = "ISO-8601, such as 2013-02-10 or 2013-02-10T06:00:00Z; a date is midnight UTC"
+# One line without control characters: it is read in tables, logs and a terminal.
+_REASON = r"^\S[^\x00-\x1f\x7f]*\S" + _END
+
+
+def daily_params() -> dict[str, Param]:
+    """Of a daily DAG: nothing is needed, the data interval says it all."""
+    return {
+        "to": _optional_instant(
+            "Advance to",
+            "The last midnight not after this instant is advanced to, in place of the end of the "
+            f"data interval. {_INSTANT_HELP}",
+        )
+    }
+
+
+def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
+    """Of the reprocess DAG: what to rebuild, and why."""
+    return {
+        "pipeline": _pipeline(pipelines, default=pipelines[0] if len(pipelines) == 1 else None),
+        "start": _instant("Start", f"The first window start to rebuild. {_INSTANT_HELP}"),
+        "end": _instant("End", f"The end of the range, not itself rebuilt. {_INSTANT_HELP}"),
+        "reason": Param(
+            type="string",
+            title="Reason",
+            description="Why history is rebuilt; kept in the ledger for those who ask later",
+            minLength=5,
+            maxLength=500,
+            pattern=_REASON,
+        ),
+        "as_of": _optional_instant(
+            "As of",
+            "Know only what had arrived before this instant. Empty: all that has arrived. "
+            f"{_INSTANT_HELP}",
+        ),
+    }
+
+
+def report_params(pipelines: Sequence[str]) -> dict[str, Param]:
+    """Of the report DAG: one pipeline, or all of them."""
+    return {"pipeline": _pipeline([ALL, *pipelines], default=ALL)}
+
+
+def _pipeline(names: Sequence[str], *, default: str | None) -> Param:
+    schema: dict[str, Any] = {"type": "string", "title": "Pipeline", "enum": list(names)}
+    description = "A file of the folder pipelines/ defines it"
+    if default is None:
+        return Param(description=description, **schema)
+    return Param(default, description=description, **schema)
+
+
+def _instant(title: str, description: str) -> Param:
+    return Param(type="string", title=title, description=description, pattern=_INSTANT)
+
+
+def _optional_instant(title: str, description: str) -> Param:
+    return Param(
+        None, type=["null", "string"], title=title, description=description, pattern=_INSTANT
+    )

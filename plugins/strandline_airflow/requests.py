@@ -1,0 +1,110 @@
+"""What the DAGs' tasks ask the jobs for, as the argv of `strandline`.
+
+These are called when a task is rendered, and give whole arguments: what a user typed is validated,
+becomes one element of the argv, and is never read as a template, an option or a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from strandline.errors import InputError
+from strandline.spec import PipelineSpec
+from strandline_airflow.catalogue import published_asset, read_catalogue
+from strandline_airflow.params import ALL
+from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
+from strandline_airflow.settings import pipelines_folder
+
+Rendered = Callable[..., Any]
+"""A template field that Airflow calls with the context in place of rendering it."""
+
+
+def advance_request(pipeline: str) -> Rendered:
+    """`strandline advance`: up to the run's horizon."""
+
+    def argv(context: Context, **_: object) -> list[str]:
+        with _Refusing():
+            to = horizon_of(
+                context["params"],
+                partition_date=context.get("partition_date"),
+                data_interval_end=context.get("data_interval_end"),
+            )
+        return [pipeline, f"--to={to}", "--json", *_who_asks(context)]
+
+    return argv
+
+
+def backfill_request(*, dry_run: bool) -> Rendered:
+    """`strandline backfill`: the range of the params; as a dry run it writes nothing."""
+
+    def argv(context: Context, **_: object) -> list[str]:
+        params = context["params"]
+        with _Refusing():
+            asked = range_of(params)
+        return [
+            requested_spec(context).pipeline,
+            f"--start={asked.start}",
+            f"--end={asked.end}",
+            *([f"--as-of={asked.as_of}"] if asked.as_of else []),
+            *(["--dry-run"] if dry_run else []),
+            f"--reason={params['reason']}",
+            "--json",
+            *_who_asks(context),
+        ]
+
+    return argv
+
+
+def reported_pipelines(context: Context) -> list[str]:
+    """The pipelines to report on: the param's; else those that triggered the run; else all."""
+    specs = read_catalogue(pipelines_folder()).specs
+    if context["params"]["pipeline"] != ALL:
+        with _Refusing():
+            return [pipeline_of(context["params"], specs)]
+    events = context.get("triggering_asset_events") or {}
+    triggered = {event.asset.name for of_asset in events.values() for event in of_asset}
+    return [name for name in specs if not triggered or published_asset(name).name in triggered]
+
+
+def requested_pipeline(context: Context, **_: object) -> str:
+    """The name of the pipeline that the param `pipeline` names."""
+    return requested_spec(context).pipeline
+
+
+def requested_spec(context: Context) -> PipelineSpec:
+    """The pipeline that the param `pipeline` names.
+
+    Raises:
+        AirflowFailException: there is none of that name.
+    """
+    specs = read_catalogue(pipelines_folder()).specs
+    with _Refusing():
+        return specs[pipeline_of(context["params"], specs)]
+
+
+def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
+    """The Spark configuration of the pipeline that the param `pipeline` names."""
+    return dict(requested_spec(context).spark)
+
+
+def _who_asks(context: Context) -> list[str]:
+    dag_run = context["dag_run"]
+    who = dag_run.triggering_user_name or dag_run.run_type.value
+    return [
+        f"--run-key={dag_run.dag_id}/{dag_run.run_id}",
+        f"--requested-by=airflow: {who}",
+    ]
+
+
+class _Refusing:
+    """Turns wrong input into a failure that is not retried: the params will not change."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, InputError):
+            raise AirflowFailException(str(error)) from None

@@ -1,0 +1,50 @@
+"""Where the project's parts lie, and how often a task is tried again."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+JOBS = PROJECT / "jobs"
+SPARK_CONNECTION = "spark_default"
+
+RETRIES = 2
+"""Tries after the first; exit codes 2 and 3 are never tried again."""
+RETRY_DELAY = timedelta(seconds=30)
+"""Before the first retry; doubled before each further one."""
+MAX_RETRY_DELAY = timedelta(minutes=10)
+
+
+def lake() -> str:
+    """The lake's root: STRANDLINE_LAKE, or `lake/` in the project; a path is made absolute."""
+    root = os.environ.get("STRANDLINE_LAKE") or "lake"
+    return root if "://" in root else str(PROJECT / root)
+
+
+def pipelines_folder() -> Path:
+    """The folder of the pipeline files: STRANDLINE_PIPELINES, or `pipelines/` in the project."""
+    return PROJECT / (os.environ.get("STRANDLINE_PIPELINES") or "pipelines")
+
+
+def job_environment() -> dict[str, str]:
+    """What a job reads from its environment: the same lake and pipelines as the DAGs."""
+    return {"STRANDLINE_LAKE": lake(), "STRANDLINE_PIPELINES": str(pipelines_folder())}
+
+
+def report_file(pipeline: str) -> str:
+    """Where `strandline report` puts a pipeline's page."""
+    return f"{lake()}/{pipeline}/_reports/report.html"
+
+
+def task_defaults() -> dict[str, Any]:
+    """The `default_args` of every DAG."""
+    return {
+        "owner": "strandline",
+        "retries": RETRIES,
+        "retry_delay": RETRY_DELAY,
+        "retry_exponential_backoff": True,
+        "max_retry_delay": MAX_RETRY_DELAY,
+    }

@@ -1,0 +1,169 @@
+"""Airflow with a home, a database, a lake and pipeline files of the tests' own.
+
+No test module here imports Airflow at its top: Airflow reads its settings when it is imported, and
+`make test-fast`, which collects these modules too, has no time for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+PROJECT = Path(__file__).resolve().parents[2]
+SHIPPED = PROJECT / "pipelines" / "flights.yaml"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Airflow and what it imports warn about themselves; that is not ours to mend."""
+    for item in items:
+        if item.get_closest_marker("airflow"):
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def swept() -> Iterator[None]:
+    """What Airflow leaves open is found here, where it is expected, and not in a later test."""
+    yield
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that holds it all, with the environment pointing into it."""
+    folder = tmp_path_factory.mktemp("airflow")
+    pipelines = folder / "pipelines"
+    pipelines.mkdir()
+    shutil.copy(SHIPPED, pipelines)
+    strict = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+    strict |= {"pipeline": "strict", "schedule": None}
+    strict["quality"]["max_late_share"] = 0
+    (pipelines / "strict.yaml").write_text(yaml.safe_dump(strict), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AIRFLOW_HOME": folder,
+            "AIRFLOW__CORE__DAGS_FOLDER": PROJECT / "dags",
+            "AIRFLOW__CORE__PLUGINS_FOLDER": PROJECT / "plugins",
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": folder / "logs",
+            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+            "STRANDLINE_LAKE": folder / "lake",
+            "STRANDLINE_PIPELINES": pipelines,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }.items():
+            patch.setenv(name, str(value))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def database(home: Path) -> None:
+    """Airflow's own tables."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@pytest.fixture(scope="session")
+def bag(database: None) -> Iterator[DagBag]:
+    """The project's DAGs over the tests' pipelines; a retry comes at once."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    from strandline_airflow import settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "RETRY_DELAY", timedelta(0))
+        yield DagBag(PROJECT / "dags")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: its state, and for each task its state, tries and XCom."""
+
+    state: str
+    tasks: dict[str, str]
+    tries: dict[str, int]
+    values: dict[str, Any]
+
+
+@pytest.fixture
+def run(bag: DagBag):
+    """Runs a DAG to its end, here and now."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    def run(
+        dag_id: str, conf: dict[str, Any] | None = None, logical_date: datetime | None = None
+    ) -> Outcome:
+        # Read anew: in one process a run's conf stays in the params of the DAG for the next run.
+        dag = DagBag(bag.dag_folder).dags[dag_id]
+        done = dag.test(logical_date=logical_date, run_conf=conf)
+        instances = done.get_task_instances()
+        return Outcome(
+            state=str(done.state),
+            tasks={one.task_id: str(one.state) for one in instances},
+            tries={one.task_id: one.try_number for one in instances},
+            values={one.task_id: one.xcom_pull(task_ids=one.task_id) for one in instances},
+        )
+
+    return run
+
+
+class SparkStub:
+    """Stands in for `spark-submit`: notes what it is called with, says something, and exits."""
+
+    def __init__(self, folder: Path) -> None:
+        self._calls, self._exits, self._says = (folder / n for n in ("calls", "exits", "says"))
+        self._calls.touch()
+        self.will_exit_with(0)
+        self.will_say("")
+        script = folder / "spark-submit"
+        script.write_text(
+            f"#!{sys.executable}\n"
+            "import json, pathlib, sys\n"
+            "folder = pathlib.Path(__file__).parent\n"
+            "calls = (folder / 'calls').open('a+')\n"
+            "calls.write(json.dumps(sys.argv[1:]) + chr(10))\n"
+            "calls.seek(0)\n"
+            "nth = len(calls.readlines()) - 1\n"
+            "exits = json.loads((folder / 'exits').read_text())\n"
+            "print((folder / 'says').read_text())\n"
+            "sys.exit(exits[min(nth, len(exits) - 1)])\n",
+            encoding="utf-8",
+        )
+        script.chmod(0o755)
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """The argv of each call."""
+        return [json.loads(line) for line in self._calls.read_text().splitlines()]
+
+    def will_exit_with(self, *codes: int) -> None:
+        """The exit code of each call to come; the last one of all further ones."""
+        self._exits.write_text(json.dumps(codes))
+
+    def will_say(self, text: str) -> None:
+        """What each call prints."""
+        self._says.write_text(text)
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkStub:
+    """In place of the real `spark-submit`."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return SparkStub(tmp_path)

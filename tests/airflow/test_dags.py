@@ -1,0 +1,151 @@
+"""The DAGs as Airflow reads them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+PROJECT = Path(__file__).resolve().parents[2]
+DAG_IDS = {
+    "land_flights",
+    "strandline_daily_flights",
+    "strandline_daily_strict",
+    "strandline_report",
+    "strandline_reprocess",
+}
+
+
+def test_every_dag_file_is_read_without_an_error_and_quickly(bag):
+    from airflow.dag_processing.dagbag import DagBag
+
+    again = DagBag(PROJECT / "dags")  # the first time pays for Airflow's own imports
+    assert again.import_errors == {}
+    assert set(again.dags) == DAG_IDS
+    slow = {
+        one.file: one.duration for one in again.dagbag_stats if one.duration.total_seconds() > 1
+    }
+    assert not slow
+
+
+def test_the_shipped_pipelines_have_their_dags(bag, monkeypatch):
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("STRANDLINE_PIPELINES", str(PROJECT / "pipelines"))
+    shipped = DagBag(PROJECT / "dags")
+    assert shipped.import_errors == {}
+    assert "strandline_daily_flights" in shipped.dags
+
+
+def test_reading_the_dags_and_the_plugin_loads_little(home):
+    """No Spark, no data libraries; and no file of the package under its bare stem."""
+    script = (
+        "import sys\n"
+        "from airflow.dag_processing.dagbag import DagBag\n"
+        "from airflow import plugins_manager\n"
+        f"bag = DagBag({str(PROJECT / 'dags')!r})\n"
+        "assert bag.dags and not bag.import_errors, bag.import_errors\n"
+        "plugins_manager.get_fastapi_plugins()\n"
+        "assert not plugins_manager.get_import_errors()\n"
+        "assert 'strandline' in {one['name'] for one in plugins_manager.get_plugin_info()}\n"
+        "heavy = {'pyspark', 'pandas', 'plotly', 'deltalake', 'great_expectations'}\n"
+        "bare = {'ranges', 'catalogue', 'outcomes', 'operators'}\n"
+        "sys.exit(', '.join((heavy | bare) & set(sys.modules)) or None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+def test_a_daily_run_covers_the_interval_between_two_ticks_of_the_schedule(bag):
+    from airflow.serialization.encoders import coerce_to_core_timetable
+
+    timetable = coerce_to_core_timetable(bag.dags["strandline_daily_flights"].timetable)
+    interval = timetable.infer_manual_data_interval(run_after=datetime(2013, 1, 15, 6, tzinfo=UTC))
+    assert interval.start == datetime(2013, 1, 14, 6, tzinfo=UTC)
+    assert interval.end == datetime(2013, 1, 15, 6, tzinfo=UTC)
+
+
+def test_a_pipeline_without_a_schedule_runs_by_hand_only(bag):
+    assert bag.dags["strandline_daily_strict"].timetable.can_be_scheduled is False
+
+
+def test_a_dag_runs_once_at_a_time_catches_nothing_up_and_retries(bag):
+    for dag in bag.dags.values():
+        assert (dag.max_active_runs, dag.catchup) == (1, False), dag.dag_id
+        assert dag.doc_md, dag.dag_id
+        assert {task.retries for task in dag.tasks} == {2}, dag.dag_id
+
+
+def test_the_tasks_of_each_dag_follow_each_other(bag):
+    order = {
+        dag_id: [
+            (task.task_id, sorted(task.downstream_task_ids)) for task in dag.topological_sort()
+        ]
+        for dag_id, dag in bag.dags.items()
+    }
+    assert order == {
+        "land_flights": [("land", [])],
+        "strandline_daily_flights": [("advance", ["report"]), ("report", [])],
+        "strandline_daily_strict": [("advance", ["report"]), ("report", [])],
+        "strandline_report": [("pipelines", ["report"]), ("report", [])],
+        "strandline_reprocess": [
+            ("preview", ["rebuild"]),
+            ("rebuild", ["report"]),
+            ("report", []),
+        ],
+    }
+
+
+def test_the_report_dag_waits_for_what_any_pipeline_publishes(bag):
+    condition = bag.dags["strandline_report"].timetable.asset_condition
+    assert {asset.name for asset in condition.objects} == {
+        "strandline_flights",
+        "strandline_strict",
+    }
+
+
+def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, monkeypatch):
+    from airflow.dag_processing.dagbag import DagBag
+
+    good = (PROJECT / "pipelines" / "flights.yaml").read_text(encoding="utf-8")
+    (tmp_path / "flights.yaml").write_text(good, encoding="utf-8")
+    (tmp_path / "tabs.yaml").write_text("pipeline:\ttabs", encoding="utf-8")
+    (tmp_path / "typo.yaml").write_text(
+        good.replace("pipeline: flights", "pipeline: typo\nwidnow: {}"), encoding="utf-8"
+    )
+    (tmp_path / "cron.yaml").write_text(
+        good.replace("pipeline: flights", "pipeline: cron").replace('"0 6 * * *"', '"99 6 * * *"'),
+        encoding="utf-8",
+    )
+    for twin in ("one", "two"):
+        (tmp_path / f"{twin}.yaml").write_text(
+            good.replace("pipeline: flights", "pipeline: twin"), encoding="utf-8"
+        )
+    monkeypatch.setenv("STRANDLINE_PIPELINES", str(tmp_path))
+    found = DagBag(PROJECT / "dags")
+    assert {name for name in found.dags if "daily" in name} == {"strandline_daily_flights"}
+    (said,) = found.import_errors.values()
+    for part in (
+        "tabs.yaml",
+        "widnow",
+        "'99 6 * * *' is not a cron expression",
+        "one.yaml and two.yaml",
+    ):
+        assert part in said
+
+
+@pytest.mark.parametrize("folder", ["empty", "missing"])
+def test_without_any_pipeline_the_other_dags_are_still_read(bag, tmp_path, monkeypatch, folder):
+    from airflow.dag_processing.dagbag import DagBag
+
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("STRANDLINE_PIPELINES", str(tmp_path / folder))
+    found = DagBag(PROJECT / "dags")
+    assert set(found.dags) == {"land_flights", "strandline_report", "strandline_reprocess"}
+    assert len(found.import_errors) == (folder == "missing")

@@ -1,0 +1,243 @@
+"""What the tasks call, and what they make of its end; `spark-submit` is a stand-in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.airflow
+FORM = {
+    "pipeline": "flights",
+    "start": "2013-02-10",
+    "end": "2013-02-13",
+    "reason": "the delays were wrong",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_report(bag, monkeypatch):
+    from strandline_airflow.operators import StrandlineReportOperator
+
+    monkeypatch.setattr(StrandlineReportOperator, "execute", lambda self, context: "no report")
+
+
+def arguments(call: list[str]) -> list[str]:
+    """Those of the job: what follows its script."""
+    (script,) = (position for position, one in enumerate(call) if one.endswith(".py"))
+    return call[script + 1 :]
+
+
+def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, spark):
+    spark.will_say('26/11/21 09:54:28 INFO Utils: noise\n{\n  "run_id": "r1"\n}\nbye')
+    done = run("strandline_daily_flights", logical_date=datetime(2013, 1, 15, 6, tzinfo=UTC))
+    assert done.state == "success"
+    (call,) = spark.calls
+    assert call[:2] == ["--master", "local[2]"]
+    pipeline, to, as_json, run_key, who = arguments(call)
+    assert (pipeline, to, as_json) == ("flights", "--to=2013-01-15T06:00:00Z", "--json")
+    assert run_key.startswith("--run-key=strandline_daily_flights/manual__")
+    assert who == "--requested-by=airflow: dag_test"
+    assert done.values["advance"] == {"run_id": "r1"}
+
+
+def test_a_daily_run_takes_its_param_before_the_interval(run, spark):
+    run("strandline_daily_flights", {"to": "2013-03-01"}, datetime(2013, 1, 15, 6, tzinfo=UTC))
+    assert "--to=2013-03-01T00:00:00Z" in spark.calls[0]
+
+
+def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, spark):
+    done = run("strandline_daily_flights")
+    assert (done.state, done.tries["advance"], spark.calls) == ("failed", 1, [])
+    assert done.tasks["report"] == "success"
+
+
+def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, spark):
+    done = run("strandline_reprocess", FORM | {"as_of": "2013-03-01T12:00:00+02:00"})
+    assert done.state == "success"
+    preview, rebuild = (arguments(call) for call in spark.calls)
+    assert preview[:4] == [
+        "flights",
+        "--start=2013-02-10T00:00:00Z",
+        "--end=2013-02-13T00:00:00Z",
+        "--as-of=2013-03-01T10:00:00Z",
+    ]
+    assert "--reason=the delays were wrong" in preview
+    assert [one for one in preview if one != "--dry-run"] == rebuild
+    assert "--dry-run" in preview
+
+
+def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, spark):
+    reason = (
+        "--close --reopen {{ 7 * 7 }} {% raw %} {{ conn.spark_default }} $(touch pwned); "
+        "`touch pwned` && \"touch\" 'pwned' | tee * späte Flüge ✈ \\n %s %(x)s"
+    )
+    assert run("strandline_reprocess", FORM | {"reason": reason}).state == "success"
+    for call in spark.calls:
+        assert f"--reason={reason}" in call
+        assert not {"--close", "--reopen"} & set(call)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pipeline": "nope"},
+        {"pipeline": "../../lake"},
+        {"pipeline": ["flights"]},
+        {"pipeline": "flights; touch pwned"},
+        {"start": "yesterday"},
+        {"start": "2013-02-10 --close"},
+        {"start": "{{ ds }}"},
+        {"end": None},
+        {"end": "2013-02-13\n"},
+        {"as_of": 7},
+        {"reason": ""},
+        {"reason": "   \t "},
+        {"reason": "two\nlines"},
+        {"reason": "a last line\n"},
+        {"reason": "a\x1b[2Jb cd"},
+        {"reason": "x" * 501},
+    ],
+    ids=str,
+)
+def test_hostile_params_are_refused_before_anything_is_called(run, spark, wrong):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError, match=next(iter(wrong))):
+        run("strandline_reprocess", FORM | wrong)
+    assert spark.calls == []
+
+
+@pytest.mark.parametrize("missing", ["pipeline", "start", "end", "reason"])
+def test_the_form_has_to_be_filled_in(run, spark, missing):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        run("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
+    assert spark.calls == []
+
+
+def test_what_only_a_look_at_all_of_it_shows_fails_at_once(run, spark):
+    done = run("strandline_reprocess", FORM | {"start": "2013-02-31"})
+    assert (done.state, done.tasks["preview"], done.tries["preview"]) == ("failed", "failed", 1)
+    assert done.tasks["rebuild"] == "upstream_failed"
+    assert spark.calls == []
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_wrong_input_and_failed_audits_are_never_tried_again(run, spark, code):
+    spark.will_exit_with(code)
+    done = run("strandline_reprocess", FORM)
+    assert (done.state, done.tasks["preview"], len(spark.calls)) == ("failed", "failed", 1)
+    assert done.tasks["rebuild"] == "upstream_failed"
+
+
+def test_other_failures_are_tried_again(run, spark):
+    spark.will_exit_with(4, 1, 0)
+    done = run("strandline_daily_flights", {"to": "2013-03-01"})
+    assert (done.state, done.tries["advance"], len(spark.calls)) == ("success", 3, 3)
+    assert len({tuple(call) for call in spark.calls}) == 1  # one run key, so one run of Strandline
+
+
+def test_a_failure_says_what_the_job_said():
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    from strandline_airflow.outcomes import failure_of
+
+    output = ["26/11/21 09:54:28 WARN Utils: noise", "", "flights: late share 0.4 > 0.02"]
+    rejected = failure_of("advance.py", 3, output)
+    assert isinstance(rejected, AirflowFailException)
+    assert str(rejected) == (
+        "advance.py ended with exit code 3: the audit failed, so nothing was published. It said:\n"
+        "flights: late share 0.4 > 0.02"
+    )
+    assert type(failure_of("advance.py", 4, output)) is AirflowException
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('noise\n{\n  "a": {\n  "b": 2}\n}\nShutdown {hook}', {"a": {"b": 2}}),
+        ('{"first": 1}\n{"a": 1}\n[broken', {"a": 1}),
+        ("{not json\nnone", None),
+        ("", None),
+    ],
+)
+def test_a_result_is_the_last_document_that_was_printed(printed, expected):
+    from strandline_airflow.outcomes import result_of
+
+    assert result_of(printed.splitlines()) == expected
+
+
+def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, spark, monkeypatch):
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    done = run("strandline_daily_flights", {"to": "2013-03-01"})
+    assert (done.state, done.tries["advance"], spark.calls) == ("failed", 1, [])
+
+
+def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(bag):
+    from airflow.sdk import Asset
+
+    from strandline_airflow.requests import reported_pipelines
+
+    class Event:
+        asset = Asset(name="strandline_strict", uri="strandline://strict/windows")
+
+    everything = {"params": {"pipeline": "(all)"}}
+    assert reported_pipelines(everything) == ["flights", "strict"]
+    assert reported_pipelines(everything | {"triggering_asset_events": {1: [Event]}}) == ["strict"]
+    assert reported_pipelines({"params": {"pipeline": "flights"}}) == ["flights"]
+
+
+def test_the_link_leads_to_the_served_report(bag, monkeypatch):
+    from strandline_airflow.links import ReportLink
+
+    advance = bag.dags["strandline_daily_flights"].get_task("advance")
+    assert [type(link) for link in advance.operator_extra_links] == [ReportLink]
+    assert ReportLink().get_link(advance, ti_key=None) == "/strandline/reports/flights"
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
+    assert ReportLink().get_link(advance, ti_key=None) == "/airflow/strandline/reports/flights"
+    landing = bag.dags["land_flights"].get_task("land")
+    assert ReportLink().get_link(landing, ti_key=None) == ""
+
+
+def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
+    """With the real spark-submit: the driver's Python would outlive the JVM by itself."""
+    import threading
+    import time
+
+    from airflow.sdk.exceptions import AirflowException
+
+    from strandline_airflow.operators import StrandlineSparkOperator
+
+    started = tmp_path / "started"
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import os, pathlib, time\n"
+        f"pathlib.Path({str(started)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)\n"
+    )
+    task = StrandlineSparkOperator(task_id="sleep", job=str(job), application_args=[])
+    ends: list[BaseException] = []
+
+    def execute() -> None:
+        try:
+            task.execute({})
+        except AirflowException as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not (started.is_file() and started.read_text()):
+        assert time.monotonic() < deadline and thread.is_alive()
+        time.sleep(0.2)
+    driver = psutil.Process(int(started.read_text()))
+    jvm = psutil.Process(task._hook._submit_sp.pid)
+    task.on_kill()
+    psutil.wait_procs([driver, jvm], timeout=10)
+    thread.join(timeout=10)
+    assert not driver.is_running() and not jvm.is_running()
+    assert len(ends) == 1

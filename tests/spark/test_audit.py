@@ -1,0 +1,361 @@
+"""The audit on staged tables, each wrong in one way: what it finds, and what it says about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from strandline.errors import InputError
+from strandline.model.books import Book
+from strandline.quality.audit import audit, build_data_docs, validate_expectations
+from strandline.quality.results import Audit, AuditResult, told
+from strandline.spec import parse_spec
+
+pytestmark = pytest.mark.spark
+
+HOUR = timedelta(hours=1)
+START = datetime(2013, 1, 5, tzinfo=UTC)
+WINDOWS_SCHEMA = (
+    "origin string, carrier string, window_start timestamp, window_end timestamp, "
+    "departures bigint, mean_delay_min double, state string, fired_at timestamp, "
+    "closed_at timestamp"
+)
+BETWEEN = "expect_column_values_to_be_between"
+
+
+def a_spec(**quality):
+    return parse_spec(
+        {
+            "pipeline": "flights",
+            "source": {
+                "table": "landing/flights",
+                "arrival_time": "landed_at",
+                "event_time": "departed_at",
+                "key": ["origin", "carrier"],
+            },
+            "watermark": {"strategy": "ascending"},
+            "window": {"tumbling": "1h"},
+            "aggregates": {"departures": "count(*)", "mean_delay_min": "avg(dep_delay)"},
+            "quality": {"gaps": "allow", **quality},
+        },
+        origin="flights.yaml",
+    )
+
+
+def a_window(hour, carrier="UA", **changed):
+    start = START + hour * HOUR
+    return {
+        "origin": "EWR",
+        "carrier": carrier,
+        "window_start": start,
+        "window_end": start + HOUR,
+        "departures": 5,
+        "mean_delay_min": 2.5,
+        "state": "closed",
+        "fired_at": start + 4 * HOUR,
+        "closed_at": start + 6 * HOUR,
+        **changed,
+    }
+
+
+def a_slot(hour, **changed):
+    start = START + hour * HOUR
+    return {
+        "slot_start": start,
+        "slot_end": start + HOUR,
+        "state": "closed",
+        "gap": False,
+        "fired_at": start + 4 * HOUR,
+        "closed_at": start + 6 * HOUR,
+        "on_time": 10,
+        "late": 0,
+        **changed,
+    }
+
+
+WINDOWS = [a_window(0), a_window(0, "DL"), a_window(1)]
+SLOTS = [
+    a_slot(0),
+    a_slot(1),
+    a_slot(2, state="fired", closed_at=pd.NaT),
+    a_slot(3, state="open", fired_at=pd.NaT, closed_at=pd.NaT),
+]
+BOOKS = [
+    Book("arrival day 2013-01-05", 40, {"malformed": 2, "well_formed": 38}),
+    Book("range", 38, {"accepted": 37, "late": 1, "no_window": 0}),
+]
+OWN = {
+    "expect_books_to_balance",
+    "expect_no_open_slot_before_a_fired_one",
+    "expect_slot_states_to_agree_with_crossings",
+    "expect_slots_of_the_range_to_be_present",
+    "expect_slots_to_be_unique",
+    "expect_window_states_to_agree_with_crossings",
+    "expect_windows_to_be_unique",
+}
+
+
+@pytest.fixture
+def audited(spark):
+    def run(windows=WINDOWS, slots=SLOTS, spec=None, context_folder=None, **changed) -> Audit:
+        names = WINDOWS_SCHEMA.replace(",", "").split()[::2]
+        completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
+        figures = {"slots_expected": len(slots), "gaps": 0, "late": 1, "accepted": 37, **changed}
+        return audit(
+            spec or a_spec(),
+            windows=spark.createDataFrame(
+                [tuple(row[name] for name in names) for row in windows], WINDOWS_SCHEMA
+            ),
+            completeness=completeness,
+            books=figures.pop("books", BOOKS),
+            run_id="1f0c",
+            context_folder=context_folder,
+            **figures,
+        )
+
+    return run
+
+
+def only_failure(result: Audit) -> AuditResult:
+    assert len(result.failures) == 1, told(result.failures)
+    return result.failures[0]
+
+
+def test_a_sound_run_meets_every_expectation(audited):
+    result = audited()
+    assert not result.blocked
+    assert result.failures == ()
+    assert {one.expectation for one in result.results} == OWN
+    assert {one.severity for one in result.results} == {"critical"}
+    books = next(one for one in result.results if one.table == "books")
+    assert books.figures == "2 books balance"
+
+
+def test_an_empty_range_meets_every_expectation(audited):
+    spec = a_spec(gaps="fail", max_late_share=0.02)
+    result = audited(windows=[], slots=[], spec=spec, late=0, accepted=0, books=[])
+    assert result.failures == ()
+
+
+def test_a_book_that_does_not_balance_blocks_and_is_told_in_numbers(audited):
+    off = Book("range", 39, {"accepted": 37, "late": 1, "no_window": 0})
+    result = audited(books=[BOOKS[0], off])
+    assert result.blocked
+    failure = only_failure(result)
+    assert (failure.expectation, failure.table) == ("expect_books_to_balance", "books")
+    assert failure.figures == (
+        "1 of 2 books off: range: 39 ≠ accepted 37 + late 1 + no_window 0 (1 unaccounted for)"
+    )
+
+
+def test_a_window_that_stands_twice_blocks_and_is_named(audited):
+    failure = only_failure(audited(windows=[*WINDOWS, a_window(1)]))
+    assert failure.expectation == "expect_windows_to_be_unique"
+    assert failure.figures == (
+        "1 offending row: origin=EWR carrier=UA window_start=2013-01-05T01:00:00Z "
+        "window_end=2013-01-05T02:00:00Z copies=2"
+    )
+
+
+def test_windows_whose_state_contradicts_their_crossings_block(audited):
+    contradictions = [
+        {"state": "open"},
+        {"state": None},
+        {"state": "fired"},
+        {"closed_at": None},
+        {"fired_at": None},
+        {"closed_at": START},
+    ]
+    wrong = [a_window(2 + number, **changed) for number, changed in enumerate(contradictions)]
+    failure = only_failure(audited(windows=[*WINDOWS, *wrong]))
+    assert failure.expectation == "expect_window_states_to_agree_with_crossings"
+    assert failure.figures.startswith(
+        "6 offending rows: origin=EWR carrier=UA window_start=2013-01-05T02:00:00Z "
+        "window_end=2013-01-05T03:00:00Z state=open fired_at=2013-01-05T06:00:00Z "
+        "closed_at=2013-01-05T08:00:00Z; origin=EWR"
+    )
+
+
+def test_slots_whose_state_contradicts_their_crossings_block(audited):
+    contradictions = [
+        {"state": "elsewhere"},
+        {"state": None},
+        {"state": "fired"},
+        {"closed_at": pd.NaT},
+        {"fired_at": pd.NaT},
+        {"closed_at": START},
+    ]
+    wrong = [a_slot(2 + number, **changed) for number, changed in enumerate(contradictions)]
+    failure = only_failure(audited(slots=[a_slot(0), a_slot(1), *wrong]))
+    assert failure.expectation == "expect_slot_states_to_agree_with_crossings"
+    assert failure.figures.startswith(
+        "6 of 8 rows: slot_start=2013-01-05T02:00:00Z state=elsewhere "
+        "fired_at=2013-01-05T06:00:00Z closed_at=2013-01-05T08:00:00Z; slot_start="
+    )
+
+
+def test_an_open_slot_before_a_fired_one_blocks(audited):
+    not_fired = {"state": "open", "fired_at": pd.NaT, "closed_at": pd.NaT}
+    failure = only_failure(audited(slots=[a_slot(0, **not_fired), a_slot(1), a_slot(2)]))
+    assert failure.expectation == "expect_no_open_slot_before_a_fired_one"
+    assert "slot_start=2013-01-05T00:00:00Z" in failure.figures
+
+
+def test_slots_that_are_all_open_are_in_order(audited):
+    not_fired = {"state": "open", "fired_at": pd.NaT, "closed_at": pd.NaT}
+    assert audited(windows=[], slots=[a_slot(hour, **not_fired) for hour in (0, 1)]).failures == ()
+
+
+def test_a_missing_slot_blocks(audited):
+    failure = only_failure(audited(slots_expected=5))
+    assert failure.expectation == "expect_slots_of_the_range_to_be_present"
+    assert failure.figures == "4 of 5 slots with records"
+
+
+def test_a_slot_that_stands_twice_blocks(audited):
+    failure = only_failure(audited(slots=[a_slot(0), a_slot(0)]))
+    assert failure.expectation == "expect_slots_to_be_unique"
+
+
+@pytest.mark.parametrize(
+    ("late", "accepted", "limit", "figures"),
+    [
+        (310, 9_690, 0.02, "late share 0.031 (310 of 10,000) > 0.02"),
+        (20_001, 979_999, 0.02, "late share 0.020001 (20,001 of 1,000,000) > 0.02"),
+        (1, 0, 0.0, "late share 1 (1 of 1) > 0"),
+    ],
+)
+def test_too_large_a_late_share_blocks(audited, late, accepted, limit, figures):
+    spec = a_spec(max_late_share=limit)
+    failure = only_failure(audited(spec=spec, late=late, accepted=accepted))
+    assert failure.expectation == "expect_late_share_to_be_at_most"
+    assert failure.severity == "critical"
+    assert failure.figures == figures
+
+
+def test_a_late_share_that_equals_the_limit_passes(audited):
+    result = audited(spec=a_spec(max_late_share=0.02), late=2, accepted=98)
+    share = next(one for one in result.results if "late_share" in one.expectation)
+    assert share.success
+    assert share.figures == "late share 0.02 (2 of 100) ≤ 0.02"
+
+
+@pytest.mark.parametrize(("gaps", "severity"), [("warn", "warning"), ("fail", "critical")])
+def test_gaps_are_judged_as_the_pipeline_says(audited, gaps, severity):
+    empty = a_slot(2, gap=True)
+    result = audited(
+        spec=a_spec(gaps=gaps), slots=[a_slot(0), a_slot(1), empty], slots_expected=2, gaps=1
+    )
+    failure = only_failure(result)
+    assert (failure.expectation, failure.severity) == ("expect_no_gaps", severity)
+    assert failure.figures == "1 gap: 2013-01-05T02:00:00Z"
+    assert result.blocked == (gaps == "fail")
+
+
+def test_gaps_that_are_not_listed_count_as_well(audited):
+    failure = only_failure(audited(spec=a_spec(gaps="fail"), gaps=1_000_001))
+    assert failure.figures == "1,000,001 gaps"
+
+
+def test_the_declared_expectations_are_held_against_their_tables(audited):
+    spec = a_spec(
+        expectations=[
+            {"type": BETWEEN, "column": "departures", "min_value": 6, "severity": "warning"},
+            {"type": "expect_column_mean_to_be_between", "column": "departures", "max_value": 5},
+            {"type": BETWEEN, "table": "completeness", "column": "on_time", "min_value": 10},
+            {"type": "expect_column_max_to_be_between", "table": "completeness",
+             "column": "late", "min_value": 1, "severity": "info"},
+        ]
+    )  # fmt: skip
+    result = audited(spec=spec, windows=[*WINDOWS, a_window(2, departures=None)])
+    found = {
+        (one.table, one.expectation): one for one in result.results if one.expectation not in OWN
+    }
+    assert len(found) == 4
+    assert not result.blocked
+
+    warning = found["windows", BETWEEN]
+    assert (warning.severity, warning.success) == ("warning", False)
+    assert warning.figures.startswith(
+        "column departures, min_value 6: 3 of 4 rows: origin=EWR carrier=UA "
+        "window_start=2013-01-05T00:00:00Z departures=5; "
+    )
+    mean = found["windows", "expect_column_mean_to_be_between"]
+    assert mean.success
+    assert mean.figures == "column departures, max_value 5: observed 5"
+    assert found["completeness", BETWEEN].figures == "column on_time, min_value 10: 4 rows"
+    info = found["completeness", "expect_column_max_to_be_between"]
+    assert (info.severity, info.success) == ("info", False)
+
+
+def test_an_expectation_that_cannot_be_evaluated_has_failed(audited):
+    mean_of_text = {"type": "expect_column_sum_to_be_between", "column": "carrier", "min_value": 0}
+    result = audited(spec=a_spec(expectations=[mean_of_text]))
+    assert result.blocked
+    assert "could not be evaluated: " in only_failure(result).figures
+
+
+def test_the_audit_of_windows_takes_few_spark_jobs(audited, spark):
+    spark.sparkContext.setJobGroup("the audit", "counted")
+    audited()
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("the audit")
+    # an aggregate is two under adaptive execution
+    assert len(jobs) <= 4
+
+
+def test_validation_results_are_kept_and_rendered_as_data_docs(audited, tmp_path):
+    context_folder = tmp_path / "gx"
+    audited(context_folder=context_folder)
+    index = build_data_docs(context_folder, tmp_path / "data_docs")
+    assert index == tmp_path / "data_docs" / "index.html"
+    pages = "".join(
+        page.read_text("utf-8") for page in index.parent.rglob("*.html") if page != index
+    )
+    assert "1f0c" in index.read_text("utf-8")
+    assert "Every record stands in its book exactly once." in pages
+    assert "No key has two rows for the same window." in pages
+
+
+def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):
+    assert build_data_docs(tmp_path / "gx", tmp_path / "data_docs").is_file()
+
+
+@pytest.mark.parametrize(
+    ("declared", "place", "problem"),
+    [
+        ({"type": "expect_column_values_to_be_betwixt"}, "0.type", "is not an expectation"),
+        ({"type": BETWEEN, "column": "departure", "min_value": 1}, "0.column", "'departure'"),
+        ({"type": BETWEEN, "column": "departures", "least": 1}, "0", "least: extra fields"),
+        ({"type": BETWEEN, "column": "departures"}, "0", "min_value and max_value"),
+        ({"type": BETWEEN, "min_value": 1}, "0", "column: field required"),
+        ({"type": BETWEEN, "column": "departures", "min_value": 1, "catch_exceptions": True},
+         "0.catch_exceptions", "not an argument"),
+        ({"type": "expect_column_values_to_match_like_pattern", "column": "carrier",
+          "like_pattern": "U%"}, "0.type", "cannot be asked of the table windows"),
+        ({"type": BETWEEN, "table": "completeness", "column": "departures", "min_value": 1},
+         "0.column", "not a column of completeness"),
+        ({"type": "expect_compound_columns_to_be_unique", "column_list": ["origin", "tail"]},
+         "0.column_list", "'tail'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_declaration_is_refused_with_its_place(declared, place, problem):
+    with pytest.raises(InputError) as refused:
+        validate_expectations(a_spec(expectations=[declared]))
+    assert refused.value.place == f"flights: quality.expectations.{place}"
+    assert problem in refused.value.problem
+    assert refused.value.way_out
+
+
+def test_sound_declarations_are_accepted():
+    validate_expectations(
+        a_spec(
+            expectations=[
+                {"type": BETWEEN, "column": "departures", "min_value": 1},
+                {"type": "expect_column_values_to_not_be_null", "column": "window_start"},
+                {"type": "expect_table_row_count_to_be_between", "table": "completeness",
+                 "max_value": 24},
+            ]
+        )
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""The report in a real browser: its plots are drawn, and no request leaves the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from strandline.quality.report import ReportTables, build_report
+from strandline.spec import parse_spec
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not BROWSER, reason="no Chromium is installed to open the report in"),
+]
+
+HOSTILE = (
+    "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'</script>"
+)
+HOURS = 366 * 24
+NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+class Proxy(threading.Thread):
+    """Notes every host that a browser asks for, and answers nothing."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.asked = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with closing(connection):
+                connection.settimeout(5)
+                self.asked.append(connection.recv(4096).split(b"\r\n")[0].decode("latin-1"))
+
+    def close(self):
+        self._listener.close()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens a page; the document as it stands once its scripts ran, and what was asked for."""
+
+    def run(html):
+        page = tmp_path / "report.html"
+        page.write_text(html, encoding="utf-8")
+        proxy = Proxy()
+        proxy.start()
+        with closing(proxy):
+            browsed = subprocess.run(
+                [
+                    BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                    "--window-size=1280,2000", "--virtual-time-budget=20000",
+                    f"--user-data-dir={tmp_path / 'profile'}",
+                    f"--proxy-server=127.0.0.1:{proxy.port}", "--proxy-bypass-list=<-loopback>",
+                    "--no-first-run", "--disable-background-networking", "--disable-sync",
+                    "--disable-component-update", "--disable-default-apps",
+                    "--disable-domain-reliability", "--disable-client-side-phishing-detection",
+                    page.as_uri(),
+                ],
+                check=True, capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+        return browsed.stdout, proxy.asked
+
+    return run
+
+
+class Drawing(HTMLParser):
+    """Counts what plotly has drawn, by class, and the elements of each kind."""
+
+    def __init__(self, dom):
+        super().__init__()
+        self.classes, self.tags, self.images = {}, {}, []
+        self.feed(dom)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        for name in (found.get("class") or "").split():
+            self.classes[name] = self.classes.get(name, 0) + 1
+        if tag in {"img", "image"}:
+            self.images.append(
+                found.get("src") or found.get("href") or found.get("xlink:href") or ""
+            )
+
+
+def a_year(text):
+    """A year of hourly slots with empty nights, where what the tables say is `text`."""
+    starts = [NEW_YEAR + timedelta(hours=n) for n in range(HOURS) if not 4 <= n % 24 < 9]
+    days = [date(2013, 1, 1) + timedelta(days=n) for n in range(366)]
+    late = [1 if start.hour == 13 else 0 for start in starts]
+    failed = {"expectation": text, "table": "range", "severity": "warning", "success": False,
+              "figures": text}  # fmt: skip
+    return ReportTables(
+        completeness=pd.DataFrame(
+            {
+                "slot_start": pd.Series(starts, dtype="datetime64[us, UTC]"),
+                "slot_end": pd.Series(starts, dtype="datetime64[us, UTC]") + timedelta(hours=1),
+                "state": ["closed"] * (len(starts) - 2) + ["fired", "open"],
+                "gap": False,
+                "closed_at": pd.Series(starts, dtype="datetime64[us, UTC]") + timedelta(hours=6),
+                "on_time": 50,
+                "late_accepted": 3,
+                "late": late,
+                "no_window": 0,
+            }
+        ),
+        quarantine=pd.DataFrame(
+            [(reason, day, 1 + day.day) for day in days for reason in ("late", text)],
+            columns=["reason", "day", "records"],
+        ),
+        lateness=pd.DataFrame({"late_by_ms": range(60_000, 6_000_000, 60_000), "records": 4}),
+        channels=pd.DataFrame(
+            [
+                (channel, day, 1_357_002_000_000 + 86_400_000 * number)
+                for number, day in enumerate(days)
+                for channel in ("EWR", text)
+            ],
+            columns=["channel", "arrival_date", "settled_ms"],
+        ),
+        runs=pd.DataFrame(
+            {
+                "position": [1], "run_id": ["1f0c"], "attempt": [1], "step": ["published"],
+                "written_at": [pd.Timestamp("2014-01-02T06:00Z")], "kind": ["backfill"],
+                "range_start": [pd.Timestamp(NEW_YEAR)], "closed": [False], "frontier": [None],
+                "range_end": [pd.Timestamp("2014-01-02T00:00Z")], "message": [text],
+                "horizon": [pd.Timestamp("2014-01-02T00:00Z")], "diff": ["{}"],
+                "audit": [json.dumps([failed])], "reason": [text], "requested_by": [text],
+            }
+        ),
+    )  # fmt: skip
+
+
+def the_page(text):
+    spec = parse_spec(
+        {
+            "pipeline": "flights",
+            "source": {"table": "t", "arrival_time": "a", "event_time": "e", "channel": "origin",
+                       "channels": "discovered"},
+            "watermark": {"strategy": "ascending"},
+            "window": {"tumbling": "1h"},
+        },
+        origin="flights.yaml",
+    )  # fmt: skip
+    return build_report(a_year(text), spec=spec, made_from="a test")
+
+
+def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
+    dom, asked = opened(the_page("null_arrival"))
+    assert asked == []
+    drawing = Drawing(dom)
+    # the heatmap is an image, made in the page; the others are lines and bars
+    assert [image[:22] for image in drawing.images] == ["data:image/png;base64,"]
+    assert drawing.classes["heatmaplayer"] >= 1
+    assert drawing.classes["point"] == 2 * 366
+    assert drawing.classes["js-line"] == 1 + 3
+    assert drawing.classes["js-plotly-plot"] == 4
+
+
+def test_hostile_texts_are_shown_and_not_run(opened):
+    dom, asked = opened(the_page(HOSTILE))
+    assert asked == []
+    assert re.search(r"<title>(.*?)</title>", dom)[1] == "flights · data quality"
+    harmless, drawing = Drawing(opened(the_page("null_arrival"))[0]), Drawing(dom)
+    assert drawing.tags["script"] == harmless.tags["script"]
+    assert drawing.images == harmless.images
+    assert drawing.classes["js-plotly-plot"] == 4
+    legends = re.findall(r'class="legendtext"[^>]*>(.*?)</text>', dom)
+    assert sum("&lt;img src=x onerror=" in legend for legend in legends) == 2
+
+
+def test_a_request_that_left_the_page_would_be_noticed(opened):
+    _, asked = opened('<img src="http://elsewhere.example/x.png">')
+    assert asked == ["GET http://elsewhere.example/x.png HTTP/1.1"]

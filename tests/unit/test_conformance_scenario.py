@@ -1,0 +1,145 @@
+"""A golden's scenario becomes a spec and records, or says what is missing or broken."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from strandline.conformance.scenario import Unsupported, read_scenario
+from strandline.errors import InputError
+from strandline.model.lateness import MAX_WATERMARK
+
+SCENARIO: dict[str, Any] = {
+    "name": "one",
+    "clock_start_ms": -7,
+    "window": {"kind": "tumbling", "size_ms": 10, "offset_ms": -3},
+    "allowed_lateness_ms": MAX_WATERMARK,
+    "watermark": {
+        "strategy": "bounded",
+        "bound_ms": 5,
+        "idleness_ms": None,
+        "emit": "periodic",
+        "emit_interval_ms": 200,
+    },
+    "end_of_input": "hold",
+    "channels": ["a", "b"],
+    "records": [
+        {
+            "id": 0,
+            "arrival_ms": 3,
+            "ts_ms": -40,
+            "channel": "b",
+            "key": "k",
+            "value": -2,
+            "marker": False,
+        }
+    ],
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    content: Any = copy.deepcopy(SCENARIO)
+    part = content
+    *above, last = path.split("/")
+    for name in above:
+        part = part[int(name)] if isinstance(part, list) else part[name]
+    part[last] = value
+    return content
+
+
+def test_a_scenario_is_the_pipeline_that_says_the_same():
+    scenario = read_scenario(SCENARIO)
+    spec = scenario.spec
+    assert scenario.start_ms == spec.source.start == -7
+    assert spec.source.declared_channels == ("a", "b")
+    assert spec.source.sequence == "id"
+    assert (spec.window.tumbling, spec.window.offset) == (10, -3)
+    assert spec.watermark.candidate.of(0) == -6
+    assert spec.watermark.interval_ms == 200
+    assert spec.allowed_lateness == MAX_WATERMARK
+    assert not scenario.end_of_input
+    assert scenario.horizon_ms == 4
+    (record,) = scenario.records
+    assert (record.arrival_ms, record.sequence, record.ts_ms, record.channel, record.key) == (
+        3,
+        0,
+        -40,
+        "b",
+        ("k",),
+    )
+    assert record.payload["value"] == -2
+
+
+def test_fields_of_other_strategies_are_ignored():
+    watermark = {**SCENARIO["watermark"], "strategy": "ascending", "lag_ms": 4}
+    assert read_scenario(changed("watermark", watermark)).spec.watermark.candidate.of(0) == -1
+
+
+def test_a_scenario_without_records_ends_just_after_its_start():
+    assert read_scenario(changed("records", [])).horizon_ms == -6
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("output", {"firing_ids": False}),
+        ("trigger", {"kind": "event_time", "purging": False}),
+        ("watermark/combine", "valve"),
+        ("watermark/emit_interval_ms", 0),
+    ],
+)
+def test_what_says_no_more_than_the_default_is_supported(path, value):
+    read_scenario(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "feature"),
+    [
+        ("window", {"kind": "session", "gap_ms": 10}, "window.session: session windows"),
+        ("window", {"kind": "session", "gap_field": "gap_ms"}, "window.session: session windows"),
+        (
+            "window",
+            {"kind": "sliding", "size_ms": 10, "slide_ms": 5},
+            "window.sliding: sliding windows",
+        ),
+        ("window", {"kind": "global"}, "window.kind: global"),
+        ("watermark/strategy", "punctuated", "watermark.strategy: punctuated"),
+        ("watermark/strategy", "oracle", "watermark.strategy: oracle"),
+        ("watermark/idleness_ms", 7, "watermark.idleness: with periodic emission"),
+        ("watermark/combine", "splits", "watermark.combine: splits"),
+        ("trigger", {"kind": "count", "n": 3}, "trigger: count"),
+        ("trigger", {"kind": "event_time", "purging": True}, "trigger: purging event_time"),
+        ("evictor", {"kind": "time", "ms": 5}, "evictor: time"),
+        ("join", {"kind": "interval"}, "join: interval"),
+        ("then", {"window": {}}, "then: chained windows"),
+        ("speed", 3, "scenario.speed"),
+    ],
+)
+def test_what_a_pipeline_cannot_do_is_named(path, value, feature):
+    with pytest.raises(Unsupported) as refused:
+        read_scenario(changed(path, value))
+    assert refused.value.features == (feature,)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        ("clock_start_ms", "0", "clock_start_ms: Input should be a valid integer"),
+        ("clock_start_ms", 2**60, "clock_start_ms: .* outside the years 0001 to 9999"),
+        ("allowed_lateness_ms", -1, "allowed_lateness_ms: .* greater than or equal to 0"),
+        ("window", {"kind": "tumbling", "size_ms": 0}, r"window\.tumbling: '0ms' is not a length"),
+        ("window", {"kind": "tumbling"}, r"window\.tumbling: null is not a duration"),
+        ("watermark/bound_ms", None, r"watermark\.bound: missing"),
+        ("watermark/emit_interval_ms", None, r"watermark\.emit\.every: null is not a duration"),
+        ("watermark/emit", "sometimes", r"watermark\.emit: Input should be 'periodic'"),
+        ("watermark/wink", 3, r"watermark\.wink: Extra inputs are not permitted"),
+        ("records/0/ts_ms", 1.5, r"records\.0\.ts_ms: Input should be a valid integer"),
+        ("records/0/channel", "z", r"records of \['z'\], which are not among \['a', 'b'\]"),
+        ("records", [*SCENARIO["records"]] * 2, "an id stands twice"),
+    ],
+)
+def test_a_broken_scenario_is_refused_with_the_place(path, value, problem):
+    with pytest.raises(InputError, match=f"^one: (not a valid pipeline\n  one: )?{problem}"):
+        read_scenario(changed(path, value))

@@ -1,0 +1,178 @@
+"""The report as a page: what it says, and that nothing in the tables can become part of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from strandline.quality.report import ReportTables, build_report
+from strandline.spec import parse_spec
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
+
+
+def a_spec(channels="discovered", **quality):
+    return parse_spec(
+        {
+            "pipeline": "flights",
+            "source": {
+                "table": "landing/flights",
+                "arrival_time": "landed_at",
+                "event_time": "departed_at",
+                "channel": "origin",
+                "channels": channels,
+            },
+            "watermark": {"strategy": "bounded_out_of_orderness", "bound": "3h"},
+            "window": {"tumbling": "1h"},
+            "allowed_lateness": "2h",
+            "quality": quality,
+        },
+        origin="flights.yaml",
+    )
+
+
+def tables(text="late", rows=True):
+    instant = pd.Timestamp("2013-01-05T06:00Z")
+    result = {"expectation": text, "table": text, "severity": "critical", "success": False,
+              "figures": text}  # fmt: skip
+    found = ReportTables(
+        completeness=pd.DataFrame(
+            {
+                "slot_start": [instant],
+                "slot_end": [instant + pd.Timedelta(hours=1)],
+                "state": [text],
+                "gap": [False],
+                "fired_at": [instant],
+                "closed_at": [instant],
+                "on_time": [9_700],
+                "late_accepted": [200],
+                "late": [100],
+                "no_window": [0],
+            }
+        ),
+        quarantine=pd.DataFrame({"reason": [text], "day": [date(2013, 1, 5)], "records": [100]}),
+        lateness=pd.DataFrame({"late_by_ms": [60_000], "records": [100]}),
+        channels=pd.DataFrame(
+            {"channel": [text], "arrival_date": [date(2013, 1, 5)], "settled_ms": [1_357_360_000_000]}
+        ),
+        runs=pd.DataFrame(
+            {
+                "position": [1], "run_id": [text], "attempt": [1], "step": ["rejected"],
+                "written_at": [instant], "kind": [text], "range_start": [instant],
+                "range_end": [instant], "horizon": [instant], "closed": [False],
+                "frontier": [None], "diff": [json.dumps({text: {"insert": 1}})],
+                "audit": [json.dumps([result])], "reason": [text], "requested_by": [text],
+                "message": [text],
+            }
+        ),
+    )  # fmt: skip
+    if rows:
+        return found
+    return ReportTables(**{name: frame.iloc[:0] for name, frame in vars(found).items()})
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page, as far as it matters here."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.links, self.figures, self.texts = [], [], [], []
+        self.policy = ""
+        self._script = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.links += [found[name] for name in ("src", "href") if name in found]
+        if found.get("http-equiv") == "Content-Security-Policy":
+            self.policy = found["content"]
+        self._script = found.get("type", "code") if tag == "script" else None
+
+    def handle_endtag(self, tag):
+        self._script = None
+
+    def handle_data(self, data):
+        if self._script == "application/json":
+            self.figures.append(json.loads(data))
+        elif self._script is None:
+            self.texts.append(" ".join(data.split()))
+
+    @property
+    def text(self):
+        return " ".join(self.texts)
+
+
+def page_of(found, spec=None):
+    return Page(build_report(found, spec=spec or a_spec(), made_from="ledger position 1"))
+
+
+def test_the_page_tells_what_became_of_the_records():
+    text = page_of(tables(), a_spec(max_late_share=0.02)).text
+    assert "The last run was rejected: the tables are as the run before left them." in text
+    assert "made from ledger position 1" in text
+    assert "On time 9,700 97.0 % of judged records" in text
+    assert "Late, quarantined 100 1.00 % , limit 2 %" in text
+    assert "late 100 arrived after its window had closed" in text
+    assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text
+
+
+def test_the_page_has_every_plot():
+    kinds = [figure["data"][0]["type"] for figure in page_of(tables()).figures]
+    assert kinds == ["heatmap", "bar", "scatter", "scatter"]
+
+
+def test_a_first_run_has_an_empty_but_whole_page():
+    page = page_of(tables(rows=False))
+    assert page.figures == []
+    for text in (
+        "Nothing has been rebuilt yet.",
+        "No slot yet: nothing has been published.",
+        "Nothing is in quarantine.",
+        "No record is late.",
+        "No channel has a watermark yet.",
+        "No run has been audited yet.",
+        "The ledger is empty.",
+    ):
+        assert text in page.text
+
+
+def test_nothing_in_the_tables_becomes_markup():
+    harmless, page = page_of(tables()), page_of(tables(HOSTILE), a_spec())
+    assert page.tags == harmless.tags
+    assert "img" not in page.tags
+    assert HOSTILE in page.text
+    # plotly reads tags and templates in its texts: none may be left in a figure
+    named = [
+        trace["name"] for figure in page.figures for trace in figure["data"] if "name" in trace
+    ]
+    assert len(named) == 2
+    figures = json.dumps(page.figures)
+    assert "<script" not in figures
+    assert "<img" not in figures
+    assert "&%{x}" not in figures
+
+
+def test_the_page_refers_to_nothing_but_the_data_docs_beside_it():
+    page = page_of(tables())
+    assert page.links == ["data_docs/index.html"]
+    assert page.policy.startswith("default-src 'none';")
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said"), [("allow", "allowed, not listed"), ("warn", "slots without")]
+)
+def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
+    assert (
+        f"Gaps {'–' if gaps == 'allow' else '0'} {said}"
+        in page_of(tables(), a_spec(gaps=gaps)).text
+    )
+
+
+def test_a_silent_declared_channel_is_named():
+    page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
+    assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text

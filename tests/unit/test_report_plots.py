@@ -1,0 +1,239 @@
+"""What the report's plots are drawn from."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from strandline.quality.report_calendar import CLOSED, GAP, MANY_LATE, OPEN, SOME_LATE, calendar
+from strandline.quality.report_plots import lateness_plot, quarantine_plot, saved_by
+from strandline.quality.report_watermarks import watermarks
+from strandline.spec import parse_spec
+
+MINUTE = timedelta(minutes=1)
+NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+NEW_YEAR_MS = 1_356_998_400_000
+
+
+def a_slot(start, size=60 * MINUTE, **changed):
+    return {
+        "slot_start": start,
+        "slot_end": start + size,
+        "state": "closed",
+        "gap": False,
+        "closed_at": start + 90 * MINUTE,
+        "on_time": 10,
+        "late_accepted": 0,
+        "late": 0,
+        "no_window": 0,
+        **changed,
+    }
+
+
+def slots(*rows):
+    frame = pd.DataFrame(rows, columns=list(a_slot(NEW_YEAR)))
+    edges = dict.fromkeys(("slot_start", "slot_end", "closed_at"), "datetime64[us, UTC]")
+    return frame.astype(edges)
+
+
+def the_strip(*rows):
+    (strip,) = calendar(slots(*rows)).strips
+    return strip[1].data[0]
+
+
+def test_no_slots_make_no_strip():
+    assert calendar(slots()).strips == ()
+
+
+def test_a_cell_has_the_day_and_the_hour_of_its_slot():
+    drawn = the_strip(
+        a_slot(NEW_YEAR + 60 * MINUTE),
+        a_slot(NEW_YEAR + timedelta(days=2, hours=2), state="open", closed_at=pd.NaT),
+    )
+    assert len(drawn.y) == 24
+    assert (drawn.x[0], drawn.x[2]) == ("2013-01-01", "2013-01-03")
+    assert (drawn.z[1][0], drawn.z[2][2], drawn.z[0][0]) == (CLOSED, OPEN, None)
+    assert drawn.text[1][0] == (
+        "<b>2013-01-01 01:00</b> to 2013-01-01 02:00<br>closed at 2013-01-01 02:30"
+        "<br>on time 10, late but accepted 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "shade"),
+    [
+        ({"late": 1}, SOME_LATE),
+        ({"late": 5}, MANY_LATE),
+        ({"late": 1, "on_time": 0, "state": "open"}, MANY_LATE),
+        ({"gap": True, "state": "closed", "on_time": 0}, GAP),
+    ],
+)
+def test_refused_records_and_gaps_outshine_the_state(changed, shade):
+    assert the_strip(a_slot(NEW_YEAR, **changed)).z[0][0] == shade
+
+
+def test_short_slots_share_a_cell_that_shows_the_worst_of_them():
+    minutes = [a_slot(NEW_YEAR + number * MINUTE, size=MINUTE) for number in range(20)]
+    minutes[3] |= {"state": "open", "closed_at": pd.NaT}
+    drawn = the_strip(*minutes)
+    assert len(drawn.y) == 96
+    assert (drawn.z[0][0], drawn.z[1][0]) == (OPEN, CLOSED)
+    assert "1 open, 14 closed" in drawn.text[0][0]
+
+
+def test_far_apart_slots_keep_the_rows_of_their_size():
+    assert len(the_strip(a_slot(NEW_YEAR), a_slot(NEW_YEAR + timedelta(days=9))).y) == 24
+
+
+def test_slots_of_days_are_one_row():
+    days = [a_slot(NEW_YEAR + timedelta(days=n), size=timedelta(days=1)) for n in range(3)]
+    assert list(the_strip(*days).z) == [[CLOSED, CLOSED, CLOSED, *[None] * 25]]
+
+
+def test_more_than_a_year_is_a_strip_a_year_the_newest_first():
+    years = calendar(slots(*(a_slot(datetime(year, 7, 1, tzinfo=UTC)) for year in (2011, 2013))))
+    assert [name for name, _ in years.strips] == ["2013", "2011"]
+    assert [len(figure.data[0].x) for _, figure in years.strips] == [365, 365]
+
+
+def test_slots_at_the_edges_of_time_are_drawn():
+    found = calendar(
+        slots(
+            a_slot(datetime(1, 1, 1, tzinfo=UTC)),
+            a_slot(datetime(9999, 12, 31, 22, tzinfo=UTC)),
+        )
+    )
+    assert [name for name, _ in found.strips] == ["9999", "1"]
+
+
+def test_the_legend_counts_slots():
+    minutes = [a_slot(NEW_YEAR + number * MINUTE, size=MINUTE) for number in range(20)]
+    shades = {shade.name: shade.slots for shade in calendar(slots(*minutes)).shades}
+    assert shades["closed"] == 20
+
+
+def quarantined(*rows):
+    return pd.DataFrame(rows, columns=["reason", "day", "records"])
+
+
+def test_an_empty_quarantine_has_no_plot():
+    assert quarantine_plot(quarantined()) is None
+
+
+def test_late_and_malformed_records_are_told_apart():
+    day = date(2013, 1, 1)
+    drawn = quarantine_plot(
+        quarantined(("late", day, 2), ("null_event_time", day, 500), ("invalid", day, 600))
+    )
+    assert [(bar.name, bar.yaxis) for bar in drawn.data] == [
+        ("late", "y"),
+        ("invalid", "y2"),
+        ("null_event_time", "y2"),
+    ]
+
+
+def late_by(*rows):
+    return pd.DataFrame(rows, columns=["late_by_ms", "records"])
+
+
+def test_no_late_records_have_no_plot():
+    assert lateness_plot(late_by()) is None
+    assert saved_by(late_by()) == ()
+
+
+def test_extra_lateness_saves_what_is_late_by_no_more():
+    found = late_by((HOUR_MS, 3), (60_000, 1), (90 * 60_000, 4))
+    assert [(one.extra, one.records, one.share) for one in saved_by(found)] == [
+        ("5m", 1, "12.5 %"),
+        ("15m", 1, "12.5 %"),
+        ("1h", 4, "50.0 %"),
+        ("1h 30m", 8, "100 %"),
+    ]
+    assert list(lateness_plot(found).data[0].y) == [0, 12.5, 50, 100]
+
+
+def a_spec(channels):
+    named = {"channel": "origin", "channels": channels} if channels else {}
+    return parse_spec(
+        {
+            "pipeline": "flights",
+            "source": {"table": "t", "arrival_time": "a", "event_time": "e", **named},
+            "watermark": {"strategy": "ascending"},
+            "window": {"tumbling": "1h"},
+        },
+        origin="flights.yaml",
+    )
+
+
+def settled(*rows):
+    columns = ["channel", "arrival_date", "settled_ms", "pending_ms"]
+    return pd.DataFrame(
+        [
+            (channel, date(2013, 1, 1) + timedelta(days=day), of_day, pending)
+            for channel, day, of_day, pending in rows
+        ],
+        columns=columns,
+    )
+
+
+def drawn_lines(rows, channels):
+    figure = watermarks(settled(*rows), a_spec(channels)).figure
+    return {
+        line.name: [None if pd.isna(hours) else hours for hours in line.y] for line in figure.data
+    }
+
+
+def test_the_combined_watermark_is_as_far_behind_as_the_slowest_channel():
+    lines = drawn_lines(
+        [
+            ("EWR", 0, NEW_YEAR_MS + 20 * HOUR_MS, None),
+            ("JFK", 0, NEW_YEAR_MS + 18 * HOUR_MS, None),
+            ("EWR", 1, NEW_YEAR_MS + 40 * HOUR_MS, None),
+        ],
+        ["EWR", "JFK"],
+    )
+    assert lines == {"EWR": [4, 8], "JFK": [6, 30], "combined": [6, 30]}
+
+
+def test_a_watermark_never_goes_back():
+    lines = drawn_lines(
+        [("", 0, NEW_YEAR_MS + 20 * HOUR_MS, None), ("", 2, NEW_YEAR_MS, None)], None
+    )
+    assert lines == {"all records": [4, 28, 52]}
+
+
+def test_what_was_pending_at_a_midnight_counts_at_the_next():
+    lines = drawn_lines(
+        [
+            ("EWR", 0, NEW_YEAR_MS + 20 * HOUR_MS, NEW_YEAR_MS + 23 * HOUR_MS),
+            ("EWR", 1, NEW_YEAR_MS + 21 * HOUR_MS, None),
+        ],
+        "discovered",
+    )
+    assert lines == {"EWR": [4, 25]}
+
+
+def test_a_declared_channel_without_a_watermark_holds_the_combined_one_back():
+    row = ("EWR", 0, NEW_YEAR_MS + 20 * HOUR_MS, None)
+    assert set(drawn_lines([row], ["EWR", "JFK"])) == {"EWR"}
+    assert watermarks(settled(row), a_spec(["EWR", "JFK"])).silent == ("JFK",)
+    assert watermarks(settled(row), a_spec("discovered")).silent == ()
+
+
+def test_of_many_channels_the_ones_furthest_behind_are_drawn():
+    rows = [(f"p{n:02}", 0, NEW_YEAR_MS + n * HOUR_MS, None) for n in range(20)]
+    found = watermarks(settled(*rows), a_spec("discovered"))
+    assert [line.name for line in found.figure.data] == [
+        *(f"p{n:02}" for n in range(8)),
+        "combined",
+    ]
+    assert found.left_out == 12
+
+
+def test_no_watermark_at_all_is_no_plot():
+    assert watermarks(settled(), a_spec(["EWR", "JFK"])).figure is None
+    assert watermarks(settled(("EWR", 0, None, None)), a_spec(["EWR"])).figure is None
