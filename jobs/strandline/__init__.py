@@ -1,1 +1,1 @@
-"""Strandline: exact event-time backfills, with Flink's watermark and lateness semantics in batch."""
+"""Strandline: exact event-time backfills, Flink's watermark and lateness semantics in batch."""

@@ -28,7 +28,7 @@ from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of, result_of
 from strandline_airflow.requests import Rendered
 
-_LINES_KEPT = 2_000
+_LINES_KEPT = 20_000  # of which its JSON document may be most
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
 
 
@@ -90,7 +90,7 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             exit_code = hook._submit_sp.returncode if hook._submit_sp else None
             if not exit_code:
                 raise
-            raise failure_of(self.job, exit_code, hook._last_submit_log_lines) from error
+            raise failure_of(self.job, exit_code, list(hook._last_submit_log_lines)) from error
         self._announce(context)
         return result_of(list(hook._last_submit_log_lines))
 
@@ -118,6 +118,8 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             )
             raise AirflowFailException(problem) from None
         hook = super()._get_hook()
+        if str(hook._connection["master"]).startswith("local"):
+            hook._conf = {**settings.LOCAL_SPARK, **hook._conf}
         hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
         return hook
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -40,10 +40,18 @@ def result_of(output: Sequence[str]) -> Any:
     return None
 
 
-def failure_of(job: str, exit_code: int, output: Iterable[str]) -> AirflowException:
+def failure_of(job: str, exit_code: int, output: Sequence[str]) -> AirflowException:
     """The exception for a job that failed: final for wrong input and failed audits."""
-    said = [line for line in output if line.strip() and not _NOISE.match(line)]
     meaning = _FINAL.get(exit_code)
     headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
-    message = "\n".join([f"{headline}. It said:", *said[-_LINES_SHOWN:]])
+    message = f"{headline}. It said:\n{_said(output)}"
     return AirflowFailException(message) if meaning else AirflowException(message)
+
+
+def _said(output: Sequence[str]) -> str:
+    """The error that a job printed with `--json`; else its last lines, less Spark's own."""
+    match result_of(output):
+        case {"error": {"place": place, "problem": problem, "way_out": way_out}}:
+            return f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
+    said = [line for line in output if line.strip() and not _NOISE.match(line)]
+    return "\n".join(said[-_LINES_SHOWN:])

@@ -11,6 +11,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
 
+LOCAL_SPARK = {
+    "spark.driver.memory": "4g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+}
+"""What the command sets for a Spark on this machine; under spark-submit it would come too late."""
+
 RETRIES = 2
 """Tries after the first; exit codes 2 and 3 are never tried again."""
 RETRY_DELAY = timedelta(seconds=30)

@@ -53,6 +53,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     strict = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
     strict |= {"pipeline": "strict", "schedule": None}
     strict["quality"]["max_late_share"] = 0
+    strict["spark"] = {"spark.sql.shuffle.partitions": 3}
     (pipelines / "strict.yaml").write_text(yaml.safe_dump(strict), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {

@@ -24,7 +24,7 @@ def signed_in(client):
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser("ann", role="op"))
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ann", role="viewer"))
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -62,7 +62,7 @@ def test_a_report_that_was_not_made_yet_says_how_to_make_it(client, signed_in, l
     assert "strandline_report" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("name", ["nope", "..", "%2e%2e%2fsecret", "flights%2f..%2fsecret"])
+@pytest.mark.parametrize("name", ["nope", "%2e%2e%2fsecret", "flights%2f..%2fsecret"])
 def test_only_reports_of_pipelines_are_served(client, signed_in, lake, name):
     secret = lake / "secret" / "_reports" / "report.html"
     secret.parent.mkdir(parents=True)

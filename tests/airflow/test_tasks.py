@@ -177,6 +177,17 @@ def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, spark, mo
     assert (done.state, done.tries["advance"], spark.calls) == ("failed", 1, [])
 
 
+def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(run, spark):
+    from strandline.lake.session import _LOCAL_SETTINGS
+    from strandline_airflow.settings import LOCAL_SPARK
+
+    assert LOCAL_SPARK == _LOCAL_SETTINGS
+    run("strandline_daily_strict", {"to": "2013-03-01"})
+    given = [one for one in spark.calls[0] if one.startswith("spark.")]
+    expected = LOCAL_SPARK | {"spark.sql.shuffle.partitions": "3"}
+    assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
+
+
 def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(bag):
     from airflow.sdk import Asset
 

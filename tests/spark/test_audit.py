@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from strandline.errors import InputError
 from strandline.model.books import Book
-from strandline.quality.audit import audit, build_data_docs, validate_expectations
+from strandline.quality.audit import audit, validate_expectations
+from strandline.quality.data_docs import build_data_docs
 from strandline.quality.results import Audit, AuditResult, told
 from strandline.spec import parse_spec
 
@@ -17,10 +19,19 @@ pytestmark = pytest.mark.spark
 
 HOUR = timedelta(hours=1)
 START = datetime(2013, 1, 5, tzinfo=UTC)
-WINDOWS_SCHEMA = (
-    "origin string, carrier string, window_start timestamp, window_end timestamp, "
-    "departures bigint, mean_delay_min double, state string, fired_at timestamp, "
-    "closed_at timestamp"
+INSTANT = pa.timestamp("us", tz="UTC")
+WINDOWS_SCHEMA = pa.schema(
+    {
+        "origin": pa.string(),
+        "carrier": pa.string(),
+        "window_start": INSTANT,
+        "window_end": INSTANT,
+        "departures": pa.int64(),
+        "mean_delay_min": pa.float64(),
+        "state": pa.string(),
+        "fired_at": INSTANT,
+        "closed_at": INSTANT,
+    }
 )
 BETWEEN = "expect_column_values_to_be_between"
 
@@ -100,14 +111,12 @@ OWN = {
 @pytest.fixture
 def audited(spark):
     def run(windows=WINDOWS, slots=SLOTS, spec=None, context_folder=None, **changed) -> Audit:
-        names = WINDOWS_SCHEMA.replace(",", "").split()[::2]
         completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
         figures = {"slots_expected": len(slots), "gaps": 0, "late": 1, "accepted": 37, **changed}
         return audit(
             spec or a_spec(),
-            windows=spark.createDataFrame(
-                [tuple(row[name] for name in names) for row in windows], WINDOWS_SCHEMA
-            ),
+            # through Arrow, no Python worker has to start
+            windows=spark.createDataFrame(pa.Table.from_pylist(windows, schema=WINDOWS_SCHEMA)),
             completeness=completeness,
             books=figures.pop("books", BOOKS),
             run_id="1f0c",
@@ -316,6 +325,21 @@ def test_validation_results_are_kept_and_rendered_as_data_docs(audited, tmp_path
     assert "1f0c" in index.read_text("utf-8")
     assert "Every record stands in its book exactly once." in pages
     assert "No key has two rows for the same window." in pages
+
+
+def test_values_that_an_audit_found_are_text_in_the_data_docs(audited, tmp_path):
+    hostile = "<script>document.title='owned'</script>"
+    only_known = {"type": "expect_column_values_to_be_in_set", "column": "carrier",
+                  "value_set": ["DL"], "severity": "info"}  # fmt: skip
+    audited(
+        windows=[a_window(0, hostile), a_window(0, hostile)],
+        spec=a_spec(expectations=[only_known]),
+        context_folder=tmp_path / "gx",
+    )
+    docs = build_data_docs(tmp_path / "gx", tmp_path / "data_docs").parent
+    pages = "".join(page.read_text("utf-8") for page in docs.rglob("*.html"))
+    assert "&lt;script&gt;document.title" in pages
+    assert "<script>document.title" not in pages
 
 
 def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):

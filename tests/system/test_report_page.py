@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
-import threading
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -34,55 +31,51 @@ HOURS = 366 * 24
 NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
 
 
-class Proxy(threading.Thread):
-    """Notes every host that a browser asks for, and answers nothing."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.asked = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-
-    def run(self):
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            with closing(connection):
-                connection.settimeout(5)
-                self.asked.append(connection.recv(4096).split(b"\r\n")[0].decode("latin-1"))
-
-    def close(self):
-        self._listener.close()
-
-
 @pytest.fixture
 def opened(tmp_path):
-    """Opens a page; the document as it stands once its scripts ran, and what was asked for."""
+    """Opens a page; the document as it stands once its scripts ran, and what it asked for."""
 
     def run(html):
-        page = tmp_path / "report.html"
+        page, log = tmp_path / "report.html", tmp_path / "net.json"
         page.write_text(html, encoding="utf-8")
-        proxy = Proxy()
-        proxy.start()
-        with closing(proxy):
-            browsed = subprocess.run(
-                [
-                    BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-                    "--window-size=1280,2000", "--virtual-time-budget=20000",
-                    f"--user-data-dir={tmp_path / 'profile'}",
-                    f"--proxy-server=127.0.0.1:{proxy.port}", "--proxy-bypass-list=<-loopback>",
-                    "--no-first-run", "--disable-background-networking", "--disable-sync",
-                    "--disable-component-update", "--disable-default-apps",
-                    "--disable-domain-reliability", "--disable-client-side-phishing-detection",
-                    page.as_uri(),
-                ],
-                check=True, capture_output=True, text=True, timeout=120,
-            )  # fmt: skip
-        return browsed.stdout, proxy.asked
+        browsed = subprocess.run(
+            [
+                BROWSER,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--dump-dom",
+                "--window-size=1280,2000",
+                "--virtual-time-budget=20000",
+                f"--user-data-dir={tmp_path / 'profile'}",
+                # no name is ever found, so that the browser itself cannot go out either
+                "--host-resolver-rules=MAP * ~NOTFOUND",
+                f"--log-net-log={log}",
+                page.as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return browsed.stdout, requests_in(log.read_text("utf-8"))
 
     return run
+
+
+def requests_in(log):
+    """What a page asked the network for; the browser's own requests have no origin."""
+    # a browser that ends early leaves the list open
+    whole = log if log.rstrip().endswith("}") else log.rstrip().rstrip(",") + "]}"
+    requests = [event.get("params", {}) for event in json.loads(whole)["events"]]
+    return sorted(
+        {
+            request["url"]
+            for request in requests
+            if request.get("initiator", "not an origin") != "not an origin"
+            and not request["url"].startswith(("data:", "blob:", "file:"))
+        }
+    )
 
 
 class Drawing(HTMLParser):
@@ -166,14 +159,17 @@ def the_page(text):
 
 
 def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
-    dom, asked = opened(the_page("null_arrival"))
+    # its policy forbids requests: without it there must be none either
+    free = re.sub(r"<meta http-equiv=[^>]*>", "", the_page("null_arrival"))
+    dom, asked = opened(free)
     assert asked == []
     drawing = Drawing(dom)
     # the heatmap is an image, made in the page; the others are lines and bars
     assert [image[:22] for image in drawing.images] == ["data:image/png;base64,"]
     assert drawing.classes["heatmaplayer"] >= 1
     assert drawing.classes["point"] == 2 * 366
-    assert drawing.classes["js-line"] == 1 + 3
+    # one of lateness, three of watermarks, which the legend shows once more
+    assert drawing.classes["js-line"] == 1 + 3 + 3
     assert drawing.classes["js-plotly-plot"] == 4
 
 
@@ -190,5 +186,7 @@ def test_hostile_texts_are_shown_and_not_run(opened):
 
 
 def test_a_request_that_left_the_page_would_be_noticed(opened):
-    _, asked = opened('<img src="http://elsewhere.example/x.png">')
-    assert asked == ["GET http://elsewhere.example/x.png HTTP/1.1"]
+    _, asked = opened(
+        '<img src="http://elsewhere.example/x.png"><script>fetch("https://other.example/y")</script>'
+    )
+    assert asked == ["http://elsewhere.example/x.png", "https://other.example/y"]

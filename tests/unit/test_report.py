@@ -57,7 +57,11 @@ def tables(text="late", rows=True):
         quarantine=pd.DataFrame({"reason": [text], "day": [date(2013, 1, 5)], "records": [100]}),
         lateness=pd.DataFrame({"late_by_ms": [60_000], "records": [100]}),
         channels=pd.DataFrame(
-            {"channel": [text], "arrival_date": [date(2013, 1, 5)], "settled_ms": [1_357_360_000_000]}
+            {
+                "channel": [text],
+                "arrival_date": [date(2013, 1, 5)],
+                "settled_ms": [1_357_360_000_000],
+            }
         ),
         runs=pd.DataFrame(
             {
@@ -100,11 +104,11 @@ class Page(HTMLParser):
         if self._script == "application/json":
             self.figures.append(json.loads(data))
         elif self._script is None:
-            self.texts.append(" ".join(data.split()))
+            self.texts.append(data)
 
     @property
     def text(self):
-        return " ".join(self.texts)
+        return " ".join(" ".join(self.texts).split())
 
 
 def page_of(found, spec=None):
@@ -116,7 +120,7 @@ def test_the_page_tells_what_became_of_the_records():
     assert "The last run was rejected: the tables are as the run before left them." in text
     assert "made from ledger position 1" in text
     assert "On time 9,700 97.0 % of judged records" in text
-    assert "Late, quarantined 100 1.00 % , limit 2 %" in text
+    assert "Late, quarantined 100 1.00 %, limit 2 %" in text
     assert "late 100 arrived after its window had closed" in text
     assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -93,6 +94,7 @@ def run_conformance(
     paths: Iterable[Path],
     engine: Engine,
     *,
+    at_once: int = 1,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> ConformanceResult:
     """Run every scenario of some files or folders through an engine.
@@ -100,22 +102,19 @@ def run_conformance(
     Args:
         paths: files (`.json`, `.json.gz`) and folders of them.
         engine: what answers.
+        at_once: how many scenarios run at the same time, in threads.
         on_outcome: called with each outcome as it comes.
 
     Raises:
         InputError: a path or a file is broken.
     """
+    cases = (case for path in scenario_files(paths) for case in read_cases(path))
     outcomes = []
-    for outcome in _outcomes(scenario_files(paths), engine):
-        on_outcome(outcome)
-        outcomes.append(outcome)
+    with ThreadPoolExecutor(at_once) as pool:
+        for outcome in pool.map(lambda case: run_case(case, engine), cases):
+            on_outcome(outcome)
+            outcomes.append(outcome)
     return ConformanceResult(tuple(outcomes))
-
-
-def _outcomes(files: Iterable[Path], engine: Engine) -> Iterator[Outcome]:
-    for path in files:
-        for case in read_cases(path):
-            yield run_case(case, engine)
 
 
 def run_case(case: Case, engine: Engine) -> Outcome:

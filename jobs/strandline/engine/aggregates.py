@@ -46,7 +46,9 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
         ) from None
     for node, parents in _nodes(plan.expressions().apply(0), ()):
         kind = node.getClass().getSimpleName()
-        if kind in _CLOCKS or (not node.deterministic() and kind not in {"Alias", *_ORDER_DEPENDENT}):
+        if kind in _CLOCKS or (
+            not node.deterministic() and kind not in {"Alias", *_ORDER_DEPENDENT}
+        ):
             raise InputError(
                 place,
                 f"{text!r} is not deterministic ({node.prettyName()}): a rerun would differ",

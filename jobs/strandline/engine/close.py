@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -30,5 +32,5 @@ def slot_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFram
     return spark.createDataFrame(table)
 
 
-def _column(values: pd.Series[int], kind: pa.DataType) -> pa.Array:
+def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:
     return pa.array([None if pd.isna(value) else int(value) for value in values], kind)

@@ -120,7 +120,9 @@ def emissions(
         )
     )
     at_joins = _emissions(spark, records, history, clock, sorted(set(join_days))).at(probes)
-    values = {int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()}
+    values = {
+        int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
+    }
     floors = zip(joins, accumulate((values[instant] for instant in joins), max), strict=True)
     return replace(plain, floors=tuple(floors))
 
@@ -150,7 +152,7 @@ def _emissions(
 def _carried(
     spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
 ) -> DataFrame:
-    """What the arrivals of earlier days offer on each of the days, and what the end of input does."""
+    """What earlier days' arrivals offer on each of the days, and what the end of input does."""
     axis = history.axis
     known = axis.known_below(clock.horizon_ms)
     rows: list[tuple[date, str, int, int, int]] = []
@@ -160,7 +162,10 @@ def _carried(
         offers: list[tuple[int, int, int]] = []
         of_channel = history.channel_days[history.channel_days["channel"] == channel]
         for day, settled, pending in zip(
-            of_channel["arrival_date"], of_channel["settled_ms"], of_channel["pending_ms"], strict=True
+            of_channel["arrival_date"],
+            of_channel["settled_ms"],
+            of_channel["pending_ms"],
+            strict=True,
         ):
             midnight = midnight_of(day) + DAY_MS
             if not pd.isna(settled):

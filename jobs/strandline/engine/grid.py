@@ -1,4 +1,4 @@
-"""The thresholds that a pipeline asks of its watermarks: ends of windows, with and without lateness."""
+"""The thresholds that a pipeline asks of its watermarks: window ends, with lateness and without."""
 
 from __future__ import annotations
 

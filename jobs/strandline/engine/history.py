@@ -204,7 +204,7 @@ class History:
         """The slots before an instant that got a record on an arrival day from `since_ms` on."""
         starts, days = self.well_formed["slot_ms"], self.well_formed["arrival_date"]
         if since_ms is None:
-            return self._slots(starts < starts, clock)
+            return self._slots(starts.isin([]), clock)
         touched = starts[(starts < before_ms) & (days.map(midnight_of) >= since_ms)].unique()
         return self._slots(starts.isin(touched), clock)
 
@@ -286,9 +286,7 @@ class History:
 
         As good as the watermark itself where it is compared with thresholds; MIN: none.
         """
-        thresholds = np.unique(
-            self.well_formed["threshold_ms"].dropna().astype("int64").to_numpy()
-        )
+        thresholds = np.unique(self.well_formed["threshold_ms"].dropna().astype("int64").to_numpy())
         if not len(thresholds):
             return MIN_WATERMARK
         seen, _ = self.crossings(thresholds.tolist(), horizon_ms)
@@ -316,7 +314,7 @@ class History:
 
     @cached_property
     def channel_days(self) -> pd.DataFrame:
-        """Per arrival day and channel: the largest candidate settled by, and pending at, midnight."""
+        """Per arrival day and channel: the largest candidate settled by midnight, and pending."""
         rule = self.spec.watermark.candidate
         if rule is None:
             msg = f"no candidate for {self.spec.watermark.strategy}"

@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.aggregates import aggregate_columns
 from strandline.engine.close import slot_table
-from strandline.engine.emissions import Emissions, emissions
+from strandline.engine.emissions import AFTER_CHANNELS, Emissions, emissions
 from strandline.engine.fire import fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
 from strandline.engine.place import Split, place, split
 from strandline.engine.quarantine import quarantine_late
 from strandline.model.intervals import TimeRange, day_of
+from strandline.model.lateness import MIN_WATERMARK
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,17 @@ class Rebuild:
             self._aggregates(),
             identity,
         )
+
+    def final_watermark(self) -> int:
+        """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
+        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
+        now = self.spark.range(1).select(
+            F.lit(day).alias(c.ARRIVAL_DAY),
+            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
+            F.lit(AFTER_CHANNELS).alias(c.RANK),
+        )
+        row = self._emissions([day]).at(now).first()
+        return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
     def _split(self) -> Split:
         slots = slot_table(self.spark, self.slots, self.history.axis)

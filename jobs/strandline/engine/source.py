@@ -175,9 +175,11 @@ def _reason(
         reasons.append(("null_key", any_null))
     if source.valid is not None:
         reasons.append(("invalid", ~condition(landing, spec, "valid")))
-    inside = (slot >= LEAST_INSTANT_MS) & (
-        slot <= END_OF_INSTANTS_MS - 1 - grid.windows.size_ms
-    ) & ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    inside = (
+        (slot >= LEAST_INSTANT_MS)
+        & (slot <= END_OF_INSTANTS_MS - 1 - grid.windows.size_ms)
+        & ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    )
     reasons.append(("event_time_out_of_range", ~inside))
     return reduce(
         lambda chain, pair: chain.when(pair[1], pair[0]),

@@ -17,9 +17,7 @@ _TOLERANCE = 1e-9
 _NOT_COMPARED = {"run_id"}
 
 
-def diff(
-    staged: DataFrame, published: DataFrame, keys: Sequence[str], *, place: str
-) -> DataFrame:
+def diff(staged: DataFrame, published: DataFrame, keys: Sequence[str], *, place: str) -> DataFrame:
     """The rows to insert, update and delete, each with its `OP`; published rows not staged go.
 
     Changed means: any column but `run_id` differs; floating point relatively by more than 1e-9.

@@ -48,7 +48,9 @@ class Landing:
                 uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
             except AnalysisException as error:
                 problem = str(error.getMessage() or error).splitlines()[0]
-                raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
+                raise InputError(
+                    place, f"no table {name} ({problem})", "check the catalog"
+                ) from None
         try:
             version = DeltaTable(uri).version()
         except (TableNotFoundError, DeltaError, OSError) as error:
@@ -79,7 +81,7 @@ class Landing:
         name = self.spec.source.arrival_date
         table = DeltaTable(self.uri, version=self.version)
         if name is not None and name in table.metadata().partition_columns:
-            texts = {partition[name] for partition in table.partitions()}
+            texts: set[str | None] = {partition[name] for partition in table.partitions()}
             found = {None if text is None else date.fromisoformat(str(text)[:10]) for text in texts}
         else:
             days = self.records(Axis.of(self.spec, 0)).select(c.ARRIVAL_DAY).distinct()

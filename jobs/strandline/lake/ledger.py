@@ -110,7 +110,9 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
 
 def largest_horizon(entries: list[Entry], within: TimeRange) -> int | None:
     """The largest horizon published into any part of a range."""
-    return max((e.horizon_ms for e in published_into(entries, within) if e.horizon_ms), default=None)
+    return max(
+        (e.horizon_ms for e in published_into(entries, within) if e.horizon_ms), default=None
+    )
 
 
 def frontier(entries: list[Entry]) -> int | None:
@@ -140,9 +142,7 @@ def _row(entry: Entry, position: int, written_at: datetime) -> dict[str, Any]:
         return None if ms is None else datetime_of(ms)
 
     plain = {"books", "diff", "audit", "versions", "publish"}
-    row = {
-        f.name: getattr(entry, f.name) for f in fields(entry) if f.name in SCHEMA.names
-    } | {
+    row = {f.name: getattr(entry, f.name) for f in fields(entry) if f.name in SCHEMA.names} | {
         "position": position,
         "written_at": written_at,
         "range_start": moment(entry.range.start_ms) if entry.range else None,

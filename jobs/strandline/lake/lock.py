@@ -27,7 +27,9 @@ def exclusive(path: Path) -> Iterator[None]:
         handle = path.open("a")
     except OSError as error:
         raise InputError(
-            str(path.parent), f"cannot be written ({error.strerror})", "check the path and its rights"
+            str(path.parent),
+            f"cannot be written ({error.strerror})",
+            "check the path and its rights",
         ) from None
     with handle:
         for _ in range(int(_PATIENCE_S / _PAUSE_S)):

@@ -80,7 +80,7 @@ def spark_session(
 def _environment() -> Mapping[str, str]:
     import os  # noqa: PLC0415
 
-    return os.environ  # noqa: TID251 - spark-submit tells its driver through the environment
+    return os.environ
 
 
 def _require_delta() -> None:

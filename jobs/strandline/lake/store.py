@@ -117,7 +117,9 @@ class Store:
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging where it lies in a folder; elsewhere the store's own rules do."""
         if self.lake.folder is not None:
-            shutil.rmtree(self.lake.folder / self.pipeline / "_staging" / run_id, ignore_errors=True)
+            shutil.rmtree(
+                self.lake.folder / self.pipeline / "_staging" / run_id, ignore_errors=True
+            )
 
 
 @contextmanager

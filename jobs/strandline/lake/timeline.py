@@ -44,7 +44,7 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
         return pd.DataFrame(columns=[*CELL_COLUMNS])
     rows = table.to_pyarrow_dataset()
     wanted = (ds.field("timeline_fingerprint") == fingerprint) & (ds.field("kind") == "cell")
-    cells = rows.to_table(columns=list(CELL_COLUMNS), filter=wanted).to_pandas(
+    cells: pd.DataFrame = rows.to_table(columns=list(CELL_COLUMNS), filter=wanted).to_pandas(
         types_mapper={_LONG: pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
     )
     if before_ms is None:
@@ -96,5 +96,7 @@ def holds_other(store: Store, fingerprint: str) -> bool:
     table = store.table("timeline")
     if table is None:
         return False
-    found = table.to_pyarrow_table(columns=["timeline_fingerprint"])["timeline_fingerprint"].unique()
+    found = table.to_pyarrow_table(columns=["timeline_fingerprint"])[
+        "timeline_fingerprint"
+    ].unique()
     return any(value != fingerprint for value in found.to_pylist())

@@ -1,6 +1,4 @@
-"""One run, wired: observe → plan → rebuild into staging → audit → diff → publish."""
+"""One run, wired: observe → plan → rebuild into staging → audit → diff → publish.
 
-from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.running import run
-
-__all__ = ["Outcome", "Request", "run"]
+`running.run` is the way in. Status and report need no Spark, so nothing is imported here.
+"""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -61,5 +60,3 @@ class Context:
     def place(self, what: str) -> str:
         """A place for errors: the pipeline and a part of it."""
         return f"{self.spec.pipeline}: {what}"
-
-

@@ -55,7 +55,7 @@ class Observation:
 def observe_landing(
     landing: Landing, store: Store, axis: Axis, horizon_ms: int, staging: Staging
 ) -> Observation:
-    """Observe the days below a horizon that the timeline does not have; malformed rows are staged."""
+    """Observe the days below a horizon that the timeline lacks; malformed rows are staged."""
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     observed = set(known["arrival_date"])
@@ -102,9 +102,7 @@ def commit_observation(
             commit_days(store, seen.history, fingerprint, days, replace=replace)
 
 
-def _publish_malformed(
-    seen: Observation, days: list[date], store: Store, staging: Staging
-) -> None:
+def _publish_malformed(seen: Observation, days: list[date], store: Store, staging: Staging) -> None:
     if seen.malformed is None:
         return
     spark = seen.malformed.sparkSession
@@ -115,7 +113,9 @@ def _publish_malformed(
     there = _of_days(out.published(spark, store, out.QUARANTINE, staged), scope).where(
         F.col("slot_start").isNull()
     )
-    changes = diff(staged, there, out.QUARANTINE.keys, place=f"{seen.history.spec.pipeline}: quarantine")
+    changes = diff(
+        staged, there, out.QUARANTINE.keys, place=f"{seen.history.spec.pipeline}: quarantine"
+    )
     # of a day that is not over, rows are only added
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(day.isin(days), F.lit(False)))
     kept = staging.write("malformed_diff", changes)

@@ -72,7 +72,7 @@ class Staged:
 
 
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
-    """Close the slots, stage windows and late records side by side, and count what became of all."""
+    """Close the slots, stage windows and late records side by side, count what became of all."""
     records = ctx.landing.records(axis, sorted(seen.history.well_formed["arrival_date"].unique()))
     columns = ctx.landing.columns
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)

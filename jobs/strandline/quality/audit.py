@@ -123,23 +123,6 @@ def validate_expectations(spec: PipelineSpec) -> None:
         declared_expectations(spec, table)
 
 
-def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
-    """Render the stored validation results as HTML pages, the last ten audits; without Spark.
-
-    The pages load their styling from the network; without one they are plain, but readable.
-    Two calls for the same folder at the same time are not supported.
-
-    Args:
-        context_folder: that of `audit`; if there was no audit yet, the pages are empty.
-        docs_folder: where the pages go.
-
-    Returns:
-        the path of `index.html`.
-    """
-    with checkpoint.quiet():
-        return checkpoint.write_data_docs(context_folder, docs_folder)
-
-
 def _books(books: Sequence[Book]) -> _Table:
     rows = [(book.statement, book.total, book.accounted) for book in books]
     frame = pd.DataFrame(rows, columns=["book", "total", "accounted"])

@@ -1,4 +1,4 @@
-"""Great Expectations at work: a context in memory, a checkpoint for each table, Data Docs.
+"""Great Expectations at work: a context in memory, and a checkpoint for each table.
 
 Only the validation results are ever stored: everything else of a context is made anew by each
 audit, so that runs at the same time cannot disturb each other.
@@ -29,16 +29,15 @@ from great_expectations.datasource.fluent.spark_datasource import SparkDatasourc
 from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import DataFrame
 
-_DOCS_KEEP = 40
-"""Validation results that Data Docs show, the newest first: the last ten audits of four tables."""
 
-
-def context(results_folder: Path | None, docs_folder: Path | None = None) -> AbstractDataContext:
+def context(
+    results_folder: Path | None, sites: dict[str, Any] | None = None
+) -> AbstractDataContext:
     """A context that keeps its validation results in a folder, or nowhere.
 
     Args:
         results_folder: where validation results are stored; None: in memory.
-        docs_folder: where Data Docs are written; None: no Data Docs.
+        sites: the Data Docs that it builds, in the configuration of Great Expectations.
     """
     stores = InMemoryStoreBackendDefaults()
     if results_folder is not None:
@@ -46,10 +45,9 @@ def context(results_folder: Path | None, docs_folder: Path | None = None) -> Abs
             "class_name": "TupleFilesystemStoreBackend",
             "base_directory": str(results_folder.absolute() / "validations"),
         }
-    sites = {} if docs_folder is None else {"data_docs": _site(docs_folder)}
     config = DataContextConfig(
         store_backend_defaults=stores,
-        data_docs_sites=sites,
+        data_docs_sites=sites or {},
         progress_bars=ProgressBarsConfig(globally=False),
         analytics_enabled=False,
     )
@@ -121,13 +119,6 @@ def exception_of(result: ExpectationValidationResult) -> str | None:
     return None
 
 
-def write_data_docs(results_folder: Path, docs_folder: Path) -> Path:
-    """Render the newest stored validation results as Data Docs; the path of their first page."""
-    docs_folder.mkdir(parents=True, exist_ok=True)
-    context(results_folder, docs_folder).build_data_docs()
-    return docs_folder / "index.html"
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Great Expectations without its chatter; its warnings stay."""
@@ -138,19 +129,3 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _site(docs_folder: Path) -> dict[str, Any]:
-    return {
-        "class_name": "SiteBuilder",
-        "show_how_to_buttons": False,
-        "store_backend": {
-            "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str(docs_folder.absolute()),
-        },
-        "site_index_builder": {
-            "class_name": "DefaultSiteIndexBuilder",
-            "validation_results_limit": _DOCS_KEEP,
-        },
-        "site_section_builders": {"expectations": "None", "profiling": "None"},
-    }

@@ -1,8 +1,8 @@
-"""The calendar: a row for each slot, over all keys, with its state and what became of its records."""
+"""The calendar: a row for each slot, over all keys, with what became of its records."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -86,8 +86,7 @@ def list_gaps(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame
         every = range(first, min(known.end_ms, within.end_ms), windows.step_ms)
         starts = [start for start in every if start not in filled]
     gaps = history.placed(starts, clock)
-    gaps.insert(0, "slot_ms", pd.array(starts, dtype="int64"))
-    return gaps
+    return gaps.assign(slot_ms=pd.Series(starts, dtype="int64", index=gaps.index))
 
 
 def _known_slots(history: History) -> TimeRange | None:
@@ -96,7 +95,7 @@ def _known_slots(history: History) -> TimeRange | None:
     return TimeRange(int(starts.min()), int(starts.max())) if len(starts) else None
 
 
-def _moments(milliseconds: pd.Series[int]) -> pd.Series[pd.Timestamp]:
+def _moments(milliseconds: pd.Series[Any]) -> pd.Series[pd.Timestamp]:
     # in microseconds, which reach from year 1 to 9999; pandas' own nanoseconds do not
     values = [None if pd.isna(ms) else int(ms) * 1000 for ms in milliseconds]
     moments = np.array(values, dtype="datetime64[us]")

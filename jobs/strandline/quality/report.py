@@ -88,7 +88,12 @@ class Totals:
     @property
     def malformed(self) -> int:
         """The quarantined records that no watermark ever judged."""
-        return sum(reason.records for reason in self.reasons if not reason.is_refused)
+        return sum(reason.records for reason in self.malformed_reasons)
+
+    @property
+    def malformed_reasons(self) -> tuple[Reason, ...]:
+        """The reasons of malformed records, the most frequent first."""
+        return tuple(reason for reason in self.reasons if not reason.is_refused)
 
 
 def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) -> str:

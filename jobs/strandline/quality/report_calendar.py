@@ -101,7 +101,7 @@ def _row_ms(slots: pd.DataFrame) -> int:
     """The time of day that a row stands for: that of the shortest step between slots, or more."""
     steps = slots["start_ms"].drop_duplicates().sort_values().diff().dropna()
     sizes = slots["end_ms"] - slots["start_ms"]
-    shortest_ms = pd.concat([steps, sizes]).min()
+    shortest_ms = min([*steps.nsmallest(1), *sizes.nsmallest(1)], default=DAY_MS)
     rows = (minutes * _MINUTE_MS for minutes in _ROW_MINUTES)
     return next((row_ms for row_ms in rows if row_ms >= shortest_ms), DAY_MS)
 
@@ -129,7 +129,8 @@ def _strip(slots: pd.DataFrame, first: int, last: int, row_ms: int) -> go.Figure
     texts = [[""] * days for _ in range(rows)]
     sums = dict.fromkeys([*_COUNTS, *_STATES], "sum")
     extremes = {"shade": "max", "start_ms": "min", "end_ms": "max", "closed_at": "max"}
-    for cell in slots.groupby(["day", "row"]).agg(sums | extremes).reset_index().itertuples():
+    cells: Any = slots.groupby(["day", "row"]).agg(sums | extremes).reset_index()
+    for cell in cells.itertuples():
         shades[cell.row][cell.day - first] = int(cell.shade)
         texts[cell.row][cell.day - first] = _hover(cell)
     dates = [day_of(day * DAY_MS).isoformat() for day in range(first, last + 1)]

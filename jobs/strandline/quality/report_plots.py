@@ -15,6 +15,7 @@ REFUSED = ("late", "no_window")
 """The reasons of well-formed records; all others are of malformed ones."""
 
 _HOUR_MS = 3_600_000
+_NEARLY_ALL = 95
 _EXTRA_MS = tuple(minutes * 60_000 for minutes in (5, 15, 60, 120, 360, 720, 1440, 10_080))
 
 
@@ -52,7 +53,14 @@ def quarantine_plot(quarantine: pd.DataFrame) -> go.Figure | None:
                 col=1,
             )
         figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
-    styled(figure, height=60 + 150 * len(groups), barmode="stack", bargap=0.1, showlegend=True)
+    legend_px = 20 * (1 + len(figure.data) // 4)
+    styled(
+        figure,
+        height=40 + legend_px + 150 * len(groups),
+        barmode="stack",
+        bargap=0.1,
+        showlegend=True,
+    )
     figure.update_xaxes(type="date", showgrid=False)
     return figure
 
@@ -81,7 +89,10 @@ def lateness_plot(lateness: pd.DataFrame) -> go.Figure | None:
         )
     )
     styled(figure, height=260)
-    figure.update_xaxes(title_text="extra allowed lateness (hours)", rangemode="tozero")
+    # a few that are later by far would squeeze all others into the first pixels
+    nearly_all = next(x for x, share in zip(hours, saved, strict=True) if share >= _NEARLY_ALL)
+    end = hours[-1] if hours[-1] < 3 * nearly_all else 1.05 * nearly_all
+    figure.update_xaxes(title_text="extra allowed lateness (hours)", range=[0, end])
     figure.update_yaxes(title_text="late records saved (%)", range=[0, 102])
     return figure
 

@@ -3,5 +3,6 @@
 from strandline.reference.answer import Firing, LateRecord, Moment, Replay
 from strandline.reference.records import Record
 from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 
-__all__ = ["Firing", "LateRecord", "Moment", "Record", "Replay", "replay"]
+__all__ = ["Firing", "LateRecord", "Moment", "Record", "Replay", "Tables", "replay"]

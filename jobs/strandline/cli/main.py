@@ -1,0 +1,344 @@
+"""The commands. Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 1 anything else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strandline.cli import show
+from strandline.errors import InputError, StrandlineError
+from strandline.model.intervals import TimeRange
+from strandline.spec import find_spec, load_spec, spec_files
+from strandline.spec.support import require_support
+from strandline.spec.values import parse_instant
+
+app = typer.Typer(
+    help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
+"""What was given before the command's name."""
+
+Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
+Pipelines = Annotated[
+    str | None, typer.Option(help="Folder of pipeline files. [STRANDLINE_PIPELINES, pipelines/]")
+]
+LakeAt = Annotated[
+    str | None,
+    typer.Option("--lake", help="Lake root: a folder or a URI. [STRANDLINE_LAKE, lake/]"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document for machines.")]
+Start = Annotated[str, typer.Option(help="First instant of the range, ISO-8601, UTC.")]
+End = Annotated[str, typer.Option(help="End of the range; not in it.")]
+AsOf = Annotated[
+    str | None, typer.Option(help="The horizon: records and ticks before it are known.")
+]
+Close = Annotated[
+    bool, typer.Option("--close", help="The input of the range has ended at the horizon.")
+]
+Reopen = Annotated[
+    bool, typer.Option("--reopen", help="Rebuild what --close had closed as not closed.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the ledger.")]
+RequestedBy = Annotated[str | None, typer.Option(help="Who asks; kept in the ledger.")]
+RunKey = Annotated[
+    str | None, typer.Option(help="Names the caller's run, so that its retries belong together.")
+]
+Master = Annotated[str | None, typer.Option(help="Spark master. [what spark-submit says, local]")]
+
+
+@app.callback()
+def places(pipelines: Pipelines = None, lake: LakeAt = None) -> None:
+    """Exact event-time backfills: Flink's watermark and lateness semantics, in batch."""
+    _PLACES.update(pipelines=pipelines, lake=lake)
+
+
+@app.command()
+def backfill(
+    pipeline: Pipeline,
+    start: Start,
+    end: End,
+    as_of: AsOf = None,
+    close: Close = False,
+    reopen: Reopen = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    reason: Reason = None,
+    requested_by: RequestedBy = None,
+    run_key: RunKey = None,
+    master: Master = None,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Rebuild the windows that start in a range, judge them, publish what differs."""
+    request: dict[str, Any] = {
+        "kind": "backfill",
+        "range": _range(start, end),
+        "as_of_ms": None if as_of is None else _instant("--as-of", as_of),
+        "close": close,
+        "reopen": reopen,
+        "dry_run": dry_run,
+        "reason": reason,
+        "requested_by": requested_by,
+        "run_key": run_key,
+    }
+    _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+
+
+@app.command()
+def plan(
+    pipeline: Pipeline,
+    start: Start,
+    end: End,
+    as_of: AsOf = None,
+    close: Close = False,
+    reopen: Reopen = False,
+    as_json: AsJson = False,
+    master: Master = None,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """What a backfill would read and change; writes nothing."""
+    request: dict[str, Any] = {
+        "kind": "backfill",
+        "range": _range(start, end),
+        "as_of_ms": None if as_of is None else _instant("--as-of", as_of),
+        "close": close,
+        "reopen": reopen,
+        "dry_run": True,
+    }
+    _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+
+
+@app.command()
+def advance(
+    pipeline: Pipeline,
+    to: Annotated[str, typer.Option(help="Up to the last UTC midnight not after this instant.")],
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    reason: Reason = None,
+    requested_by: RequestedBy = None,
+    run_key: RunKey = None,
+    master: Master = None,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Do what a scheduled run does: all that was not final a day, or a skipped week, ago."""
+    request: dict[str, Any] = {
+        "kind": "advance",
+        "to_ms": _instant("--to", to),
+        "dry_run": dry_run,
+        "reason": reason,
+        "requested_by": requested_by,
+        "run_key": run_key,
+    }
+    _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+
+
+@app.command()
+def status(
+    pipeline: Pipeline,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """How far the pipeline is, what is open, what is late; quick, without Spark."""
+    from strandline.pipeline.status import status_of  # noqa: PLC0415
+
+    spec = find_spec(_folder(pipelines), pipeline)
+    found = status_of(spec, _lake(lake))
+    show.document(found, as_json=as_json, human=show.status)
+
+
+@app.command()
+def validate(
+    targets: Annotated[
+        list[str] | None, typer.Argument(help="Pipelines or files; default: all.")
+    ] = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+) -> None:
+    """Check pipeline files, all mistakes of each with their way out; without Spark."""
+    from strandline.quality.audit import validate_expectations  # noqa: PLC0415
+
+    folder = _folder(pipelines)
+    chosen = targets or [str(path) for path in spec_files(folder)]
+    if not chosen:
+        raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
+    results = []
+    for target in chosen:
+        path = Path(target)
+        try:
+            is_file = path.suffix in {".yaml", ".yml"}
+            spec = load_spec(path) if is_file else find_spec(folder, target)
+            require_support(spec, origin=path.name if is_file else spec.pipeline)
+            validate_expectations(spec)
+        except InputError as error:
+            results.append({"target": target, "valid": False, "problem": str(error)})
+        else:
+            results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
+    show.document(results, as_json=as_json, human=show.validated)
+    if not all(result["valid"] for result in results):
+        raise typer.Exit(2)
+
+
+@app.command()
+def report(
+    pipeline: Pipeline,
+    output: Annotated[Path | None, typer.Option(help="Folder to write into.")] = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Write the data-quality report (one HTML page) and the Data Docs; without Spark."""
+    from strandline.pipeline.reporting import write_report  # noqa: PLC0415
+
+    spec = find_spec(_folder(pipelines), pipeline)
+    written = write_report(spec, _lake(lake), output)
+    show.document(written, as_json=as_json, human=show.written)
+
+
+runs_app = typer.Typer(help="The ledger: what ran, what it found, why it was rejected.")
+app.add_typer(runs_app, name="runs")
+
+
+@runs_app.command("list")
+def runs_list(
+    pipeline: Pipeline,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """The runs of a pipeline, newest first."""
+    from strandline.pipeline.status import runs_of  # noqa: PLC0415
+
+    spec = find_spec(_folder(pipelines), pipeline)
+    show.document(runs_of(spec, _lake(lake)), as_json=as_json, human=show.runs)
+
+
+@runs_app.command("show")
+def runs_show(
+    pipeline: Pipeline,
+    run_id: Annotated[str, typer.Argument(help="As `strandline runs list` names it.")],
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """One run: its steps, books, audit and diff."""
+    from strandline.pipeline.status import run_of  # noqa: PLC0415
+
+    spec = find_spec(_folder(pipelines), pipeline)
+    show.document(run_of(spec, _lake(lake), run_id), as_json=as_json, human=show.one_run)
+
+
+@app.command()
+def conformance(
+    files: Annotated[
+        list[Path], typer.Argument(help="Scenario files or folders (.json, .json.gz).")
+    ],
+    engine: Annotated[str, typer.Option(help="reference or spark.")] = "spark",
+    as_json: AsJson = False,
+) -> None:
+    """Hold an engine against answers of Flink itself, scenario by scenario."""
+    if engine not in {"reference", "spark"}:
+        raise InputError("--engine", f"{engine!r} is no engine", "give reference or spark")
+    result = _conformance(files, on_spark=engine == "spark", as_json=as_json)
+    show.document(show.conformance_figures(result), as_json=as_json, human=show.conformance)
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+def _conformance(files: list[Path], *, on_spark: bool, as_json: bool) -> Any:
+    from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
+
+    if not on_spark:
+        return run_conformance(files, answer_by_reference)
+    from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
+    from strandline.lake.session import spark_session  # noqa: PLC0415
+
+    with show.progress(quiet=as_json) as step:
+        step("start Spark")
+        small = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+        spark = spark_session("strandline conformance", small)
+        try:
+            return run_conformance(
+                files,
+                SparkEngine(spark),
+                at_once=4,
+                on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
+            )
+        finally:
+            spark.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code; an error is one message, never a traceback."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["runs"] and arguments[1:2] not in (["list"], ["show"], ["--help"], []):
+        arguments.insert(1, "list")
+    try:
+        app(args=arguments, prog_name="strandline")
+    except StrandlineError as error:
+        show.failure(error, as_json="--json" in arguments)
+        sys.exit(error.exit_code)
+
+
+def _run(
+    pipeline: str,
+    asked: dict[str, Any],
+    *,
+    as_json: bool,
+    master: str | None,
+    pipelines: str | None,
+    lake: str | None,
+) -> None:
+    spec = find_spec(_folder(pipelines), pipeline)
+    require_support(spec, origin=spec.pipeline)
+    root = _lake(lake)
+    with show.progress(quiet=as_json) as step:
+        step("start Spark")
+        from strandline.lake.session import spark_session  # noqa: PLC0415
+        from strandline.pipeline.request import Request  # noqa: PLC0415
+        from strandline.pipeline.running import run  # noqa: PLC0415
+
+        spark = spark_session(f"strandline {spec.pipeline}", spec.spark, master=master)
+        try:
+            outcome = run(spec, root, Request(**asked), spark, step)
+        finally:
+            spark.stop()
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+
+
+def _folder(given: str | None) -> Path:
+    return Path(
+        given or _PLACES["pipelines"] or os.environ.get("STRANDLINE_PIPELINES") or "pipelines"
+    )
+
+
+def _lake(given: str | None) -> Any:
+    from strandline.lake.store import Lake  # noqa: PLC0415
+
+    return Lake.at(given or _PLACES["lake"] or os.environ.get("STRANDLINE_LAKE") or "lake")
+
+
+def _range(start: str, end: str) -> TimeRange:
+    within = TimeRange(_instant("--start", start), _instant("--end", end))
+    if within.start_ms >= within.end_ms:
+        raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
+    return within
+
+
+def _instant(option: str, text: str) -> int:
+    try:
+        return parse_instant(text)
+    except (ValueError, OverflowError) as error:
+        raise InputError(option, f"{text!r} is {error}") from None

@@ -1,0 +1,232 @@
+"""What people see: tables that align, progress on what takes long, errors in one message."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from strandline.errors import StrandlineError
+
+if TYPE_CHECKING:
+    from strandline.conformance.run import ConformanceResult
+
+_WIDE = 160
+"""Columns where no terminal says how many there are: a log must not cut its tables."""
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
+
+
+_out, _err = _console(stderr=False), _console(stderr=True)
+
+
+def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
+    """Show a result: one JSON document for machines, or as people read it."""
+    if as_json:
+        _out.print_json(json.dumps(content, default=str))
+    else:
+        human(content)
+
+
+def failure(error: StrandlineError, *, as_json: bool) -> None:
+    """Show an error: where, what, and the way out."""
+    if as_json:
+        parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
+        _out.print_json(json.dumps({"error": parts, "exit_code": error.exit_code}))
+    _err.print(f"[bold red]error[/] {escape(str(error))}")
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show which step runs and how long it has taken; on stderr, so that output stays clean."""
+    begun = time.monotonic()
+    if quiet or not _err.is_terminal:
+
+        def say(step: str) -> None:
+            _err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
+
+        yield say
+        return
+    with _err.status("…") as spinner:
+
+        def tell(step: str) -> None:
+            _err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
+            spinner.update(step)
+
+        yield tell
+
+
+def outcome(run: Mapping[str, Any]) -> None:
+    """A run: what it read, what became of the records, what changed, what the audit said."""
+    within = run["range"] or {"start": "–", "end": "–"}
+    verb = "would publish" if run["dry_run"] else run["status"]
+    _out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
+    facts = _facts()
+    facts.add_row("windows from", f"{within['start']} to {within['end']}")
+    facts.add_row("horizon", str(run["horizon"]))
+    read = run["read"]
+    facts.add_row(
+        "read",
+        f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+        f"{read['arrival_days']:,} arrival days",
+    )
+    for book in run["books"]:
+        if not book["name"].startswith("arrival day"):
+            parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
+            facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
+    facts.add_row("malformed", _counts(run["malformed"]))
+    facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
+    _out.print(facts)
+    _out.print(_diff_table(run["diff"]))
+    for result in run["audit"]:
+        if not result["success"]:
+            _out.print(
+                f"[yellow]{result['severity']}[/] {escape(result['expectation'])} "
+                f"on {result['table']}: {escape(result['figures'])}"
+            )
+    passed = sum(result["success"] for result in run["audit"])
+    _out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
+    for note in run["notes"]:
+        _out.print(f"note: {escape(note)}")
+    if not run["changed"]:
+        _out.print("nothing changes: what is published is what this run computes")
+
+
+def status(found: Mapping[str, Any]) -> None:
+    """How far a pipeline is."""
+    _out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
+    facts, last = _facts(), found["last_run"]
+    facts.add_row("complete up to", found["frontier"] or "no midnight yet")
+    facts.add_row(
+        "last run", f"{last['run_id']} ({last['kind']}): {last['status']}, {last['ended']}"
+    )
+    facts.add_row("", f"windows from {last['start']} to {last['end']}, horizon {last['horizon']}")
+    facts.add_row("slots", _counts(found["slots"]))
+    facts.add_row("records", _counts(found["records"]))
+    facts.add_row("quarantine", _counts(found["quarantine"]))
+    _out.print(facts)
+    if not found["spec_is_published"]:
+        _out.print("note: the pipeline file has changed since the last run")
+
+
+def runs(lines: Sequence[Mapping[str, Any]]) -> None:
+    """The ledger, a line a run."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("run", "kind", "status", "ended", "windows from", "to", "changes"):
+        table.add_column(column, no_wrap=True)
+    for line in lines:
+        changed = sum(sum(counts.values()) for counts in (line["diff"] or {}).values())
+        table.add_row(
+            line["run_id"],
+            line["kind"],
+            line["status"],
+            line["ended"],
+            line["start"],
+            line["end"],
+            f"{changed:,} rows" if line["diff"] is not None else "–",
+        )
+    _out.print(table)
+
+
+def one_run(run: Mapping[str, Any]) -> None:
+    """One run: its steps, books, audit and diff."""
+    runs([run])
+    steps = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("step", "at", ""):
+        steps.add_column(column)
+    for step in run["steps"]:
+        steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
+    _out.print(steps)
+    for book in run["books"] or []:
+        if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
+            parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
+            _out.print(f"{book['name']}: {book['total']:,} = {parts}")
+    for result in run["audit"] or []:
+        mark = "[green]met[/]   " if result["success"] else "[red]failed[/]"
+        _out.print(
+            f"{mark} {result['severity']:<8} {escape(result['expectation'])}: "
+            f"{escape(result['figures'])}"
+        )
+    if run["diff"]:
+        _out.print(_diff_table(run["diff"]))
+
+
+def validated(results: Sequence[Mapping[str, Any]]) -> None:
+    """Each pipeline file and what is wrong with it."""
+    for result in results:
+        if result["valid"]:
+            _out.print(f"[green]valid[/]  {escape(result['target'])}")
+        else:
+            _out.print(f"[red]wrong[/]  {escape(result['problem'])}")
+
+
+def written(places: Mapping[str, str]) -> None:
+    """Where pages lie."""
+    for name, place in places.items():
+        _out.print(f"{name}: {escape(place)}")
+
+
+def conformance_figures(result: ConformanceResult) -> dict[str, Any]:
+    """The figures of a conformance run as plain values."""
+    return {
+        "agreed": len(result.agreed),
+        "differ": result.differ,
+        "unsupported": result.unsupported_features,
+        "unsupported_scenarios": len(result.unsupported),
+        "failed": result.failed,
+        "disagreements": [
+            {"scenario": d.scenario, "field": d.field, "expected": d.expected, "got": d.got}
+            for d in result.disagreements
+        ],
+    }
+
+
+def conformance(figures: Mapping[str, Any]) -> None:
+    """A line per disagreement, the features that are not there, and the count."""
+    for one in figures["disagreements"]:
+        _out.print(
+            escape(
+                f"{one['scenario']}: {one['field']}: expected {one['expected']}, got {one['got']}"
+            )
+        )
+    for name, problem in figures["failed"].items():
+        _out.print(f"[red]failed[/] {escape(name)}: {escape(problem)}")
+    for feature, names in figures["unsupported"].items():
+        _out.print(f"unsupported: {escape(feature)}: {len(names)} scenarios")
+    _out.print(
+        f"{figures['agreed']} agreed, {len(figures['differ'])} differ, "
+        f"{figures['unsupported_scenarios']} unsupported"
+        + (f", {len(figures['failed'])} failed to run" if figures["failed"] else "")
+    )
+
+
+def _facts() -> Table:
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column()
+    return facts
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
+
+
+def _diff_table(diff: Mapping[str, Mapping[str, int]]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("table")
+    for name in ("insert", "update", "delete"):
+        table.add_column(name, justify="right")
+    for name, counts in diff.items():
+        table.add_row(name, *(f"{counts[op]:,}" for op in ("insert", "update", "delete")))
+    return table
