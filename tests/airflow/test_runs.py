@@ -1,7 +1,100 @@
-"""Each DAG for real: Airflow, Spark and a lake, on the first days of 2013."""
+"""Each DAG for real: Airflow, spark-submit and a lake, on the first days of 2013."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
+from deltalake import DeltaTable
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+THIRD = datetime(2013, 1, 3, 6, tzinfo=UTC)
+RANGE = {
+    "pipeline": "flights",
+    "start": "2013-01-04",
+    "end": "2013-01-05",
+    "as_of": "2013-01-07",
+    "reason": "the tests want that day",
+}
+
+
+@pytest.fixture(scope="module")
+def lake(home: Path) -> Path:
+    return home / "lake"
+
+
+@pytest.fixture(scope="module")
+def landed(lake: Path, run) -> None:
+    """The flights of 2013, by their own DAG."""
+    done = run("land_flights")
+    assert done.state == "success"
+
+
+def versions(lake: Path) -> dict[str, tuple[int, frozenset[str]]]:
+    """The version and the data files of every published table."""
+    tables = {
+        name: DeltaTable(str(lake / "flights" / name))
+        for name in ("windows", "completeness", "quarantine", "timeline")
+    }
+    return {name: (one.version(), frozenset(one.file_uris())) for name, one in tables.items()}
+
+
+def starts(lake: Path) -> list[datetime]:
+    """The starts of the published windows."""
+    table = DeltaTable(str(lake / "flights" / "windows")).to_pyarrow_table(["window_start"])
+    return sorted(table["window_start"].to_pylist())
+
+
+def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
+    """One story, since each step costs a JVM: every DAG, then the two that publish once more."""
+    daily = run("strandline_daily_flights", logical_date=THIRD)
+    assert daily.tasks == {"advance": "success", "report": "success"}
+    assert daily.values["advance"]["status"] == "published"
+    assert daily.values["advance"]["frontier"] == "2013-01-03T00:00:00Z"
+    assert starts(lake)[-1] < datetime(2013, 1, 3, tzinfo=UTC)
+
+    reprocessed = run("strandline_reprocess", RANGE)
+    assert reprocessed.state == "success"
+    preview, rebuilt = reprocessed.values["preview"], reprocessed.values["rebuild"]
+    assert (preview["status"], rebuilt["status"]) == ("previewed", "published")
+    assert preview["diff"] == rebuilt["diff"]
+    assert rebuilt["diff"]["windows"]["insert"] > 0
+    assert starts(lake)[-1] >= datetime(2013, 1, 4, 20, tzinfo=UTC)
+    assert Path(reprocessed.values["report"]).is_file()
+
+    published = versions(lake)
+    again = run("strandline_daily_flights", logical_date=THIRD)
+    once_more = run("strandline_reprocess", RANGE)
+    assert not again.values["advance"]["changed"]
+    assert not once_more.values["rebuild"]["changed"]
+    assert versions(lake) == published
+
+    page = lake / "flights" / "_reports" / "report.html"
+    page.unlink()
+    reported = run("strandline_report", {"pipeline": "flights"})
+    assert reported.state == "success"
+    assert "flights" in page.read_text(encoding="utf-8")
+
+    ledger = DeltaTable(str(lake / "flights" / "runs")).to_pyarrow_table().to_pylist()
+    by_hand = [row for row in ledger if row["kind"] == "backfill"]
+    assert {row["reason"] for row in by_hand} == {RANGE["reason"]}
+    assert {row["requested_by"] for row in ledger} == {"airflow: dag_test"}
+
+
+def test_a_failed_audit_publishes_nothing_is_not_retried_and_is_reported(run, landed, lake):
+    """`strict` is the same pipeline, but allows no late flight at all."""
+    done = run("strandline_daily_strict", {"to": "2013-01-05"})
+    assert (done.state, done.tasks["advance"], done.tries["advance"]) == ("failed", "failed", 1)
+    assert done.tasks["report"] == "success"
+    ledger = DeltaTable(str(lake / "strict" / "runs")).to_pyarrow_table().to_pylist()
+    assert [row["step"] for row in ledger][-1] == "rejected"
+    assert DeltaTable(str(lake / "strict" / "windows")).to_pyarrow_table().num_rows == 0
+
+
+def test_wrong_input_is_not_retried(run, lake, tmp_path, monkeypatch):
+    """A lake without the landing table."""
+    monkeypatch.setenv("STRANDLINE_LAKE", str(tmp_path / "empty"))
+    done = run("strandline_daily_flights", logical_date=THIRD)
+    assert (done.state, done.tasks["advance"], done.tries["advance"]) == ("failed", "failed", 1)

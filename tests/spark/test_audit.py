@@ -82,6 +82,7 @@ def a_slot(hour, **changed):
         "closed_at": start + 6 * HOUR,
         "on_time": 10,
         "late": 0,
+        "channels_heard": ["EWR", "JFK"],
         **changed,
     }
 

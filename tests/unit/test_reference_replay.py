@@ -212,6 +212,25 @@ def test_what_a_tied_instant_causes_comes_after_its_last_record():
     assert emission.moment.cause is Cause.RECORD
 
 
+def test_what_a_tied_instant_causes_goes_by_channel_as_inside_a_tick():
+    first = [Record(1, 10, "1", "a"), Record(1, 10, "2", "b")]
+    tied = [Record(2, 30, "3", "a"), Record(2, 20, "4", "a"), Record(2, 25, "5", "b")]
+    told = job(pipeline(channels=["a", "b"]), first + tied)
+    assert watermarks(told) == [(1, 9), (2, 24)]
+    turned = job(pipeline(channels=["b", "a"]), first + tied)
+    assert watermarks(turned) == [(1, 9), (2, 24)]
+    ahead = [Record(2, 15, "0", "a"), Record(3, 40, "6", "a"), Record(3, 50, "7", "b")]
+    told = job(pipeline(channels=["a", "b"]), [*first, *ahead, Record(2, 12, "8", "b")])
+    assert watermarks(told) == [(1, 9), (2, 11), (3, 39)]
+    behind = [Record(2, 30, "3", "b"), Record(3, 40, "6", "a"), Record(3, 50, "7", "b")]
+    assert watermarks(job(pipeline(channels=["b", "a"]), first + behind)) == [(1, 9), (3, 39)]
+    assert watermarks(job(pipeline(channels=["a", "b"]), first + behind)) == [
+        (1, 9),
+        (3, 29),
+        (3, 39),
+    ]
+
+
 def test_tied_records_accepted_late_fire_one_by_one_in_ascending_event_time():
     tied = [Record(2, 7, "1"), Record(2, 3, "2"), Record(2, 3, "0")]
     told = job(pipeline(lateness="1s"), [Record(1, 10, "first"), *tied])

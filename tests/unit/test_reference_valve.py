@@ -60,19 +60,17 @@ def test_all_idle_lets_the_largest_through_if_the_valve_waited_for_the_last():
     assert valve.idle
 
 
-def test_all_idle_lets_nothing_through_if_the_valve_waited_for_another():
+def test_all_idle_lets_nothing_through_if_the_last_to_go_idle_is_behind():
     valve = StatusWatermarkValve(["a", "b", "c"])
     for channel, watermark_ms in (("a", 10), ("b", 20), ("c", 30)):
         valve.input_watermark(channel, watermark_ms)
     assert valve.input_idle("a") == 20
+    valve.input_active("a")
     assert valve.input_idle("c") is None
-    assert valve.input_idle("b") == 30
-    behind = valve_at(10, 20)
-    behind.input_idle("a")
-    behind.input_active("a")
-    assert behind.input_idle("b") is None
-    assert behind.input_idle("a") is None
-    assert behind.watermark_ms == 20
+    assert valve.input_idle("b") is None
+    assert valve.input_idle("a") is None
+    assert valve.idle
+    assert valve.watermark_ms == 20
 
 
 def test_an_idle_channels_watermark_is_ignored_and_a_second_idle_changes_nothing():

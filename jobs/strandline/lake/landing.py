@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -14,12 +15,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.source import read_records
 from strandline.errors import InputError
 from strandline.lake.store import Lake
+from strandline.model.intervals import day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
 
 _CATALOG_NAME = re.compile(r"\w+\.\w+\.\w+")
@@ -95,7 +98,7 @@ class Landing:
         table = DeltaTable(self.uri, version=self.version)
         if self.spec.source.where or name not in table.metadata().partition_columns:
             return None
-        files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+        files = self._files()
         counts: dict[date | None, int] = {}
         for value, rows in zip(files[f"partition.{name}"], files["num_records"], strict=True):
             if rows is None:
@@ -107,8 +110,7 @@ class Landing:
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """The files, bytes and rows that reading some arrival days means, by the table's log."""
         name = self.spec.source.arrival_date
-        table = DeltaTable(self.uri, version=self.version)
-        files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+        files = self._files()
         values = files.get(f"partition.{name}") or [None] * len(files["path"])
         wanted = {str(day) for day in days}
         read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
@@ -126,12 +128,40 @@ class Landing:
     def last_arrival(self, axis: Axis) -> int | None:
         """The last arrival that lies in its partition, in ms; None: there is none."""
         for day in reversed([day for day in self.days if day is not None]):
+            told = self._last_by_log(day)
+            if told is not None:
+                return told
             in_its_day = F.timestamp_millis(c.ARRIVAL).cast("date") == F.col(c.ARRIVAL_DAY)
             rows = self.records(axis, [day]).where(in_its_day)
             last = rows.agg(F.max(c.ARRIVAL)).first()
             if last is not None and last[0] is not None:
                 return int(last[0])
         return None
+
+    def _last_by_log(self, day: date) -> int | None:
+        """The last arrival of a day by the statistics in the log; None where they cannot tell."""
+        source = self.spec.source
+        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
+        if source.where or not isinstance(kinds.get(source.arrival_time), T.TimestampType):
+            return None
+        files = self._files()
+        name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
+        if name not in files or column not in files or "deletion_vector" in str(list(files)):
+            return None
+        largest = [
+            (files[column][i], files[f"null_count.{source.arrival_time}"][i] == rows)
+            for i, rows in enumerate(files["num_records"])
+            if str(files[name][i])[:10] == str(day)
+        ]
+        known = [instant_of(moment) for moment, _ in largest if moment is not None]
+        if not known or any(moment is None and not empty for moment, empty in largest):
+            return None
+        return max(known) if day_of(max(known)) == day else None
+
+    def _files(self) -> dict[str, list[Any]]:
+        """The files of the snapshot, by the log: a list for each fact."""
+        table = DeltaTable(self.uri, version=self.version)
+        return dict(pa.table(table.get_add_actions(flatten=True)).to_pydict())
 
 
 def on_days(records: DataFrame, days: Sequence[date | None]) -> DataFrame:

@@ -62,7 +62,5 @@ def datetime_of(instant_ms: int) -> datetime:
 
 def text_of(instant_ms: int) -> str:
     """An instant as people read it: ISO-8601, UTC, no fraction unless there is one."""
-    moment = datetime_of(instant_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (
-        f".{moment.microsecond // 1000:03d}Z" if moment.microsecond else "Z"
-    )
+    fraction = "milliseconds" if instant_ms % 1000 else "seconds"
+    return datetime_of(instant_ms).replace(tzinfo=None).isoformat(timespec=fraction) + "Z"

@@ -10,6 +10,7 @@ from typing import Any
 from strandline.model.books import Book
 
 _EXAMPLES = 3
+_LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ def shown(value: Any) -> str:
         return f"{value:,.6g}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(shown, value)) + "]"
-    return str(value)
+    text = str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _observed(result: Mapping[str, Any], row_id: Sequence[str]) -> str:

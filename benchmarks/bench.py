@@ -1,0 +1,193 @@
+"""What exactness costs: ratios to plain Spark's groupBy, interleaved in one process.
+
+    python benchmarks/bench.py [--rows 20000000] [--rounds 5] [--lake FOLDER] [--output FILE.json]
+
+P is the plain job: group by window and key, in integer arithmetic, into Delta; it ignores lateness.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from bids import SPEC, land
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.table import Table
+
+from strandline.engine.axis import Axis
+from strandline.lake.landing import Landing
+from strandline.lake.session import spark_session
+from strandline.lake.staging import InMemory
+from strandline.lake.store import Lake
+from strandline.model.intervals import EVERYTHING
+from strandline.pipeline.context import Context
+from strandline.pipeline.observing import Observation, observe_landing
+from strandline.pipeline.planning import axis_of, plan_backfill
+from strandline.pipeline.rebuilding import rebuild_into_staging
+from strandline.pipeline.request import Request
+from strandline.pipeline.running import run
+from strandline.spec import parse_spec
+
+_SCRATCH = "bids"
+
+
+class Bench:
+    """The jobs that are compared, each from nothing to written tables."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.spec = parse_spec(SPEC, origin="bids")
+        self.lake = Lake.at(str(folder))
+        self.parts: dict[str, list[float]] = {}
+
+    def plain(self) -> None:
+        """P: what a plain groupBy takes."""
+        bids = self.spark.read.format("delta").load(str(self.folder / "landing" / "bids"))
+        ts = F.unix_millis("bid_at")
+        start = ts - F.pmod(ts, F.lit(10_000))
+        (
+            bids.groupBy(start.alias("start_ms"), "key")
+            .agg(*(F.expr(text).alias(name) for name, text in self.spec.aggregates.items()))
+            .write.format("delta")
+            .mode("overwrite")
+            .save(str(self.folder / "plain"))
+        )
+
+    def engine_cold(self) -> None:
+        """Timeline, windows, quarantine, completeness."""
+        self._clear()
+        began = time.perf_counter()
+        context, seen, axis = self._observe()
+        self._part("observe", began)
+        self._rebuild(context, seen, axis)
+
+    def engine_warm(self) -> None:
+        """The same with the timeline at hand."""
+        context, seen, axis = self._observed
+        shutil.rmtree(context.store.staging(context.run_id), ignore_errors=True)
+        self._rebuild(context, seen, axis)
+
+    def whole_run(self) -> None:
+        """Everything: staging, audit, diff, publish, ledger, on a lake without tables."""
+        self._clear()
+        outcome = run(self.spec, self.lake, Request("backfill", range=EVERYTHING), self.spark)
+        for step, seconds in outcome.seconds.items():
+            self.parts.setdefault(f"run: {step}", []).append(seconds)
+
+    def _observe(self) -> tuple[Context, Observation, Axis]:
+        landing = Landing.open(self.spark, self.lake, self.spec)
+        context = Context(self.spark, self.spec, self.lake, landing, "bench", dry_run=False)
+        axis = axis_of(landing, [])
+        horizon_ms = axis.horizon_after(landing.last_arrival(axis) or 0)
+        kept = InMemory(self.spark, context.store, "bench")
+        seen = observe_landing(landing, context.store, axis, horizon_ms, kept)
+        self._observed = (context, seen, axis)
+        self._horizon_ms = horizon_ms
+        return self._observed
+
+    def _rebuild(self, context: Context, seen: Observation, axis: Axis) -> None:
+        began = time.perf_counter()
+        asked = Request("backfill", range=EVERYTHING)
+        plan = plan_backfill(asked, seen.history, self._horizon_ms, [])
+        rebuild_into_staging(context, seen, plan, axis)
+        self._part("rebuild", began)
+
+    def _clear(self) -> None:
+        shutil.rmtree(self.folder / _SCRATCH, ignore_errors=True)
+
+    def _part(self, name: str, began: float) -> None:
+        self.parts.setdefault(name, []).append(time.perf_counter() - began)
+
+
+def main() -> None:
+    """Run the rounds and show the table."""
+    options = _options()
+    console = Console()
+    spark = spark_session("strandline bench", {"spark.driver.memory": "8g"})
+    folder = Path(options.lake or f"lake/bench-{options.rows}").absolute()
+    began = time.perf_counter()
+    land(spark, folder, options.rows)
+    console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
+    bench = Bench(spark, folder)
+    jobs = {
+        "plain Spark (P)": bench.plain,
+        "engine, cold": bench.engine_cold,
+        "engine, timeline at hand": bench.engine_warm,
+        "whole first run": bench.whole_run,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for number in range(options.rounds + 1):
+        for name, job in jobs.items():
+            began = time.perf_counter()
+            job()
+            took = time.perf_counter() - began
+            console.print(f"round {number}: {name}: {took:.1f} s" + " (warm-up)" * (not number))
+            if number:
+                seconds[name].append(took)
+    result = _result(options.rows, seconds, bench.parts)
+    _show(console, result)
+    if options.output:
+        Path(options.output).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    spark.stop()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lake")
+    parser.add_argument("--output")
+    return parser.parse_args()
+
+
+def _result(rows: int, seconds: dict[str, list[float]], parts: dict[str, list[float]]) -> dict:
+    plain = seconds["plain Spark (P)"]
+    jobs = {}
+    for name, took in seconds.items():
+        ratios = [job / p for job, p in zip(took, plain, strict=True)]
+        jobs[name] = {
+            "seconds": {"min": min(took), "median": statistics.median(took)},
+            "ratio": {"min": min(ratios), "median": statistics.median(ratios)},
+        }
+    return {
+        "rows": rows,
+        "jobs": jobs,
+        "parts": {name: statistics.median(took[1:] or took) for name, took in parts.items()},
+        "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
+        "versions": {
+            name: version(name) for name in ("pyspark", "delta-spark", "deltalake", "pyarrow")
+        }
+        | {"python": platform.python_version()},
+    }
+
+
+def _show(console: Console, result: dict) -> None:
+    table = Table(title=f"{result['rows']:,} bids, ratios to P in the same round")
+    table.add_column("job")
+    for column in ("s min", "s median", "ratio min", "ratio median"):
+        table.add_column(column, justify="right")
+    for name, figures in result["jobs"].items():
+        seconds, ratio = figures["seconds"], figures["ratio"]
+        table.add_row(
+            name,
+            f"{seconds['min']:.1f}",
+            f"{seconds['median']:.1f}",
+            f"{ratio['min']:.2f}",
+            f"{ratio['median']:.2f}",
+        )
+    console.print(table)
+    for name, took in result["parts"].items():
+        console.print(f"  {name:<16} {took:7.2f} s")
+
+
+if __name__ == "__main__":
+    main()

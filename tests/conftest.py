@@ -1,0 +1,37 @@
+"""What tests of all kinds share: hypothesis profiles, and one Spark session for all of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# shared machines stall: an example may take long, and that says nothing about the code
+_LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", max_examples=50, **_LENIENT)
+settings.register_profile("ci", max_examples=1000, **_LENIENT)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# py4j tells of every closed connection after pytest has closed the log's stream
+logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One session, tuned for small input: few partitions, no adaptive replanning."""
+    from strandline.lake.session import spark_session
+
+    session = spark_session(
+        "strandline tests",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.driver.memory": "3g",
+            "spark.databricks.delta.snapshotPartitions": "1",
+        },
+        master="local[2]",
+    )
+    yield session
+    session.stop()

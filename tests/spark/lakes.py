@@ -1,0 +1,230 @@
+"""Small lakes for the tests: a landing table, a pipeline over it, its runs and what they publish."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.store import Lake
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.running import run
+from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec.values import parse_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+INSTANT = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("arrived_at", INSTANT),
+        ("happened_at", INSTANT),
+        ("source", pa.string()),
+        ("device", pa.string()),
+        ("amount", pa.int64()),
+        ("position", pa.int64()),
+        ("arrived_on", pa.date32()),
+    ]
+)
+RESULTS = ("windows", "quarantine", "completeness")
+FIRST_DAY = date(2024, 3, 1)
+SPEC: dict[str, Any] = {
+    "pipeline": "meter",
+    "source": {
+        "table": "landing/meter",
+        "arrival_date": "arrived_on",
+        "arrival_time": "arrived_at",
+        "event_time": "happened_at",
+        "channel": "source",
+        "channels": ["a", "b"],
+        "key": ["device"],
+    },
+    "watermark": {
+        "strategy": "bounded_out_of_orderness",
+        "bound": "30m",
+        "emit": {"every": "200ms"},
+    },
+    "window": {"tumbling": "1h", "offset": "15m"},
+    "allowed_lateness": "1h",
+    "aggregates": {"total": "sum(amount)", "mean": "avg(amount)"},
+    "quality": {"gaps": "warn"},
+}
+
+
+def at(text: str) -> datetime:
+    """An instant, by the month's day and the time in March 2024: `4 06:30`."""
+    day, _, time = text.partition(" ")
+    return datetime.fromisoformat(f"2024-03-{int(day):02d}T{time or '00:00'}").replace(tzinfo=UTC)
+
+
+def a_record(arrived: str, happened: str, source: str = "a", **changed: Any) -> dict[str, Any]:
+    """A row of the landing table, in the partition of its arrival."""
+    arrived_at = at(arrived)
+    row = {
+        "arrived_at": arrived_at,
+        "happened_at": at(happened),
+        "source": source,
+        "device": "d1",
+        "amount": 1,
+        "position": 0,
+        "arrived_on": arrived_at.date(),
+    }
+    return {**row, **changed}
+
+
+def a_week(seed: int = 1, days: int = 8) -> list[dict[str, Any]]:
+    """Records of two sources: mostly in order, some hours or days late, b silent for a day.
+
+    At night there are none. Some rows of every day are malformed, each in its own way.
+    """
+    chance = random.Random(seed)
+    rows = []
+    for day in range(days):
+        midnight = datetime(FIRST_DAY.year, FIRST_DAY.month, FIRST_DAY.day + day, tzinfo=UTC)
+        for source in "ab":
+            for _ in range(40):
+                happened = midnight + timedelta(seconds=chance.randrange(5 * 3600, 22 * 3600))
+                lag = chance.choices((20, 180, 2000, 5000), (90, 6, 3, 1))[0]
+                arrived = happened + timedelta(minutes=chance.randrange(lag))
+                if source == "b" and arrived.day == 4:
+                    continue
+                rows.append(
+                    {
+                        "arrived_at": arrived,
+                        "happened_at": happened,
+                        "source": source,
+                        "device": chance.choice(("d1", "d2", "d3")),
+                        "amount": chance.randrange(100),
+                        "position": len(rows),
+                        "arrived_on": arrived.date(),
+                    }
+                )
+        noon = midnight + timedelta(hours=12)
+        good = {**rows[-1], "arrived_at": noon, "happened_at": noon, "arrived_on": noon.date()}
+        rows += [
+            {**good, "happened_at": None},
+            {**good, "arrived_at": None},
+            {**good, "arrived_at": noon + timedelta(days=1)},
+            {**good, "source": "z"},
+            {**good, "device": None},
+        ]
+    last = FIRST_DAY + timedelta(days=days)
+    return [row for row in rows if row["arrived_on"] < last]
+
+
+def a_spec(**changes: Any) -> PipelineSpec:
+    """The pipeline `meter`; a change is a dotted path: `source__valid='amount > 0'`."""
+    content = deepcopy(SPEC)
+    for path, value in changes.items():
+        *above, name = path.split("__")
+        place = content
+        for step in above:
+            place = place.setdefault(step, {})
+        if value is ...:
+            place.pop(name, None)
+        else:
+            place[name] = value
+    return parse_spec(content, origin="meter.yaml")
+
+
+def land(
+    lake: Path,
+    rows: Iterable[Mapping[str, Any]] | pa.Table,
+    *,
+    mode: str = "overwrite",
+    table: str = "landing/meter",
+    partition_by: list[str] | None = None,
+) -> None:
+    """Write rows into a landing table, partitioned by `arrived_on` unless told otherwise."""
+    content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), SCHEMA)
+    by = ["arrived_on"] if partition_by is None else partition_by
+    write_deltalake(str(lake / table), content, mode=mode, partition_by=by or None)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A pipeline over a lake in a folder."""
+
+    spark: SparkSession
+    folder: Path
+    spec: PipelineSpec
+
+    @property
+    def lake(self) -> Lake:
+        return Lake.at(str(self.folder))
+
+    @property
+    def root(self) -> Path:
+        return self.folder / self.spec.pipeline
+
+    @property
+    def ledger(self) -> list[Entry]:
+        return Ledger(self.lake.pipeline(self.spec.pipeline)).entries()
+
+    def of(self, spec: PipelineSpec) -> Line:
+        """The same lake under another spec."""
+        return replace(self, spec=spec)
+
+    def copy(self, folder: Path) -> Line:
+        """A lake of its own that begins as this one stands."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return replace(self, folder=folder)
+
+    def advance(self, to: str, **more: Any) -> Outcome:
+        return self.run(Request("advance", to_ms=instant(to), **more))
+
+    def backfill(self, start: str, end: str, *, as_of: str | None = None, **more: Any) -> Outcome:
+        within = TimeRange(instant(start), instant(end))
+        horizon_ms = None if as_of is None else instant(as_of)
+        return self.run(Request("backfill", within, as_of_ms=horizon_ms, **more))
+
+    def run(self, request: Request, progress: Any = lambda step: None) -> Outcome:
+        return run(self.spec, self.lake, request, self.spark, progress)
+
+    def table(self, name: str) -> DeltaTable:
+        return DeltaTable(str(self.root / name))
+
+    def rows(self, name: str, *, run_id: bool = False) -> list[dict[str, Any]]:
+        """The rows of a table as delta-rs reads them, in a fixed order; without `run_id`."""
+        found = self.table(name).to_pyarrow_table().to_pylist()
+        left_out = set() if run_id else {"run_id"}
+        kept = [{k: v for k, v in sorted(row.items()) if k not in left_out} for row in found]
+        return sorted(kept, key=lambda row: [(v is not None, str(v)) for v in row.values()])
+
+    def published(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of windows, quarantine and completeness."""
+        return {name: self.rows(name) for name in RESULTS}
+
+    def versions(self) -> dict[str, int]:
+        """The version of every table but the ledger."""
+        found = self.lake.pipeline(self.spec.pipeline).versions()
+        return {name: version for name, version in found.items() if name != "runs"}
+
+    def files(self) -> dict[str, int]:
+        """Every file of the lake with its size."""
+        found = self.folder.rglob("*")
+        return {str(p.relative_to(self.folder)): p.stat().st_size for p in found if p.is_file()}
+
+
+def instant(text: str) -> int:
+    """The milliseconds of an ISO instant, or of a day of March 2024 with a time: `4 06:30`."""
+    if "-" in text:
+        return parse_instant(text)
+    return int(at(text).timestamp() * 1000)
+
+
+def ms(moment: datetime | None) -> int | None:
+    """The milliseconds of a time that a table holds."""
+    return None if moment is None else round(moment.timestamp() * 1000)

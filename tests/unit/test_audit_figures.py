@@ -1,0 +1,87 @@
+"""The figures of an audit, as someone on call reads them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime
+
+import pandas as pd
+import pytest
+
+from strandline.quality.figures import of_exception, of_result, shown
+from strandline.quality.results import Audit, AuditResult, told
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (datetime(2013, 1, 5, 6, tzinfo=UTC), "2013-01-05T06:00:00Z"),
+        (pd.Timestamp("2013-01-05T06:00", tz="America/New_York"), "2013-01-05T11:00:00Z"),
+        (date(2013, 1, 5), "2013-01-05"),
+        (pd.NaT, "null"),
+        (float("nan"), "null"),
+        (None, "null"),
+        (True, "true"),
+        (1_234_567, "1,234,567"),
+        (0.1234567, "0.123457"),
+        (["EWR", 1], "[EWR, 1]"),
+        ("x" * 101, "x" * 99 + "…"),
+    ],
+)
+def test_values_are_shown_as_people_read_them(value, text):
+    assert shown(value) == text
+
+
+def test_what_spark_collects_in_the_zone_of_the_machine_is_shown_in_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        collected = datetime.fromtimestamp(1_357_365_600)  # noqa: DTZ006 - as pyspark does
+        assert shown(collected) == "2013-01-05T06:00:00Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"unexpected_count": 0, "element_count": 1}, "1 row"),
+        ({"unexpected_count": 2, "element_count": 1_000, "partial_unexpected_list": [7, 8]},
+         "2 of 1,000 rows: 7; 8"),
+        ({"unexpected_count": 1, "element_count": 9,
+          "partial_unexpected_index_list": [{"v": 3, "origin": "EWR"}]},
+         "1 of 9 rows: origin=EWR v=3"),
+        ({"observed_value": 2.5}, "observed 2.5"),
+        ({"observed_value": None, "details": {"missing": ["a"]}}, "missing [a]"),
+        ({"observed_value": None}, "nothing observed"),
+        ({}, "no figures"),
+    ],
+)  # fmt: skip
+def test_figures_are_what_was_observed_and_where(result, text):
+    assert of_result(result, {}, ["origin"]) == text
+    assert of_result(result, {"column": "v", "min_value": 4}, ["origin"]) == (
+        f"column v, min_value 4: {text}"
+    )
+
+
+def test_an_exception_is_told_by_its_first_line():
+    assert of_exception("no such column\n  at line 7\n") == "could not be evaluated: no such column"
+    assert of_exception("") == "could not be evaluated: unknown reason"
+
+
+def test_only_a_critical_failure_blocks():
+    warning = AuditResult("expect_no_gaps", "range", "warning", False, "1 gap")
+    audit = Audit((warning, AuditResult("expect_it", "windows", "critical", True, "9 rows")))
+    assert not audit.blocked
+    assert audit.failures == (warning,)
+    failed = AuditResult("expect_it", "windows", "critical", False, "1 of 9 rows")
+    assert Audit((warning, failed)).blocked
+    assert told(Audit((warning, failed)).blocking) == "expect_it (windows): 1 of 9 rows"
+    assert audit.to_json()[0] == {
+        "expectation": "expect_no_gaps",
+        "table": "range",
+        "severity": "warning",
+        "success": False,
+        "figures": "1 gap",
+    }
