@@ -17,25 +17,26 @@ from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake, rows_of
-from strandline.model.intervals import text_of
+from strandline.model.intervals import datetime_of, instant_of
 
 PIPELINE = "flights"
 TABLES = ("landing/flights", *(f"{PIPELINE}/{t}" for t in ("timeline", "windows", "completeness")))
 TABLES += (f"{PIPELINE}/quarantine",)
 WHY = {
-    "late": "landed when its hour was closed already: a longer flight than 3 h + 2 h allow for",
+    "late": "landed when its hour was closed: bound 3 h, allowed lateness 2 h",
     "null_event_time": "cancelled: it never departed, so it belongs to no hour",
-    "null_arrival": "it departed, but never landed where it should: diverted",
+    "null_arrival": "departed, but never landed where it should: diverted",
 }
 STATES = {
     "closed": "complete: nothing can change it any more",
     "fired": "published; a late flight may still be added",
-    "open": "the watermark has not passed it: not published",
+    "open": "not published: the watermark has not passed it",
 }
 Snapshot = dict[str, dict[str, Any]]
 out = Console(highlight=False)
@@ -58,43 +59,38 @@ def main() -> None:
 
 
 def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
-    table = _table("What was done", "run", "windows that start in", "knows arrivals before", "diff")
-    runs = [e for e in _ledger(lake) if e.position > before["position"] and e.diff is not None]
-    runs = [entry for entry in runs if entry.step == "published"]
+    table = _table("What was done", "run", "hours of departure", "knows arrivals before", "changes")
+    runs = [e for e in _ledger(lake) if e.position > before["position"] and e.step == "published"]
     for entry in runs:
-        within = entry.range
-        span = f"{text_of(within.start_ms)} … {text_of(within.end_ms)}" if within else "–"
-        horizon = text_of(entry.horizon_ms) if entry.horizon_ms is not None else "–"
-        table.add_row(entry.kind, span, horizon, _diff(entry.diff or {}))
+        span = _span(entry.range.start_ms, entry.range.end_ms) if entry.range else ""
+        horizon = _hour(entry.horizon_ms) if entry.horizon_ms is not None else ""
+        table.add_row(entry.kind, span, horizon, _changes(entry.diff or {}))
     out.print(table)
-    now, then = _snapshot(lake), before["tables"]
-    new = {
-        name: len(set(now[name]["files"]) - set(then.get(name, {}).get("files", [])))
-        for name in now
-    }
-    moved = [name for name in now if now[name]["version"] != then.get(name, {}).get("version")]
-    changes = sum(sum(counts.values()) for entry in runs for counts in (entry.diff or {}).values())
-    if not changes and not moved and not any(new.values()):
-        out.print(
-            "[bold green]Nothing has changed.[/] The runs computed again exactly what is published:"
-            f" every diff is empty, and none of the {len(now)} tables has a new version or file."
-        )
+    then, now = before["tables"], _snapshot(lake)
+    files = {name: len({*now[name]["files"]} - {*_in(then, name, "files", [])}) for name in now}
+    moved = [name for name in now if now[name]["version"] != _in(then, name, "version", None)]
+    changes = sum(sum(ops.values()) for entry in runs for ops in (entry.diff or {}).values())
+    if changes or moved or any(files.values()):
+        said = ", ".join(f"{name} {count}" for name, count in files.items() if count)
+        out.print(f"New data files: {said or 'none'}.")
     else:
-        files = ", ".join(f"{name} {count}" for name, count in new.items() if count)
-        out.print(f"New data files: {files or 'none'}.")
+        out.print(
+            f"[bold green]Nothing has changed.[/] The {len(runs)} runs computed again exactly what"
+            f" is published: every diff is empty, and none of the {len(now)} tables has a new"
+            " version or data file."
+        )
 
 
 def _say_what_is_complete(lake: Lake) -> None:
-    table = _table("Which hours are complete", "hours of departure", "state", "hours", "on time")
-    for name in ("late, accepted", "too late"):
-        table.add_column(name, justify="right")
+    counts = {"on time": "on_time", "late, accepted": "late_accepted", "too late": "late"}
+    table = _table("Which hours are complete", "hours of departure", "state", "hours", *counts)
     for state, slots in _stretches(_rows(lake, "completeness")):
-        span = f"{slots[0]['slot_start']:%F %H:%M} … {slots[-1]['slot_end']:%F %H:%M}"
-        sums = (sum(slot[n] for slot in slots) for n in ("on_time", "late_accepted", "late"))
-        table.add_row(
-            span, f"{state}: {STATES[state]}", f"{len(slots):,}", *(f"{s:,}" for s in sums)
-        )
+        span = _span(instant_of(slots[0]["slot_start"]), instant_of(slots[-1]["slot_end"]))
+        sums = (sum(slot[column] for slot in slots) for column in counts.values())
+        table.add_row(span, state, *(f"{number:,}" for number in (len(slots), *sums)))
     out.print(table)
+    for state, meaning in STATES.items():
+        out.print(f"  [dim]{state}: {meaning}[/]")
 
 
 def _say_what_is_quarantined(lake: Lake) -> None:
@@ -106,11 +102,11 @@ def _say_what_is_quarantined(lake: Lake) -> None:
     late = [row for row in rows if row["reason"] == "late"]
     if late:
         worst = max(late, key=lambda row: row["late_by_ms"])
-        by = timedelta(milliseconds=worst["late_by_ms"])
+        minutes = -(-worst["late_by_ms"] // 60_000)
         out.print(
-            f"The latest of them: {worst['carrier']} {worst['flight']} from {worst['origin']} to "
-            f"{worst['dest']}, departed {worst['departed_at']:%F %H:%M}; {by} more allowed "
-            "lateness would have saved it."
+            f"  [dim]The latest: {worst['carrier']} {worst['flight']} from {worst['origin']} to "
+            f"{worst['dest']}, departed {worst['departed_at']:%F %H:%M}; {minutes // 60} h "
+            f"{minutes % 60} min more of allowed lateness would have saved it.[/]"
         )
 
 
@@ -147,13 +143,22 @@ def _stretches(slots: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str
         yield stretch[-1]["state"], stretch
 
 
-def _diff(diff: Mapping[str, Mapping[str, int]]) -> str:
+def _changes(diff: Mapping[str, Mapping[str, int]]) -> str:
+    signs = {"insert": "+", "update": "±", "delete": "−"}
     said = [
-        f"{table}: " + ", ".join(f"{n:,} {op}" for op, n in counts.items() if n)
-        for table, counts in diff.items()
-        if any(counts.values())
+        f"{table} " + " ".join(f"{signs[op]}{count:,}" for op, count in ops.items() if count)
+        for table, ops in diff.items()
+        if any(ops.values())
     ]
-    return "\n".join(said) or "empty"
+    return "\n".join(said) or "none"
+
+
+def _span(start_ms: int, end_ms: int) -> str:
+    return f"{_hour(start_ms)} to {_hour(end_ms)}"
+
+
+def _hour(instant_ms: int) -> str:
+    return f"{datetime_of(instant_ms):%F %H:%M}"
 
 
 def _snapshot(lake: Lake) -> Snapshot:
@@ -180,12 +185,15 @@ def _rows(lake: Lake, table: str) -> list[dict[str, Any]]:
     return rows_of(lake.pipeline(PIPELINE).table(table))
 
 
+def _in(snapshot: Snapshot, table: str, what: str, otherwise: Any) -> Any:
+    return snapshot.get(table, {}).get(what, otherwise)
+
+
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    numbers = {"hours", "on time", "late, accepted", "too late", "flights"}
     for name in columns:
-        table.add_column(
-            name, justify="right" if name in {"hours", "on time", "flights"} else "left"
-        )
+        table.add_column(name, justify="right" if name in numbers else "left")
     return table
 
 

@@ -192,9 +192,10 @@ install_packages() {
     { locked uv && locked setuptools; } >"$STAMPS/bootstrap.txt"
     networked "installing uv" "$VENV/bin/python" -m pip install \
         --disable-pip-version-check --no-deps --require-hashes --requirement "$STAMPS/bootstrap.txt"
+    # Compiled at once: an environment may forbid Python to do so later, and every start would pay.
     # Without build isolation, so that a source distribution too is built by what the lock names.
     networked "installing the locked packages" "$VENV/bin/uv" pip sync --python "$VENV/bin/python" \
-        --require-hashes --no-build-isolation "$HOME_FOLDER/requirements.lock"
+        --compile-bytecode --require-hashes --no-build-isolation "$HOME_FOLDER/requirements.lock"
     printf '%s\n' "$stamp" >"$STAMPS/packages"
 }
 

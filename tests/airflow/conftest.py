@@ -125,7 +125,7 @@ def run(bag: DagBag):
     return run
 
 
-class SparkStub:
+class SubmitStub:
     """Stands in for `spark-submit`: notes what it is called with, says something, and exits."""
 
     def __init__(self, folder: Path) -> None:
@@ -164,7 +164,7 @@ class SparkStub:
 
 
 @pytest.fixture
-def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkStub:
+def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SubmitStub:
     """In place of the real `spark-submit`."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return SparkStub(tmp_path)
+    return SubmitStub(tmp_path)

@@ -29,11 +29,11 @@ def arguments(call: list[str]) -> list[str]:
     return call[script + 1 :]
 
 
-def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, spark):
-    spark.will_say('26/11/21 09:54:28 INFO Utils: noise\n{\n  "run_id": "r1"\n}\nbye')
+def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
+    submit.will_say('26/11/21 09:54:28 INFO Utils: noise\n{\n  "run_id": "r1"\n}\nbye')
     done = run("strandline_daily_flights", logical_date=datetime(2013, 1, 15, 6, tzinfo=UTC))
     assert done.state == "success"
-    (call,) = spark.calls
+    (call,) = submit.calls
     assert call[:2] == ["--master", "local[2]"]
     pipeline, to, as_json, run_key, who = arguments(call)
     assert (pipeline, to, as_json) == ("flights", "--to=2013-01-15T06:00:00Z", "--json")
@@ -42,21 +42,21 @@ def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, spark):
     assert done.values["advance"] == {"run_id": "r1"}
 
 
-def test_a_daily_run_takes_its_param_before_the_interval(run, spark):
+def test_a_daily_run_takes_its_param_before_the_interval(run, submit):
     run("strandline_daily_flights", {"to": "2013-03-01"}, datetime(2013, 1, 15, 6, tzinfo=UTC))
-    assert "--to=2013-03-01T00:00:00Z" in spark.calls[0]
+    assert "--to=2013-03-01T00:00:00Z" in submit.calls[0]
 
 
-def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, spark):
+def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, submit):
     done = run("strandline_daily_flights")
-    assert (done.state, done.tries["advance"], spark.calls) == ("failed", 1, [])
+    assert (done.state, done.tries["advance"], submit.calls) == ("failed", 1, [])
     assert done.tasks["report"] == "success"
 
 
-def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, spark):
+def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, submit):
     done = run("strandline_reprocess", FORM | {"as_of": "2013-03-01T12:00:00+02:00"})
     assert done.state == "success"
-    preview, rebuild = (arguments(call) for call in spark.calls)
+    preview, rebuild = (arguments(call) for call in submit.calls)
     assert preview[:4] == [
         "flights",
         "--start=2013-02-10T00:00:00Z",
@@ -68,13 +68,13 @@ def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, spark):
     assert "--dry-run" in preview
 
 
-def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, spark):
+def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, submit):
     reason = (
         "--close --reopen {{ 7 * 7 }} {% raw %} {{ conn.spark_default }} $(touch pwned); "
         "`touch pwned` && \"touch\" 'pwned' | tee * späte Flüge ✈ \\n %s %(x)s"
     )
     assert run("strandline_reprocess", FORM | {"reason": reason}).state == "success"
-    for call in spark.calls:
+    for call in submit.calls:
         assert f"--reason={reason}" in call
         assert not {"--close", "--reopen"} & set(call)
 
@@ -101,43 +101,43 @@ def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, spark):
     ],
     ids=str,
 )
-def test_hostile_params_are_refused_before_anything_is_called(run, spark, wrong):
+def test_hostile_params_are_refused_before_anything_is_called(run, submit, wrong):
     from airflow.sdk.exceptions import ParamValidationError
 
     with pytest.raises(ParamValidationError, match=next(iter(wrong))):
         run("strandline_reprocess", FORM | wrong)
-    assert spark.calls == []
+    assert submit.calls == []
 
 
 @pytest.mark.parametrize("missing", ["pipeline", "start", "end", "reason"])
-def test_the_form_has_to_be_filled_in(run, spark, missing):
+def test_the_form_has_to_be_filled_in(run, submit, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
     with pytest.raises(ParamValidationError):
         run("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
-    assert spark.calls == []
+    assert submit.calls == []
 
 
-def test_what_only_a_look_at_all_of_it_shows_fails_at_once(run, spark):
+def test_what_only_a_look_at_all_of_it_shows_fails_at_once(run, submit):
     done = run("strandline_reprocess", FORM | {"start": "2013-02-31"})
     assert (done.state, done.tasks["preview"], done.tries["preview"]) == ("failed", "failed", 1)
     assert done.tasks["rebuild"] == "upstream_failed"
-    assert spark.calls == []
+    assert submit.calls == []
 
 
 @pytest.mark.parametrize("code", [2, 3])
-def test_wrong_input_and_failed_audits_are_never_tried_again(run, spark, code):
-    spark.will_exit_with(code)
+def test_wrong_input_and_failed_audits_are_never_tried_again(run, submit, code):
+    submit.will_exit_with(code)
     done = run("strandline_reprocess", FORM)
-    assert (done.state, done.tasks["preview"], len(spark.calls)) == ("failed", "failed", 1)
+    assert (done.state, done.tasks["preview"], len(submit.calls)) == ("failed", "failed", 1)
     assert done.tasks["rebuild"] == "upstream_failed"
 
 
-def test_other_failures_are_tried_again(run, spark):
-    spark.will_exit_with(4, 1, 0)
+def test_other_failures_are_tried_again(run, submit):
+    submit.will_exit_with(4, 1, 0)
     done = run("strandline_daily_flights", {"to": "2013-03-01"})
-    assert (done.state, done.tries["advance"], len(spark.calls)) == ("success", 3, 3)
-    assert len({tuple(call) for call in spark.calls}) == 1  # one run key, so one run of Strandline
+    assert (done.state, done.tries["advance"], len(submit.calls)) == ("success", 3, 3)
+    assert len({tuple(call) for call in submit.calls}) == 1  # one run key, so one run of Strandline
 
 
 def test_a_failure_says_what_the_job_said():
@@ -171,19 +171,19 @@ def test_a_result_is_the_last_document_that_was_printed(printed, expected):
     assert result_of(printed.splitlines()) == expected
 
 
-def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, spark, monkeypatch):
+def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, submit, monkeypatch):
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
     done = run("strandline_daily_flights", {"to": "2013-03-01"})
-    assert (done.state, done.tries["advance"], spark.calls) == ("failed", 1, [])
+    assert (done.state, done.tries["advance"], submit.calls) == ("failed", 1, [])
 
 
-def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(run, spark):
+def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(run, submit):
     from strandline.lake.session import _LOCAL_SETTINGS
     from strandline_airflow.settings import LOCAL_SPARK
 
     assert LOCAL_SPARK == _LOCAL_SETTINGS
     run("strandline_daily_strict", {"to": "2013-03-01"})
-    given = [one for one in spark.calls[0] if one.startswith("spark.")]
+    given = [one for one in submit.calls[0] if one.startswith("spark.")]
     expected = LOCAL_SPARK | {"spark.sql.shuffle.partitions": "3"}
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 

@@ -103,8 +103,9 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def pipelines(draw: st.DrawFn, *, channels: st.SearchStrategy[Any] | None = None) -> dict[str, Any]:
     """A whole pipeline as its YAML file would be read."""
-    set_of_channels = channels or st.sampled_from([None, "discovered", ["a"], ["b", "a", "c"]])
-    declared = draw(set_of_channels)
+    if channels is None:
+        channels = st.sampled_from([None, "discovered", ["a"], ["b", "a", "c"]])
+    declared = draw(channels)
     return {
         "pipeline": "stream",
         "source": {

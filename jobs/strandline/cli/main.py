@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -168,8 +170,6 @@ def validate(
     pipelines: Pipelines = None,
 ) -> None:
     """Check pipeline files, all mistakes of each with their way out; without Spark."""
-    from strandline.quality.audit import validate_expectations  # noqa: PLC0415
-
     folder = _folder(pipelines)
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
@@ -181,7 +181,10 @@ def validate(
             is_file = path.suffix in {".yaml", ".yml"}
             spec = load_spec(path) if is_file else find_spec(folder, target)
             require_support(spec, origin=path.name if is_file else spec.pipeline)
-            validate_expectations(spec)
+            if spec.quality.expectations:
+                from strandline.quality.audit import validate_expectations  # noqa: PLC0415
+
+                validate_expectations(spec)
         except InputError as error:
             results.append({"target": target, "valid": False, "problem": str(error)})
         else:
@@ -304,8 +307,12 @@ def _run(
     spec = find_spec(_folder(pipelines), pipeline)
     require_support(spec, origin=spec.pipeline)
     root = _lake(lake)
+    if not root.is_catalog_name(spec.source.table):
+        root.landing_version(spec.source.table, f"{spec.pipeline}: source.table")
     with show.progress(quiet=as_json) as step:
         step("start Spark")
+        # Great Expectations takes seconds to import: let it, while the JVM starts
+        Thread(target=import_module, args=("strandline.quality.audit",), daemon=True).start()
         from strandline.lake.session import spark_session  # noqa: PLC0415
         from strandline.pipeline.request import Request  # noqa: PLC0415
         from strandline.pipeline.running import run  # noqa: PLC0415

@@ -12,6 +12,7 @@ from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, W
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.firings import ORDER
 from strandline.engine.history import Clock, Closure, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.rebuild import Rebuild, Scope, close
@@ -77,9 +78,7 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
     frame = frame.withColumns({name: F.unix_millis(name) for name in moments})
     rows = list(frame.toArrow().to_pylist())
     if "order_instant" in frame.columns:
-        rows.sort(
-            key=lambda row: (row["order_instant"], row["order_rank"], row["order_ts_ms"] or 0)
-        )
+        rows.sort(key=lambda row: tuple(row[name] or 0 for name in ORDER))
     return rows
 
 

@@ -76,10 +76,10 @@ class Emissions:
             )
             for channel, joined in channels
         ]
-        least = F.least(*offered) if len(offered) > 1 else offered[0]
+        least = F.array_min(F.array(*offered).cast("array<bigint>"))  # of none: null
         floor = reduce(
             lambda chain, step: F.when(
-                F.col(c.SEEN_FROM) >= axis.literal(step[0]), step[1]
+                F.col(c.SEEN_FROM) > axis.literal(step[0]), step[1]
             ).otherwise(chain),
             self.floors,
             F.lit(MIN_WATERMARK),
@@ -131,8 +131,7 @@ def _emissions(
     spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     axis, spec = history.axis, history.spec
-    number = {channel: place for place, channel in enumerate(history.channels)}
-    ranks = F.create_map(*(F.lit(part) for pair in number.items() for part in pair))
+    channels = F.array(*(F.lit(channel) for channel in history.channels)).cast("array<string>")
     own = (
         records.where(F.col(c.REASON).isNull() & F.col(c.ARRIVAL_DAY).isin(list(days)))
         .select(
@@ -144,7 +143,7 @@ def _emissions(
         .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
         .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
-        .withColumn(c.RANK, ranks[F.col(c.CHANNEL)])
+        .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
     return Emissions(own.unionByName(_carried(spark, history, clock, days)), history)
 

@@ -14,7 +14,7 @@ from strandline.spec.pipeline import PipelineSpec
 _NUMBER = "_strandline_number"
 _AT = "_strandline_at"
 
-ORDER = ("order_instant", "order_rank", "order_ts_ms", "window_end")
+ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "window_end")
 """Flink's order of firings is that of these columns; equal ones have no defined order."""
 
 
@@ -41,7 +41,7 @@ def firings(
     """
     window = [*(c.key_column(name) for name in spec.source.key), c.SLOT]
     whole = Window.partitionBy(*window)
-    until_here = whole.orderBy(c.INSTANT, c.TS, c.RECORD_ID).rowsBetween(
+    until_here = whole.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
         Window.unboundedPreceding, Window.currentRow
     )
     # a record belongs to the first firing that holds it (0: the one on time, n: the n-th late one)
@@ -59,7 +59,7 @@ def firings(
         F.count(F.lit(1)).alias("records"),
         *(
             F.max(F.when(causes, F.col(name))).alias(name)
-            for name in (c.INSTANT, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
+            for name in (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
         ),
     )
     on_time = F.col(_AT) == 0
@@ -93,6 +93,7 @@ def firings(
             F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
             F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
             "order_rank",
+            F.col(c.SEQUENCE).alias("order_sequence"),
             F.col(c.TS).alias("order_ts_ms"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
             _AT,

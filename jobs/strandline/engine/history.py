@@ -90,12 +90,22 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
 class History:
     """The cells of some arrival days, and the questions that a run asks of them."""
 
-    def __init__(self, cells: pd.DataFrame, spec: PipelineSpec, axis: Axis) -> None:
-        """Keep the cells (columns: `CELL_COLUMNS`) of every arrival day that a run may read."""
+    def __init__(
+        self,
+        cells: pd.DataFrame,
+        spec: PipelineSpec,
+        axis: Axis,
+        discovered: tuple[str, ...] | None = None,
+    ) -> None:
+        """Keep the cells (columns: `CELL_COLUMNS`) of every arrival day that a run may read.
+
+        `discovered`: the discovered channels in probe order, where that is already known.
+        """
         self.cells = cells
         self.spec = spec
         self.axis = axis
         self.grid = Grid.of(spec)
+        self._discovered = discovered
 
     @cached_property
     def well_formed(self) -> pd.DataFrame:
@@ -114,10 +124,10 @@ class History:
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
-        """The channels in probe order: as declared, or by first record and name."""
-        declared = self.spec.source.declared_channels
-        if declared is not None:
-            return declared
+        """The channels in probe order: as declared, or by first instant and name."""
+        given = self.spec.source.declared_channels or self._discovered
+        if given is not None:
+            return given
         first = self.well_formed.groupby("channel")["instant"].min()
         return tuple(sorted(first.index, key=lambda channel: (first[channel], channel)))
 
@@ -167,9 +177,9 @@ class History:
         Never, where the combined watermark does not reach the threshold before the horizon; the
         end, where it does not but the input has `ended`.
         """
-        beyond: Any = self.axis.never
-        if ended is not None and ended.any():
-            beyond = np.where(ended, self.axis.end, self.axis.never)
+        beyond = self._filled(len(thresholds))
+        if ended is not None:
+            beyond[ended] = self.axis.end
         latest, number = self._filled(len(thresholds)), np.zeros(len(thresholds), dtype=np.int64)
         settled = np.zeros(len(thresholds), dtype=bool)
         running: npt.NDArray[Any] | None = None
@@ -251,9 +261,14 @@ class History:
         fire_thresholds = [grid.fire_threshold(start) for start in starts]
         fire, rank = self.crossings(fire_thresholds, clock.horizon_ms, ended)
         close, _ = self.crossings(close_thresholds, clock.horizon_ms, ended)
-        close = np.where(np.asarray(close_thresholds) == MAX_WATERMARK, axis.never, close)
+        never_cleaned = [threshold == MAX_WATERMARK for threshold in close_thresholds]
+        close[np.array(never_cleaned, dtype=bool)] = axis.never
         fired = [self._bounded(p, at, clock) for p, at in zip(fire, closed_before, strict=True)]
         closed = [self._bounded(p, at, clock) for p, at in zip(close, closed_before, strict=True)]
+        # what is never cleaned is late after an end of input all the same, but stays fired
+        close_at = [
+            None if kept else at for (_, at), kept in zip(closed, never_cleaned, strict=True)
+        ]
         return pd.DataFrame(
             {
                 "slot_end_ms": pd.array([s + grid.windows.size_ms for s in starts], dtype="int64"),
@@ -261,11 +276,11 @@ class History:
                 "close_from": pd.array([seen for seen, _ in closed], dtype=self._instants),
                 "fire_rank": rank,
                 "fire_at_ms": pd.array([at for _, at in fired], dtype="Int64"),
-                "close_at_ms": pd.array([at for _, at in closed], dtype="Int64"),
+                "close_at_ms": pd.array(close_at, dtype="Int64"),
                 "ended_at_ms": pd.array(closed_before, dtype="Int64"),
                 "state": [
-                    "closed" if close_at is not None else "fired" if fire_at is not None else "open"
-                    for (_, fire_at), (_, close_at) in zip(fired, closed, strict=True)
+                    "closed" if at is not None else "fired" if fire_at is not None else "open"
+                    for (_, fire_at), at in zip(fired, close_at, strict=True)
                 ],
             }
         )
@@ -273,7 +288,7 @@ class History:
     def _bounded(self, seen: int, ended_ms: int | None, clock: Clock) -> tuple[int, int | None]:
         """A crossing and its millisecond; at the latest where the input had ended before now."""
         seen = int(seen)
-        if ended_ms is not None and seen > self.axis.first_of(ended_ms):
+        if ended_ms is not None and seen >= self.axis.known_below(ended_ms):
             return self.axis.first_of(ended_ms), ended_ms - 1
         if seen == self.axis.never:
             return seen, None

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
+from strandline.engine.source import date_of, midnight_ms
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -34,7 +35,7 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     candidate = candidate_of(spec, F.col(c.TS))
     cell = {
         c.CHANNEL: F.col(c.CHANNEL),
-        c.EVENT_DATE: F.timestamp_millis(F.col(c.TS)).cast("date"),
+        c.EVENT_DATE: date_of(F.col(c.TS)),
         c.SLOT: F.col(c.SLOT),
         c.THRESHOLD: largest_threshold(candidate, Grid.of(spec)),
         c.PENDING: _pending(axis),
@@ -62,7 +63,7 @@ def candidate_of(spec: PipelineSpec, ts: Column) -> Column:
     if rule is None:
         msg = f"no candidate for {spec.watermark.strategy}"
         raise TypeError(msg)
-    return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) - F.lit(rule.delay_ms)
+    return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
@@ -78,7 +79,7 @@ def _pending(axis: Axis) -> Column:
     """Whether the tick that shows the record is not before the midnight that ends its day."""
     if not axis.interval_ms:
         return F.lit(axis.interval_ms == 0)
-    midnight = F.unix_millis(F.col(c.ARRIVAL_DAY).cast("timestamp")) + DAY_MS
+    midnight = midnight_ms(F.col(c.ARRIVAL_DAY)) + DAY_MS
     before = midnight - 1 - axis.start_ms
     tick = midnight - 1 - F.pmod(before, F.lit(axis.interval_ms))
     return ~((tick > axis.start_ms) & (F.col(c.ARRIVAL) < tick))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.channels import in_probe_order
 from strandline.engine.close import slot_table
 from strandline.engine.emissions import AFTER_CHANNELS, Emissions, emissions
 from strandline.engine.fire import fire
@@ -80,11 +81,12 @@ class Rebuild:
         """The firings of the range's windows; `identity` orders records of equal position."""
         fired = [day_of(int(ms)) for ms in self.slots["fire_at_ms"].dropna()]
         days = sorted({*fired, *self.history.arrival_days(self.scope.windows)})
-        slots = slot_table(self.spark, self.slots, self.history.axis)
+        history = in_probe_order(self.records, self.history)
+        slots = history.slots(self.scope.windows, self.clock)
         return firings(
             self._split().accepted,
-            slots,
-            self._emissions(days),
+            slot_table(self.spark, slots, history.axis),
+            emissions(self.spark, self.records, history, self.clock, days),
             self.history.spec,
             self._aggregates(),
             identity,

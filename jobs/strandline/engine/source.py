@@ -49,12 +49,29 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
             c.TS: ts,
             c.CHANNEL: channel,
             c.ARRIVAL_DAY: _arrival_day(landing, spec, arrival),
+            c.SEQUENCE: _sequence(landing, spec),
             **keys,
         }
     )
     slot = F.col(c.TS) - F.pmod(F.col(c.TS) - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
-    rows = rows.withColumns({c.SLOT: slot, c.INSTANT: _instant(landing, spec, axis)})
+    rows = rows.withColumns({c.SLOT: slot, c.INSTANT: _instant(axis)})
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
+
+
+def lies_in_its_day() -> Column:
+    """Whether a row's arrival lies in the day of its partition; false where either is null."""
+    since_midnight = F.col(c.ARRIVAL) - midnight_ms(F.col(c.ARRIVAL_DAY))
+    return F.coalesce(since_midnight.between(0, DAY_MS - 1), F.lit(False))
+
+
+def midnight_ms(day: Column) -> Column:
+    """The first millisecond of a date; plain arithmetic, where a cast would ask for time zones."""
+    return F.unix_date(day).cast("bigint") * DAY_MS
+
+
+def date_of(instant_ms: Column) -> Column:
+    """The date of an instant in ms; plain arithmetic as well."""
+    return F.date_from_unix_date(F.floor(instant_ms / DAY_MS).cast("int"))
 
 
 def expression(landing: DataFrame, text: str, place: str) -> Column:
@@ -109,7 +126,7 @@ def _time(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
 def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Column:
     if spec.source.arrival_date is None:
         known = arrival.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
-        return F.when(known, F.timestamp_millis(arrival).cast("date"))
+        return F.when(known, date_of(arrival))
     place = f"{spec.pipeline}: source.arrival_date"
     column = expression(landing, spec.source.arrival_date, place)
     found = landing.select(column).schema[0].dataType
@@ -120,16 +137,14 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
     raise InputError(place, f"is {found.simpleString().upper()}", "give a date column")
 
 
-def _instant(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> Column:
+def _instant(axis: Axis) -> Column:
     if not axis.sequenced:
         return F.col(c.ARRIVAL)
-    arrival = F.col(c.ARRIVAL).cast("decimal(20,0)")
-    return arrival * F.lit(Decimal(SEQUENCE_SPAN)) + (
-        sequence(landing, spec).cast("decimal(20,0)") - F.lit(Decimal(MIN_WATERMARK))
-    )
+    arrival, sequence = (F.col(name).cast("decimal(20,0)") for name in (c.ARRIVAL, c.SEQUENCE))
+    return arrival * F.lit(Decimal(SEQUENCE_SPAN)) + (sequence - F.lit(Decimal(MIN_WATERMARK)))
 
 
-def sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
+def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The order of records inside an arrival instant; a record without one comes first."""
     if spec.source.sequence is None:
         return F.lit(0).cast("bigint")
@@ -152,17 +167,12 @@ def _reason(
     """The first reason that makes a row malformed, in the order of the design; null: none."""
     source = spec.source
     ts, arrival, channel = F.col(c.TS), F.col(c.ARRIVAL), F.col(c.CHANNEL)
-    slot, day = F.col(c.SLOT), F.col(c.ARRIVAL_DAY)
-    in_its_day = F.coalesce(
-        (arrival >= F.unix_millis(day.cast("timestamp")))
-        & (arrival < F.unix_millis(day.cast("timestamp")) + DAY_MS),
-        F.lit(False),
-    )
+    slot = F.col(c.SLOT)
     reasons: list[tuple[str, Column]] = [
         ("null_event_time", ~ts_given),
         ("unparsable_event_time", ts.isNull()),
         ("null_arrival", arrival.isNull()),
-        ("arrival_outside_partition", ~in_its_day),
+        ("arrival_outside_partition", ~lies_in_its_day()),
     ]
     if source.max_ahead is not None:
         reasons.append(("ahead_of_arrival", ts - arrival > source.max_ahead))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,13 +17,11 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
-from strandline.engine.source import read_records
+from strandline.engine.source import lies_in_its_day, read_records
 from strandline.errors import InputError
 from strandline.lake.store import Lake
 from strandline.model.intervals import day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
-
-_CATALOG_NAME = re.compile(r"\w+\.\w+\.\w+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Landing:
         """
         place, name = f"{spec.pipeline}: source.table", spec.source.table
         uri = lake.resolve(name)
-        if _CATALOG_NAME.fullmatch(name):
+        if lake.is_catalog_name(name):
             try:
                 uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
             except AnalysisException as error:
@@ -54,15 +50,7 @@ class Landing:
                 raise InputError(
                     place, f"no table {name} ({problem})", "check the catalog"
                 ) from None
-        try:
-            version = DeltaTable(uri).version()
-        except (TableNotFoundError, DeltaError, OSError) as error:
-            raise InputError(
-                place,
-                f"no Delta table at {name} ({str(error).splitlines()[0]})",
-                "land the records first, or mend source.table or --lake",
-            ) from None
-        return cls(spark, spec, uri, version)
+        return cls(spark, spec, uri, lake.landing_version(uri, place))
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -131,8 +119,7 @@ class Landing:
             told = self._last_by_log(day)
             if told is not None:
                 return told
-            in_its_day = F.timestamp_millis(c.ARRIVAL).cast("date") == F.col(c.ARRIVAL_DAY)
-            rows = self.records(axis, [day]).where(in_its_day)
+            rows = self.records(axis, [day]).where(lies_in_its_day())
             last = rows.agg(F.max(c.ARRIVAL)).first()
             if last is not None and last[0] is not None:
                 return int(last[0])

@@ -56,6 +56,7 @@ FIRING_COLUMNS = {
     "supersedes": T.LongType(),
     "order_instant": T.DecimalType(38, 0),
     "order_rank": T.LongType(),
+    "order_sequence": T.LongType(),
     "order_ts_ms": T.LongType(),
 }
 """What a firing has beside the content and the times of its window."""

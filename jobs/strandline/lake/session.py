@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError, RetryableError
 
+_QUIET = Path(__file__).with_name("log4j2.properties")
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -30,6 +31,7 @@ _LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,10 +40,30 @@ class Lake:
         """The lake as a local folder; None on an object store."""
         return None if _is_uri(self.root) else Path(self.root)
 
+    @staticmethod
+    def is_catalog_name(table: str) -> bool:
+        """Whether a source table is named as `catalog.schema.table`."""
+        return re.fullmatch(r"\w+\.\w+\.\w+", table) is not None
+
     def resolve(self, table: str) -> str:
         """The URI of a source table: below the root, or as it is where it is absolute."""
         absolute = _is_uri(table) or table.startswith("/")
         return table if absolute else f"{self.root}/{table}"
+
+    def landing_version(self, table: str, place: str) -> int:
+        """The newest version of a landing table, by its path or URI; needs no JVM.
+
+        Raises:
+            InputError: there is no Delta table.
+        """
+        try:
+            return DeltaTable(self.resolve(table)).version()
+        except (TableNotFoundError, DeltaError, OSError) as error:
+            raise InputError(
+                place,
+                f"no Delta table at {table} ({str(error).splitlines()[0]})",
+                "land the records first, or mend source.table or --lake",
+            ) from None
 
     def pipeline(self, name: str) -> Store:
         """The tables of a pipeline."""

@@ -15,6 +15,7 @@ from strandline.engine.axis import Axis
 from strandline.engine.history import CELL_COLUMNS, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
+from strandline.engine.source import lies_in_its_day
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, OP, diff
 from strandline.lake.landing import Landing, on_days
@@ -132,8 +133,7 @@ def _known(horizon_ms: int) -> Column:
 
     A row that lies in the wrong partition, or has no arrival, is known with its partition.
     """
-    in_its_day = F.timestamp_millis(c.ARRIVAL).cast("date") == F.col(c.ARRIVAL_DAY)
-    return (F.col(c.ARRIVAL) < horizon_ms) | ~F.coalesce(in_its_day, F.lit(False))
+    return (F.col(c.ARRIVAL) < horizon_ms) | ~lies_in_its_day()
 
 
 def _stage_malformed(

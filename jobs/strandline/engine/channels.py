@@ -1,0 +1,47 @@
+"""The probe order of discovered channels: that of their first records, then of their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import History
+from strandline.model.intervals import day_of
+
+
+def in_probe_order(records: DataFrame, history: History) -> History:
+    """The history with its channels in probe order, also those that joined at one instant.
+
+    Cells know the instant of a channel's first record, not its sequence and event time. Only what
+    a firing reports depends on these, and only where several channels joined at one instant: their
+    first records are then looked up.
+
+    Args:
+        records: the well-formed records, at least of the days on which a channel joined.
+        history: everything observed below the horizon.
+    """
+    if history.spec.source.declared_channels is not None:
+        return history
+    axis, joined = history.axis, dict(zip(history.channels, history.joined, strict=True))
+    newcomers = Counter(joined.values())
+    tied = {channel: at for channel, at in joined.items() if newcomers[at] > 1}
+    if not tied:
+        return history
+    instants = sorted(set(tied.values()))
+    first = (
+        records.where(
+            F.col(c.REASON).isNull()
+            & F.col(c.ARRIVAL_DAY).isin(sorted({day_of(axis.arrival_of(at)) for at in instants}))
+            & F.col(c.INSTANT).isin([axis.literal(at) for at in instants])
+            & F.col(c.CHANNEL).isin(sorted(tied))
+        )
+        .groupBy(c.CHANNEL)
+        .agg(F.min(F.struct(c.INSTANT, c.SEQUENCE, c.TS)).alias("first"))
+        .select(c.CHANNEL, f"first.{c.SEQUENCE}", f"first.{c.TS}")
+    )
+    behind = {str(row[0]): (int(row[1]), int(row[2])) for row in first.collect()}
+    order = sorted(joined, key=lambda channel: (joined[channel], behind.get(channel, ()), channel))
+    return History(history.cells, history.spec, axis, tuple(order))

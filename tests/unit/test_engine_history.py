@@ -1,0 +1,317 @@
+"""The cells of the past, asked as a run asks them, against the record-by-record reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pandas as pd
+from cells import COUNTED, axis_of, counted, history_of, instant_of
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import CHANNELS, Stream, streams
+
+from strandline.engine.history import Clock, Closure, History, cells_from
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.model.windows import TimeWindow
+from strandline.reference import Tables
+from strandline.reference.answer import Cause
+from strandline.reference.tables import SlotState
+from strandline.reference.windows import Fate
+
+# an example costs some 20 ms, nearly all of it pandas' own
+MANY = settings(max_examples=min(settings.default.max_examples, 200))
+FEW = settings(max_examples=15)
+
+
+def clock_of(stream: Stream) -> Clock:
+    ended = (Closure(EVERYTHING, stream.horizon_ms),) if stream.end_of_input else ()
+    return Clock(stream.horizon_ms, ended)
+
+
+def starts_around(stream: Stream) -> list[int]:
+    """The window starts of all records, those between them, and one on either side."""
+    size_ms = stream.spec.window.tumbling
+    starts = [stream.spec.window.assigner.newest_start(r.ts_ms) for r in stream.records] or [0]
+    return list(range(min(starts) - size_ms, max(starts) + 2 * size_ms, size_ms))
+
+
+def whole(value) -> int | None:
+    return None if pd.isna(value) else int(value)
+
+
+def states(placed: pd.DataFrame) -> list[SlotState]:
+    return [
+        SlotState(row.state, whole(row.fire_at_ms), whole(row.close_at_ms))
+        for row in placed.itertuples()
+    ]
+
+
+@MANY
+@given(streams())
+def test_windows_fire_and_close_when_they_do_record_by_record(stream):
+    tables = Tables(stream.spec, stream.replay())
+    starts = starts_around(stream)
+    placed = history_of(stream).placed(starts, clock_of(stream))
+    size_ms = stream.spec.window.tumbling
+    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert placed["slot_end_ms"].tolist() == [start + size_ms for start in starts]
+
+
+@FEW
+@given(streams())
+def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
+    told = Tables(stream.spec, stream.replay()).completeness()
+    slots = history_of(stream).slots(EVERYTHING, clock_of(stream))
+    assert [
+        (row.slot_ms, row.slot_end_ms, row.records, tuple(row.channels_heard))
+        for row in slots.itertuples()
+    ] == [
+        (
+            row.window.start_ms,
+            row.window.end_ms,
+            row.on_time + row.late_accepted + row.late,
+            row.channels_heard,
+        )
+        for row in told
+    ]
+    assert states(slots) == [row.slot for row in told]
+
+
+@MANY
+@given(streams())
+def test_a_records_fate_is_a_comparison_of_its_instant(stream):
+    fates = stream.replay().fates
+    slots = history_of(stream).slots(EVERYTHING, clock_of(stream)).set_index("slot_ms")
+    for record in stream.records:
+        if record.arrival_ms >= stream.horizon_ms:
+            continue
+        slot = slots.loc[stream.spec.window.assigner.newest_start(record.ts_ms)]
+        instant = instant_of(stream, record)
+        late, again = instant >= slot["close_from"], instant >= slot["fire_from"]
+        fate = Fate.LATE if late else Fate.LATE_ACCEPTED if again else Fate.ON_TIME
+        assert fates[record.record_id] == fate
+
+
+@FEW
+@given(streams(), st.integers(2, 4))
+def test_what_is_observed_in_parts_is_what_is_observed_in_one_go(stream, parts):
+    one, many = history_of(stream), history_of(stream, parts=parts)
+    clock = clock_of(stream)
+    assert one.slots(EVERYTHING, clock).equals(many.slots(EVERYTHING, clock))
+    assert one.channels == many.channels
+    assert one.day_map.equals(many.day_map)
+    assert one.channel_days.equals(many.channel_days)
+
+
+@FEW
+@given(streams(), st.integers(0, 400))
+def test_a_range_has_the_slots_that_start_in_it(stream, width_ms):
+    history, clock = history_of(stream), clock_of(stream)
+    every = history.slots(EVERYTHING, clock)
+    start_ms = stream.start_ms + 11
+    within = TimeRange(start_ms, start_ms + width_ms)
+    chosen = every[every["slot_ms"].map(within.__contains__).astype(bool)].reset_index(drop=True)
+    assert history.slots(within, clock).equals(chosen)
+
+
+@MANY
+@given(streams())
+def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(stream):
+    reached_ms = history_of(stream).watermark_reached(stream.horizon_ms)
+    final_ms = stream.replay(horizon_ms=stream.horizon_ms).final_watermark_ms
+    grid = history_of(stream).grid
+    assert reached_ms <= final_ms
+    assert grid.first_not_final(reached_ms) == grid.first_not_final(final_ms) or (
+        reached_ms == MIN_WATERMARK
+    )
+    closed = [
+        start
+        for start in starts_around(stream)
+        if grid.close_threshold(start) <= final_ms and grid.close_threshold(start) < MAX_WATERMARK
+    ]
+    assert all(start < grid.first_not_final(reached_ms) for start in closed)
+
+
+@MANY
+@given(streams())
+def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
+    assume(stream.spec.source.declared_channels is not None)
+    history = history_of(stream)
+    days = history.channel_days
+    for midnight_ms in {midnight_of(day) + DAY_MS for day in days["arrival_date"]}:
+        offered = dict.fromkeys(history.channels, MIN_WATERMARK)
+        for row in days.itertuples():
+            shown_ms = midnight_of(row.arrival_date) + DAY_MS
+            offers = [row.settled_ms] if shown_ms <= midnight_ms else []
+            if shown_ms < midnight_ms and stream.spec.watermark.interval_ms:
+                offers.append(row.pending_ms)
+            known = [int(offer) for offer in offers if not pd.isna(offer)]
+            offered[row.channel] = max([offered[row.channel], *known])
+        if midnight_ms <= stream.horizon_ms:
+            told = stream.replay(horizon_ms=midnight_ms)
+            assert min(offered.values()) == told.final_watermark_ms
+
+
+@FEW
+@given(streams())
+def test_no_day_with_a_late_record_is_left_out(stream):
+    told = stream.replay()
+    history = history_of(stream)
+    days = history.late_days(history.slots(EVERYTHING, clock_of(stream)))
+    assert {day_of(late.at_ms) for late in told.late} <= set(days)
+    assert days == sorted(days)
+
+
+@FEW
+@given(streams())
+def test_the_day_map_counts_every_record_once(stream):
+    known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
+    told: dict[tuple[date, date], list[int]] = {}
+    for record in known:
+        told.setdefault((day_of(record.arrival_ms), day_of(record.ts_ms)), []).append(record.ts_ms)
+    rows = history_of(stream).day_map.itertuples(index=False)
+    assert [tuple(row) for row in rows] == [
+        (*days, len(times), min(times), max(times)) for days, times in sorted(told.items())
+    ]
+
+
+@FEW
+@given(streams(), st.integers(-60, 200))
+def test_older_slots_are_those_that_got_a_record_since_a_midnight(stream, ahead_ms):
+    history, clock = history_of(stream), clock_of(stream)
+    before_ms = stream.start_ms + ahead_ms
+    for since_ms in {midnight_of(day_of(r.arrival_ms)) for r in stream.records}:
+        newest = stream.spec.window.assigner.newest_start
+        touched = [
+            newest(r.ts_ms)
+            for r in stream.records
+            if since_ms <= r.arrival_ms < stream.horizon_ms and newest(r.ts_ms) < before_ms
+        ]
+        older = history.older_slots(before_ms, since_ms, clock)
+        assert older["slot_ms"].tolist() == sorted(set(touched))
+        assert history.older_records(before_ms, since_ms) == len(touched)
+    assert history.older_slots(before_ms, None, clock).empty
+
+
+# ------------------------------------------------------------------------------ an input that ended
+
+
+@MANY
+@given(streams(), st.integers(0, 60))
+def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_ms):
+    at_ms = stream.start_ms + ahead_ms
+    assume(any(record.arrival_ms < at_ms for record in stream.records))
+    ended = replace(stream, horizon_ms=at_ms, end_of_input=True)
+    tables = Tables(stream.spec, ended.replay())
+    later = replace(stream, horizon_ms=at_ms + 500)
+    starts = starts_around(stream)
+    clock = Clock(later.horizon_ms, (Closure(EVERYTHING, at_ms),))
+    placed = history_of(later).placed(starts, clock)
+    size_ms = stream.spec.window.tumbling
+    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert placed["ended_at_ms"].tolist() == [at_ms] * len(starts)
+    # whoever comes afterwards is late, also where nothing is ever cleaned
+    assert (placed["close_from"] <= axis_of(stream).first_of(at_ms)).all()
+
+
+@FEW
+@given(streams())
+def test_an_end_of_input_elsewhere_is_none_here(stream):
+    here = TimeRange(stream.start_ms, EVERYTHING.end_ms)
+    elsewhere = Closure(TimeRange(EVERYTHING.start_ms, stream.start_ms), stream.horizon_ms)
+    history = history_of(stream)
+    held = history.slots(here, Clock(stream.horizon_ms))
+    assert history.slots(here, Clock(stream.horizon_ms, (elsewhere,))).equals(held)
+    before = Closure(elsewhere.windows, stream.horizon_ms - 1)
+    assert history.slots(here, Clock(stream.horizon_ms, (before,))).equals(held)
+
+
+@FEW
+@given(streams())
+def test_an_end_of_input_to_come_changes_nothing_yet(stream):
+    history = history_of(stream)
+    held = history.slots(EVERYTHING, Clock(stream.horizon_ms))
+    to_come = Closure(EVERYTHING, stream.horizon_ms + 1)
+    assert history.slots(EVERYTHING, Clock(stream.horizon_ms, (to_come,))).equals(held)
+
+
+def test_only_an_end_of_input_at_the_horizon_itself_closes_now():
+    assert Clock(7, (Closure(EVERYTHING, 7),)).closes_now
+    assert not Clock(7, (Closure(EVERYTHING, 6),)).closes_now
+    assert not Clock(7).closes_now
+
+
+# ---------------------------------------------------------------------------------------- channels
+
+
+@FEW
+@given(streams(channels=st.just("discovered")))
+def test_discovered_channels_stand_in_the_order_of_their_first_instants(stream):
+    history = history_of(stream)
+    first: dict[str, int] = {}
+    for record in stream.records:
+        if record.arrival_ms < stream.horizon_ms:
+            instant = instant_of(stream, record)
+            first[record.channel] = min(instant, first.get(record.channel, instant))
+    assert history.channels == tuple(sorted(first, key=lambda channel: (first[channel], channel)))
+    assert history.joined == [first[channel] for channel in history.channels]
+
+
+@FEW
+@given(streams(channels=st.just(list(CHANNELS))))
+def test_declared_channels_stand_as_declared_and_are_there_from_the_start(stream):
+    history = history_of(stream)
+    assert history.channels == CHANNELS
+    assert all(joined < axis_of(stream).first_of(EVERYTHING.start_ms) for joined in history.joined)
+
+
+@FEW
+@given(streams(channels=st.just(["a", "b"])))
+def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
+    """At one instant channels are probed in order: the window fires as the last of them speaks."""
+    history = history_of(stream)
+    starts = starts_around(stream)
+    placed = history.placed(starts, clock_of(stream))
+    seen = history.seen_from([history.grid.fire_threshold(start) for start in starts])
+    ended = stream.replay().watermarks[-1:]
+    for at, (one, other) in enumerate(zip(*seen, strict=True)):
+        if placed["state"][at] == "open" or (ended and ended[0].moment.cause is Cause.END):
+            continue
+        assert placed["fire_rank"][at] == (0 if one > other else 1)
+        assert placed["fire_from"][at] == max(one, other)
+
+
+# ----------------------------------------------------------------------------------------- the empty
+
+
+@FEW
+@given(streams())
+def test_malformed_rows_are_cells_without_any_say(stream):
+    known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
+    nothing = [None] * 5
+    malformed = [
+        (day_of(stream.start_ms), "null_event_time", *nothing, 3, None, None, None),
+        (None, "null_arrival", *nothing, 1, None, None, None),
+    ]
+    axis = axis_of(stream)
+    rows = pd.DataFrame([*counted(stream, known), *malformed], columns=list(COUNTED))
+    history = History(cells_from(rows, axis), stream.spec, axis)
+    clock = clock_of(stream)
+    assert history.slots(EVERYTHING, clock).equals(history_of(stream).slots(EVERYTHING, clock))
+    assert history.cells["records"].sum() == len(known) + 4
+
+
+@FEW
+@given(streams())
+def test_without_any_record_every_question_has_an_answer(stream):
+    empty = replace(stream, records=())
+    history, clock = history_of(empty), clock_of(empty)
+    assert history.slots(EVERYTHING, clock).empty
+    assert history.late_days(history.slots(EVERYTHING, clock)) == []
+    assert history.arrival_days(EVERYTHING) == []
+    assert history.watermark_reached(stream.horizon_ms) == MIN_WATERMARK
+    assert history.day_map.empty
+    assert history.channel_days.empty
+    assert history.channels == (stream.spec.source.declared_channels or ())
