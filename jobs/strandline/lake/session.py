@@ -25,10 +25,11 @@ _SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.ui.showConsoleProgress": "false",
 }
+_PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
+"""One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
 _LOCAL_SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "8",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
@@ -76,6 +77,8 @@ def spark_session(
             "check the address and that the master runs, then try again",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
+    if str(session.sparkContext.master).startswith("local") and _PARTITIONS not in (conf or {}):
+        session.conf.set(_PARTITIONS, _FEW_PARTITIONS)
     return session
 
 

@@ -46,17 +46,24 @@ def diffs(ctx: Context, staged: Staged, plan: Plan) -> list[Change]:
     }
     targets = _targets(list(ctx.spec.source.key))
     return [
-        _diff(ctx, targets[name], rows, plan) for name, rows in parts.items() if rows is not None
+        _diff(ctx, targets[name], rows, plan, staged.oldest_ms)
+        for name, rows in parts.items()
+        if rows is not None
     ]
 
 
-def _diff(ctx: Context, target: out.Target, staged: DataFrame, plan: Plan) -> Change:
+def _diff(
+    ctx: Context, target: out.Target, staged: DataFrame, plan: Plan, oldest_ms: int
+) -> Change:
     within = plan.scope.windows
     least = F.timestamp_millis(F.lit(within.start_ms))
-    start = F.col("window_start" if "window_start" in target.keys else "slot_start")
-    scope = start < F.timestamp_millis(F.lit(within.end_ms))
-    if plan.scope.older_since_ms is None or target.name in {"windows", "firings"}:
-        scope &= (start >= least) & (F.col(target.partition) >= least.cast("date"))
+    oldest = F.timestamp_millis(F.lit(oldest_ms))
+    if target.name in {"windows", "firings"}:
+        start, oldest = F.col("window_start"), least
+    else:
+        start = F.col("slot_start")
+    scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
+    scope &= F.col(target.partition) >= oldest.cast("date")
     there = out.published(ctx.spark, ctx.store, target, staged).where(scope)
     if there.isEmpty():
         return _whole(target, staged)

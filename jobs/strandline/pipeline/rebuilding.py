@@ -55,6 +55,7 @@ class Staged:
         quarantine: the late records.
         completeness: the calendar; `calendar` is the range's part of it on the driver.
         firings: the firing history, where the pipeline keeps one.
+        oldest_ms: the start of the oldest slot that anything staged belongs to.
         slots_expected: the slots of the range that have a record, by the timeline.
         gaps: the gaps of the range, listed or not.
     """
@@ -65,6 +66,7 @@ class Staged:
     firings: DataFrame | None
     calendar: pd.DataFrame
     books: list[Book]
+    oldest_ms: int
     slots_expected: int
     accepted: int
     late: int
@@ -99,6 +101,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         firings=firings,
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
         books=_books(rebuild, accepted, late),
+        oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist()]),
         slots_expected=len(rebuild.slots),
         accepted=sum(count for count, _ in accepted.values()),
         late=sum(count for start, count in late.items() if start in within),
