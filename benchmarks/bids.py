@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 PER_SECOND = 2_000
@@ -48,7 +48,7 @@ def land(spark: SparkSession, lake: Path, rows: int) -> Path:
     if DeltaTable.is_deltatable(str(table)):
         return table
 
-    def chance(salt: int):
+    def chance(salt: int) -> Column:
         return F.pmod(F.xxhash64("id", F.lit(salt)), F.lit(1_000_003)) / 1_000_003
 
     mild = F.least(-F.log(1 - chance(1)) * 700, F.lit(4_000.0))
@@ -67,7 +67,8 @@ def land(spark: SparkSession, lake: Path, rows: int) -> Path:
             F.pmod(F.xxhash64("id", F.lit(6)), F.lit(10_000)).alias("price"),
             F.pmod(F.xxhash64("id", F.lit(7)), F.lit(50_000)).alias("bidder"),
             F.concat(
-                F.lit("https://auction.example/item/"), F.substring(F.sha1(F.col("id").cast("string")), 1, 7)
+                F.lit("https://auction.example/item/"),
+                F.substring(F.sha1(F.col("id").cast("string")), 1, 7),
             ).alias("url"),
             F.timestamp_millis(arrival).cast("date").alias("arrival_date"),
         )

@@ -86,11 +86,12 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         self._hook = hook = self._get_hook()
         try:
             super().execute(context)
-        except AirflowException as error:
+        except AirflowException:
             exit_code = hook._submit_sp.returncode if hook._submit_sp else None
             if not exit_code:
                 raise
-            raise failure_of(self.job, exit_code, list(hook._last_submit_log_lines)) from error
+            # From None: the provider's own error repeats all that is in the log already.
+            raise failure_of(self.job, exit_code, list(hook._last_submit_log_lines)) from None
         self._announce(context)
         return result_of(list(hook._last_submit_log_lines))
 

@@ -16,6 +16,7 @@ _FINAL = {
     AuditFailedError.exit_code: "the audit failed, so nothing was published",
 }
 _LINES_SHOWN = 25
+_DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 _NOISE = re.compile(
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
     r"|WARNING: |Using Spark's default log4j|Setting default log level|To adjust logging level"
@@ -28,16 +29,13 @@ def result_of(output: Sequence[str]) -> Any:
     Args:
         output: the lines of stdout and stderr as they came; log lines may stand around it.
     """
-    decoder = json.JSONDecoder()
-    for index in reversed(range(len(output))):
-        if output[index].startswith(("{", "[")):
-            rest = "\n".join(output[index:])
-            try:
-                document, _ = decoder.raw_decode(rest)
-            except ValueError:
-                continue
-            return document
-    return None
+    decoder, text, found, position = json.JSONDecoder(), "\n".join(output), None, 0
+    while start := _DOCUMENT.search(text, position):
+        try:
+            found, position = decoder.raw_decode(text, start.start())
+        except ValueError:
+            position = start.end()
+    return found
 
 
 def failure_of(job: str, exit_code: int, output: Sequence[str]) -> AirflowException:

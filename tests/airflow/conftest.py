@@ -53,7 +53,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     strict = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
     strict |= {"pipeline": "strict", "schedule": None}
     strict["quality"]["max_late_share"] = 0
-    strict["spark"] = {"spark.sql.shuffle.partitions": 3}
+    strict["spark"] = {"spark.driver.memory": "3g"}
     (pipelines / "strict.yaml").write_text(yaml.safe_dump(strict), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
@@ -103,7 +103,7 @@ class Outcome:
     values: dict[str, Any]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run(bag: DagBag):
     """Runs a DAG to its end, here and now."""
     from airflow.dag_processing.dagbag import DagBag

@@ -160,7 +160,8 @@ def test_a_failure_says_what_the_job_said():
     [
         ('{"a": 1}', {"a": 1}),
         ('noise\n{\n  "a": {\n  "b": 2}\n}\nShutdown {hook}', {"a": {"b": 2}}),
-        ('{"first": 1}\n{"a": 1}\n[broken', {"a": 1}),
+        ('{\n"a": [\n{\n"b": 1\n},\n{\n"b": 2\n}\n]\n}', {"a": [{"b": 1}, {"b": 2}]}),
+        ('{"first": 1}\n{"a": 1}\n{broken', {"a": 1}),
         ("{not json\nnone", None),
         ("", None),
     ],
@@ -184,7 +185,7 @@ def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipelin
     assert LOCAL_SPARK == _LOCAL_SETTINGS
     run("strandline_daily_strict", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
-    expected = LOCAL_SPARK | {"spark.sql.shuffle.partitions": "3"}
+    expected = LOCAL_SPARK | {"spark.driver.memory": "3g"}
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 

@@ -1,4 +1,4 @@
-"""Small lakes for the tests: a landing table, a pipeline over it, its runs and what they publish."""
+"""A line on a real lake: a landing table, a pipeline, and its runs, for the tests of this folder."""
 
 from __future__ import annotations
 

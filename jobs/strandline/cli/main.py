@@ -286,8 +286,10 @@ def _conformance(files: list[Path], *, on_spark: bool, as_json: bool) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code; an error is one message, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["runs"] and arguments[1:2] not in (["list"], ["show"], ["--help"], []):
-        arguments.insert(1, "list")
+    if "runs" in arguments:
+        following = arguments.index("runs") + 1
+        if arguments[following : following + 1] not in (["list"], ["show"], ["--help"], []):
+            arguments.insert(following, "list")
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
@@ -323,6 +325,8 @@ def _run(
         finally:
             spark.stop()
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+    if outcome.status == "would be rejected":
+        raise typer.Exit(3)
 
 
 def _folder(given: str | None) -> Path:

@@ -70,7 +70,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
 def outcome(run: Mapping[str, Any]) -> None:
     """A run: what it read, what became of the records, what changed, what the audit said."""
     within = run["range"] or {"start": "–", "end": "–"}
-    verb = "would publish" if run["dry_run"] else run["status"]
+    verb = run["status"]
     _out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = _facts()
     facts.add_row("windows from", f"{within['start']} to {within['end']}")

@@ -76,8 +76,13 @@ def quarantine_malformed(
 
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     """The name of each source column in quarantine: `source_<name>` where ours has it."""
-    own = set(OWN_COLUMNS)
-    return {name: f"source_{name}" if name.lower() in own else name for name in source_columns}
+    names = {name: name for name in source_columns}
+    taken = {*OWN_COLUMNS, *(name.lower() for name in source_columns)}
+    for name in source_columns:
+        if name.lower() in OWN_COLUMNS:
+            while names[name].lower() in taken:
+                names[name] = f"source_{names[name]}"
+    return names
 
 
 def identity(spec: PipelineSpec, source_columns: Sequence[str]) -> Column:

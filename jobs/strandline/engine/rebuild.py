@@ -105,7 +105,9 @@ class Rebuild:
 
     def _split(self) -> Split:
         slots = slot_table(self.spark, self.slots, self.history.axis)
-        return split(place(self._known(self.records), slots))
+        days = self.history.arrival_days(self.scope.windows)
+        of_range = self.records.where(F.col(c.ARRIVAL_DAY).isin(days))
+        return split(place(self._known(of_range), slots))
 
     def _known(self, records: DataFrame) -> DataFrame:
         return records.where(F.col(c.ARRIVAL) < self.clock.horizon_ms)

@@ -31,6 +31,11 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
         InputError: a column is missing, an expression is wrong, or a time has no time type.
     """
     source, grid = spec.source, Grid.of(spec)
+    for name in source.id or ():
+        if name not in landing.columns:
+            known = ", ".join(landing.columns)
+            place = f"{spec.pipeline}: source.id"
+            raise InputError(place, f"{name!r} is no column", f"its columns are {known}")
     rows = landing if source.where is None else landing.where(condition(landing, spec, "where"))
     arrival, _ = _time(landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time")
     ts, ts_given = _time(landing, source.event_time, f"{spec.pipeline}: source.event_time")

@@ -69,29 +69,35 @@ class Landing:
 
         Read from the log where the table is partitioned by `arrival_date`, else from the rows.
         """
-        name = self.spec.source.arrival_date
         table = DeltaTable(self.uri, version=self.version)
-        if name is not None and name in table.metadata().partition_columns:
+        name = self._day_partition(table)
+        if name is not None:
             texts: set[str | None] = {partition[name] for partition in table.partitions()}
-            found = {None if text is None else date.fromisoformat(str(text)[:10]) for text in texts}
+            found = {None if text is None else date.fromisoformat(text) for text in texts}
         else:
             days = self.records(Axis.of(self.spec, 0)).select(c.ARRIVAL_DAY).distinct()
             found = {row[0] for row in days.collect()}
         return sorted(found, key=lambda day: (day is None, day or date.min))
 
+    def _day_partition(self, table: DeltaTable) -> str | None:
+        """The partition that tells the arrival days; None: a text's or expression's rows do."""
+        name = self.spec.source.arrival_date
+        if name is None or name not in table.metadata().partition_columns:
+            return None
+        return name if isinstance(self.frame.schema[name].dataType, T.DateType) else None
+
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
         """The rows of each arrival day by the table's log; None where the log cannot tell."""
-        name = self.spec.source.arrival_date
-        table = DeltaTable(self.uri, version=self.version)
-        if self.spec.source.where or name not in table.metadata().partition_columns:
+        name = self._day_partition(DeltaTable(self.uri, version=self.version))
+        if self.spec.source.where or name is None:
             return None
         files = self._files()
         counts: dict[date | None, int] = {}
         for value, rows in zip(files[f"partition.{name}"], files["num_records"], strict=True):
             if rows is None:
                 return None
-            day = None if value is None else date.fromisoformat(str(value)[:10])
+            day = None if value is None else date.fromisoformat(str(value))
             counts[day] = counts.get(day, 0) + rows
         return counts
 

@@ -11,7 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from strandline.lake.store import Store, rows_of, storage_errors
-from strandline.model.intervals import TimeRange, datetime_of, instant_of
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    TimeRange,
+    datetime_of,
+    instant_of,
+    midnight_before,
+)
 
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
@@ -26,6 +32,7 @@ SCHEMA = pa.schema(
         ("range_end", _UTC),
         ("horizon", _UTC),
         ("closed", pa.bool_()),
+        ("reopened", pa.bool_()),
         ("frontier", _UTC),
         ("spec_fingerprint", pa.string()),
         ("timeline_fingerprint", pa.string()),
@@ -48,7 +55,7 @@ FINAL = ("published", "rejected", "dropped", "failed")
 
 @dataclass(frozen=True)
 class Entry:
-    """A step of a run. Instants are in ms; `details` are what JSON columns hold."""
+    """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it."""
 
     run_id: str
     attempt: int
@@ -57,6 +64,7 @@ class Entry:
     range: TimeRange | None = None
     horizon_ms: int | None = None
     closed: bool = False
+    reopened: bool = False
     frontier_ms: int | None = None
     spec_fingerprint: str = ""
     timeline_fingerprint: str = ""
@@ -110,15 +118,33 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
 
 def largest_horizon(entries: list[Entry], within: TimeRange) -> int | None:
     """The largest horizon published into any part of a range."""
-    return max(
-        (e.horizon_ms for e in published_into(entries, within) if e.horizon_ms), default=None
-    )
+    horizons = [entry.horizon_ms for entry in published_into(entries, within)]
+    return max((ms for ms in horizons if ms is not None), default=None)
 
 
 def frontier(entries: list[Entry]) -> int | None:
     """The midnight up to which everything that Flink would have said is published."""
-    marks = [e.frontier_ms for e in entries if e.step == "published" and e.frontier_ms is not None]
-    return max(marks, default=None)
+    return next((e.frontier_ms for e in reversed(entries) if e.step == "published"), None)
+
+
+def frontier_after(entries: list[Entry], run: Entry, completes_ms: int | None) -> int | None:
+    """The frontier once a run is published.
+
+    Args:
+        entries: the ledger before it is.
+        run: the run; one by hand that has changed something as of an earlier horizon takes
+            knowledge back, and the frontier with it, so that the next scheduled run heals that.
+        completes_ms: the midnight up to which the run itself publishes everything.
+    """
+    reached = frontier(entries)
+    if reached is None or completes_ms is None:
+        after = completes_ms if reached is None else reached
+    else:
+        after = max(reached, completes_ms)
+    changed = any(any(counts.values()) for counts in (run.diff or {}).values())
+    if after is None or run.horizon_ms is None or run.kind == "advance" or not changed:
+        return after
+    return min(after, midnight_before(run.horizon_ms))
 
 
 def clock_start(entries: list[Entry]) -> int | None:
@@ -154,7 +180,7 @@ def _row(entry: Entry, position: int, written_at: datetime) -> dict[str, Any]:
     return row | {name: json.dumps(row[name]) if row[name] is not None else None for name in plain}
 
 
-_LAST_MS = 253_402_300_799_999
+_LAST_MS = END_OF_INSTANTS_MS - 1
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
@@ -173,6 +199,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         range=TimeRange(start, end) if start is not None and end is not None else None,
         horizon_ms=ms(row["horizon"]),
         closed=bool(row["closed"]),
+        reopened=bool(row["reopened"]),
         frontier_ms=ms(row["frontier"]),
         spec_fingerprint=row["spec_fingerprint"],
         timeline_fingerprint=row["timeline_fingerprint"],

@@ -65,10 +65,12 @@ QUARANTINE = Target("quarantine", ("quarantine_date", "slot_start", "record_id")
 COMPLETENESS = Target("completeness", ("slot_date", "slot_start", "slot_end"), "slot_date")
 
 
-def published(spark: SparkSession, store: Store, target: Target, like: DataFrame) -> DataFrame:
+def published(
+    spark: SparkSession, store: Store, target: Target, like: DataFrame | None
+) -> DataFrame:
     """What stands in a table now; no rows of the given kind if it does not exist yet."""
-    if store.table(target.name) is None:
-        return spark.createDataFrame([], like.schema)
+    if like is not None and store.table(target.name) is None:
+        return like.limit(0)
     return spark.read.format("delta").load(store.uri(target.name))
 
 

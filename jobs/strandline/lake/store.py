@@ -120,9 +120,13 @@ class Store:
             )
 
     def append(self, name: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
-        """Append rows in one commit, creating the table if need be."""
+        """Append rows in one commit, creating the table, or a column of it, if need be."""
         write_deltalake(
-            self.uri(name), rows, mode="append", partition_by=list(partition_by) or None
+            self.uri(name),
+            rows,
+            mode="append",
+            schema_mode="merge",
+            partition_by=list(partition_by) or None,
         )
 
     @contextmanager

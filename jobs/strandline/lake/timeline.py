@@ -53,6 +53,18 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
     return cells[whole.astype(bool)]
 
 
+def observed_days(store: Store, fingerprint: str) -> set[date]:
+    """The whole days that have been observed under this fingerprint."""
+    table = store.table("timeline")
+    if table is None:
+        return set()
+    rows = table.to_pyarrow_dataset()
+    mine = rows.to_table(
+        columns=["arrival_date"], filter=ds.field("timeline_fingerprint") == fingerprint
+    )
+    return set(mine["arrival_date"].unique().to_pylist())
+
+
 def commit_days(
     store: Store, history: History, fingerprint: str, days: Collection[date], *, replace: bool
 ) -> None:
@@ -69,6 +81,10 @@ def commit_days(
     channels = history.channel_days.assign(kind="channel")
     day_map = history.day_map.assign(kind="day")
     parts = [part[part["arrival_date"].isin(list(days))] for part in (cells, channels, day_map)]
+    # a day on which nothing counts has been observed all the same
+    silent = sorted(set(days) - set(cells["arrival_date"]))
+    if silent:
+        parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
     rows = pa.concat_tables(
         [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 import pandas as pd
+import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,7 +22,7 @@ from strandline.lake.diff import DELETE, OP, diff
 from strandline.lake.landing import Landing, on_days
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
-from strandline.lake.timeline import commit_days, holds_other, read_cells
+from strandline.lake.timeline import commit_days, holds_other, observed_days, read_cells
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
 
@@ -59,7 +60,7 @@ def observe_landing(
     """Observe the days below a horizon that the timeline lacks; malformed rows are staged."""
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
-    observed = set(known["arrival_date"])
+    observed = observed_days(store, spec.timeline_fingerprint)
     days = [day for day in landing.days if day is not None]
     new = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms and d not in observed]
     partial: list[date | None] = [
@@ -95,25 +96,31 @@ def commit_observation(
     with store.lock():
         finish()
         replace = holds_other(store, fingerprint)
-        meanwhile = set(read_cells(store, fingerprint)["arrival_date"])
+        meanwhile = observed_days(store, fingerprint)
         days = [day for day in seen.new_days if day not in meanwhile]
-        if seen.malformed is not None or replace:
+        if seen.malformed is not None or _has_malformed(store, days):
             _publish_malformed(seen, days, store, staging)
         if days or replace:
             commit_days(store, seen.history, fingerprint, days, replace=replace)
 
 
+def _has_malformed(store: Store, days: list[date]) -> bool:
+    """Whether quarantine holds malformed rows of these days, from another spec's observation."""
+    table = store.table(out.QUARANTINE.name)
+    if table is None or not days:
+        return False
+    of_days = ds.field(out.QUARANTINE.partition).isin(days) & ds.field("slot_start").is_null()
+    return bool(table.to_pyarrow_dataset().count_rows(filter=of_days))
+
+
 def _publish_malformed(seen: Observation, days: list[date], store: Store, staging: Staging) -> None:
-    if seen.malformed is None:
-        return
-    spark = seen.malformed.sparkSession
-    out.create(store, out.QUARANTINE, seen.malformed.schema)
     scope: list[date | None] = [*days, *seen.partial_days]
-    day = F.col("quarantine_date")
-    staged = _of_days(seen.malformed, scope)
-    there = _of_days(out.published(spark, store, out.QUARANTINE, staged), scope).where(
-        F.col("slot_start").isNull()
-    )
+    day = F.col(out.QUARANTINE.partition)
+    if seen.malformed is not None:
+        out.create(store, out.QUARANTINE, seen.malformed.schema)
+    published = out.published(staging.spark, store, out.QUARANTINE, seen.malformed)
+    there = _of_days(published, scope).where(F.col("slot_start").isNull())
+    staged = there.limit(0) if seen.malformed is None else _of_days(seen.malformed, scope)
     changes = diff(
         staged, there, out.QUARANTINE.keys, place=f"{seen.history.spec.pipeline}: quarantine"
     )

@@ -28,14 +28,13 @@ class Plan:
     Attributes:
         scope: the windows and older late records.
         clock: the horizon, and which input has ended.
-        frontier_ms: the frontier that publishing moves to; None: it stays.
-        closes: whether the run says that the input of its range has ended.
+        completes_ms: the midnight up to which everything is published after it; None: of none.
+        notes: what a person should know about it.
     """
 
     scope: Scope
     clock: Clock
-    frontier_ms: int | None
-    closes: bool
+    completes_ms: int | None
     notes: tuple[str, ...] = ()
 
 
@@ -75,30 +74,26 @@ def plan_backfill(
         InputError: part of the range was closed by an earlier run at another horizon.
     """
     within = request.range or EVERYTHING
-    closed = _closed(entries, within)
-    notes = []
+    closures = _closed(entries, within)
+    other = [closure for closure in closures if closure.at_ms != horizon_ms]
+    if other and not request.reopen:
+        raise InputError(
+            "--start/--end",
+            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
+            f"{text_of(other[0].at_ms)} with --close",
+            "leave them out, rerun --as-of that instant, or give --reopen",
+        )
+    notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
+    if request.reopen:
+        closures = []
     if request.close:
-        closed = []
         closures = [Closure(within, horizon_ms)]
-    else:
-        closures = [closure for closure in closed if closure.at_ms == horizon_ms]
-        other = [closure for closure in closed if closure.at_ms != horizon_ms]
-        if other and not request.reopen:
-            raise InputError(
-                "--start/--end",
-                f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
-                f"{text_of(other[0].at_ms)} with --close",
-                "leave them out, rerun --as-of that instant, or give --reopen",
-            )
-        if other:
-            notes.append("reopens windows that an earlier run had closed")
     starts = history.well_formed["slot_ms"]
     whole = not len(starts) or (int(starts.min()) in within and int(starts.max()) in within)
     return Plan(
         Scope(within),
         Clock(horizon_ms, tuple(closures)),
         midnight_before(horizon_ms) if whole and len(starts) else None,
-        request.close or bool(closures),
         tuple(notes),
     )
 
@@ -113,19 +108,24 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
     reached = frontier(entries)
     since = EVERYTHING.start_ms if reached is None else min(until - DAY_MS, reached)
     cells = history.well_formed
-    known = cells[[midnight_of(day) < until for day in cells["arrival_date"]]]
+    arrived = cells["arrival_date"].map(midnight_of)
+    known, fresh = cells[arrived < until], cells[(arrived >= since) & (arrived < until)]
     start = EVERYTHING.start_ms
     if reached is not None:
         final = history.watermark_reached(since)
         start = max(start, history.grid.first_not_final(final))
     end = start
     if len(known):
-        end = max(start, midnight_of(max(known["event_date"])) + DAY_MS)
+        last = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
+        end = max(start, last)
         if reached is None:
             start = int(known["slot_ms"].min())
     within = TimeRange(start, end)
-    horizon = max(until, largest_horizon(entries, within) or until)
-    closed = [closure for closure in _closed(entries, within) if closure.at_ms <= horizon]
+    # the older slots of late records are mended too, so nothing known of them may be taken back
+    mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)
+    published = largest_horizon(entries, mended)
+    horizon = until if published is None else max(until, published)
+    closed = _closed(entries, mended)
     notes = [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"
@@ -135,22 +135,26 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
         Scope(within, None if reached is None else since),
         Clock(horizon, tuple(closed)),
         until,
-        closes=False,
-        notes=tuple(notes),
+        tuple(notes),
     )
 
 
 def _closed(entries: list[Entry], within: TimeRange) -> list[Closure]:
-    """The closures that stand in a range: of each part the last publish decides."""
+    """The closures that stand in a range: the last run that closed or reopened a part decides."""
     standing: list[Closure] = []
     for entry in published_into(entries, within):
-        if entry.range is None or entry.horizon_ms is None or entry.kind == "advance":
+        if entry.range is None or entry.horizon_ms is None:
             continue
-        standing = [c for c in standing if not _covers(entry.range, c.windows)]
+        if entry.closed or entry.reopened:
+            standing = [rest for closure in standing for rest in _without(closure, entry.range)]
         if entry.closed:
             standing.append(Closure(entry.range, entry.horizon_ms))
-    return standing
+    return [closure for closure in standing if closure.windows.overlaps(within)]
 
 
-def _covers(outer: TimeRange, inner: TimeRange) -> bool:
-    return outer.start_ms <= inner.start_ms and inner.end_ms <= outer.end_ms
+def _without(closure: Closure, gone: TimeRange) -> list[Closure]:
+    """What a closure leaves closed outside a range."""
+    windows = closure.windows
+    before = TimeRange(windows.start_ms, min(windows.end_ms, gone.start_ms))
+    after = TimeRange(max(windows.start_ms, gone.end_ms), windows.end_ms)
+    return [Closure(part, closure.at_ms) for part in (before, after) if part.start_ms < part.end_ms]

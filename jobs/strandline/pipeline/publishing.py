@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.errors import RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
-from strandline.lake.ledger import Entry, published_into, unfinished_publish
+from strandline.lake.ledger import Entry, frontier_after, published_into, unfinished_publish
 from strandline.lake.staging import Staging
 from strandline.pipeline.context import Context
 from strandline.pipeline.planning import Plan
@@ -79,29 +79,34 @@ def _whole(target: out.Target, staged: DataFrame) -> Change:
     return Change(target, rows, out.tally(rows), whole=True)
 
 
-def publish(ctx: Context, changes: Sequence[Change], entry: Entry) -> dict[str, int]:
+def publish(
+    ctx: Context, changes: Sequence[Change], entry: Entry, completes_ms: int | None
+) -> Entry:
     """Publish the changes, unless somebody has published into the range meanwhile.
 
     Args:
         ctx: the run.
         changes: its diffs.
         entry: what the ledger shall say; `base` is the position that the run is based on.
+        completes_ms: the midnight up to which the run publishes everything, if it does.
 
     Returns:
-        The version of every table afterwards.
+        What the ledger says now, with the version of every table.
 
     Raises:
         RetryableError: another run has published into the range since `base`.
     """
     with ctx.store.lock():
         finish_dead_publish(ctx)
-        for other in published_into(ctx.ledger.entries(), entry.range) if entry.range else ():
+        entries = ctx.ledger.entries()
+        for other in published_into(entries, entry.range) if entry.range else ():
             if other.position > entry.base and other.run_id != ctx.run_id:
                 raise RetryableError(
                     f"{ctx.spec.pipeline} run {ctx.run_id}",
                     f"run {other.run_id} has published into its range meanwhile",
                     "run it again",
                 )
+        entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
         begun = {
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
@@ -113,9 +118,9 @@ def publish(ctx: Context, changes: Sequence[Change], entry: Entry) -> dict[str, 
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
         _create_firings(ctx, changes)
-        versions = ctx.store.versions()
-        ctx.note(replace(entry, step="published", versions=versions))
-    return versions
+        published = replace(entry, step="published", versions=ctx.store.versions())
+        ctx.note(published)
+    return published
 
 
 def finish_dead_publish(ctx: Context) -> None:

@@ -69,7 +69,7 @@ def run(
     ctx = Context(
         spark, spec, lake, landing, f"{request.run_hash}-{attempt}", dry_run=request.dry_run
     )
-    return _Run(ctx, request, entries, attempt, progress).execute()
+    return _Run(ctx, request, attempt, progress).execute()
 
 
 def _is_of(entry: Entry, request: Request) -> bool:
@@ -83,13 +83,12 @@ class _Run:
         self,
         ctx: Context,
         request: Request,
-        entries: list[Entry],
         attempt: int,
         progress: Progress,
     ) -> None:
         self.ctx = ctx
         self.request = request
-        self.entries = entries
+        self.entries: list[Entry] = []
         self.progress = progress
         self.outcome = Outcome(ctx.spec.pipeline, request.kind, request.dry_run, ctx.run_id)
         self.entry = Entry(
@@ -112,6 +111,7 @@ class _Run:
         ctx.note(self.entry)
         try:
             with self._step("observe"):
+                self._take_stock()
                 seen, plan, axis = self._observe()
             with self._step("rebuild"):
                 staged = rebuild_into_staging(ctx, seen, plan, axis)
@@ -122,12 +122,14 @@ class _Run:
                 changes = diffs(ctx, staged, plan)
                 self.outcome.diff = {change.target.name: change.counts for change in changes}
             if ctx.dry_run:
-                self.outcome.status = "previewed"
+                if self.outcome.status == "started":
+                    self.outcome.status = "previewed"
                 return self.outcome
             with self._step("publish"):
-                entry = replace(self.entry, diff=self.outcome.diff, frontier_ms=plan.frontier_ms)
-                self.outcome.versions = publish(ctx, changes, entry)
-                self.outcome.frontier_ms = plan.frontier_ms
+                entry = replace(self.entry, diff=self.outcome.diff)
+                published = publish(ctx, changes, entry, plan.completes_ms)
+                self.outcome.versions = published.versions or {}
+                self.outcome.frontier_ms = published.frontier_ms
             ctx.store.drop_staging(ctx.run_id)
             self.outcome.status = "published"
         except AuditFailedError:
@@ -148,6 +150,16 @@ class _Run:
                 ctx.spark.catalog.clearCache()
         return self.outcome
 
+    def _take_stock(self) -> None:
+        """What the run is based on: the ledger, once a publish that died is finished."""
+        ctx = self.ctx
+        if not ctx.dry_run:
+            with ctx.store.lock():
+                finish_dead_publish(ctx)
+        self.entries = ctx.ledger.entries()
+        base = self.entries[-1].position if self.entries else 0
+        self.entry = replace(self.entry, base=base)
+
     def _observe(self) -> tuple[Observation, Plan, Axis]:
         ctx, request = self.ctx, self.request
         axis = axis_of(ctx.landing, self.entries)
@@ -160,17 +172,16 @@ class _Run:
             self.entry,
             range=plan.scope.windows,
             horizon_ms=plan.clock.horizon_ms,
-            closed=plan.closes,
+            closed=request.close,
+            reopened=request.reopen,
             clock_start_ms=axis.start_ms,
         )
         if ctx.dry_run:
             return seen, plan, axis
         with ctx.store.lock():
-            finish_dead_publish(ctx)
             ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
         commit_observation(seen, ctx.store, ctx.staging, finish=lambda: finish_dead_publish(ctx))
-        position = self._say(step="observed", books=[book.to_json() for book in seen.books])
-        self.entry = replace(self.entry, base=position)
+        self._say(step="observed", books=[book.to_json() for book in seen.books])
         return seen, plan, axis
 
     def _planned(self, axis: Axis, horizon_ms: int) -> tuple[Observation, Plan]:
@@ -226,6 +237,9 @@ class _Run:
         if result.blocked:
             what = "; ".join(f"{one.expectation}: {one.figures}" for one in result.failures)
             outcome.status = "rejected"
+            if self.ctx.dry_run:
+                outcome.status = "would be rejected"
+                return
             self._say(step="rejected", message=what)
             raise AuditFailedError(
                 f"{self.ctx.spec.pipeline} run {self.ctx.run_id}",

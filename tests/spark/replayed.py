@@ -1,0 +1,170 @@
+"""What a record-by-record replay says of a landing table, and what is published, in one shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakes import instant, ms
+
+from strandline.reference import Record, Tables, replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lakes import Line
+
+    from strandline.spec import PipelineSpec
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def reason_of(row: Mapping[str, Any], spec: PipelineSpec) -> str | None:
+    """Why a row of `lakes.SCHEMA` is malformed, by the order of the design."""
+    source, arrived = spec.source, row["arrived_at"]
+    declared = source.declared_channels
+    reasons = {
+        "null_event_time": row["happened_at"] is None,
+        "null_arrival": arrived is None,
+        "arrival_outside_partition": source.arrival_date is not None
+        and arrived is not None
+        and arrived.date() != row["arrived_on"],
+        "null_channel": row["source"] is None,
+        "undeclared_channel": declared is not None and row["source"] not in declared,
+        "null_key": row["device"] is None,
+        "invalid": source.valid is not None and row["amount"] >= 95,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: str) -> Rows:
+    """The tables of a pipeline over `lakes.SCHEMA` as of a horizon, whole days observed."""
+    known = [row for row in rows if _known_from(row, spec) < instant(horizon)]
+    records = [_record(row, place, spec) for place, row in enumerate(known)]
+    told = replay(
+        spec,
+        [record for record in records if record is not None],
+        start_ms=instant("1"),
+        horizon_ms=instant(horizon),
+    )
+    tables = Tables(spec, told)
+    return _sorted(
+        windows=[
+            (
+                (row.window.start_ms, row.window.end_ms, row.key[0]),
+                _content(row.members),
+                (row.late_accepted, row.firings, row.state, row.fired_at_ms, row.closed_at_ms),
+            )
+            for row in tables.windows()
+        ],
+        quarantine=[
+            (
+                (row.slot_start_ms, row.record.payload["position"], row.reason),
+                (row.watermark_ms, row.late_by_ms, row.missed_windows),
+            )
+            for row in tables.quarantine()
+        ]
+        + [
+            ((None, row["position"], reason_of(row, spec)), (None, None, None))
+            for row in known
+            if reason_of(row, spec)
+        ],
+        completeness=[
+            (
+                (row.window.start_ms, row.window.end_ms),
+                (row.slot.state, row.slot.fired_at_ms, row.slot.closed_at_ms),
+                (row.on_time, row.late_accepted, row.late, row.no_window, 0),
+                list(row.channels_heard),
+            )
+            for row in tables.completeness()
+        ],
+        firings=[
+            (
+                (firing.window.start_ms, firing.window.end_ms, firing.key[0]),
+                _content(firing.members),
+                (firing.timing.name, firing.watermark_ms, firing.moment.at_ms),
+            )
+            for firing in told.firings
+        ],
+    )
+
+
+def published(line: Line) -> Rows:
+    """The published tables in the same shape, the gaps of the calendar left out."""
+    (key,) = line.spec.source.key
+    return _sorted(
+        windows=[
+            (
+                (ms(row["window_start"]), ms(row["window_end"]), row[key]),
+                (row["records"], row["total"], round(row["mean"], 6)),
+                (
+                    row["late_accepted"],
+                    row["firings"],
+                    row["state"],
+                    ms(row["fired_at"]),
+                    ms(row["closed_at"]),
+                ),
+            )
+            for row in line.rows("windows")
+        ],
+        quarantine=[
+            (
+                (ms(row["slot_start"]), row["position"], row["reason"]),
+                (row["watermark_ms"], row["late_by_ms"], row["missed_windows"]),
+            )
+            for row in line.rows("quarantine")
+        ],
+        completeness=[
+            (
+                (ms(row["slot_start"]), ms(row["slot_end"])),
+                (row["state"], ms(row["fired_at"]), ms(row["closed_at"])),
+                (
+                    row["on_time"],
+                    row["late_accepted"],
+                    row["late"],
+                    row["no_window"],
+                    row["missed_pairs"],
+                ),
+                row["channels_heard"],
+            )
+            for row in line.rows("completeness")
+            if not row["gap"]
+        ],
+        firings=[
+            (
+                (ms(row["window_start"]), ms(row["window_end"]), row[key]),
+                (row["records"], row["total"], round(row["mean"], 6)),
+                (row["timing"], row["watermark_ms"], ms(row["fired_at"])),
+            )
+            for row in line.rows("firings")
+        ],
+    )
+
+
+def _known_from(row: Mapping[str, Any], spec: PipelineSpec) -> int:
+    """A row is known with its partition, or by its arrival; one without a day at once."""
+    if spec.source.arrival_date is not None:
+        return instant(str(row["arrived_on"]))
+    return ms(row["arrived_at"]) or 0
+
+
+def _record(row: Mapping[str, Any], place: int, spec: PipelineSpec) -> Record | None:
+    if reason_of(row, spec) is not None:
+        return None
+    return Record(
+        arrival_ms=ms(row["arrived_at"]),
+        ts_ms=ms(row["happened_at"]),
+        record_id=f"{place:06d}",
+        channel=row["source"],
+        key=(row["device"].upper() if "who" in spec.source.key else row["device"],),
+        sequence=row["position"] if spec.source.sequence else None,
+        payload=row,
+    )
+
+
+def _content(members: Iterable[Record]) -> tuple[int, int, float]:
+    amounts = [record.payload["amount"] for record in members]
+    return len(amounts), sum(amounts), round(sum(amounts) / len(amounts), 6)
+
+
+def _sorted(**tables: list[tuple[Any, ...]]) -> Rows:
+    return {name: sorted(rows, key=repr) for name, rows in tables.items()}

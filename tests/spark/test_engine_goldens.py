@@ -1,0 +1,37 @@
+"""The set-based engine gives, scenario by scenario, what Flink itself gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strandline.conformance import ConformanceResult, answer_by_reference, run_conformance
+from strandline.conformance.spark_runner import SparkEngine
+
+pytestmark = pytest.mark.spark
+
+GOLDENS = Path(__file__).parents[1] / "golden" / "flink"
+
+
+@pytest.fixture(scope="module")
+def result(spark) -> ConformanceResult:
+    return run_conformance([GOLDENS], SparkEngine(spark), at_once=4)
+
+
+def test_no_scenario_disagrees_and_none_fails_to_run(result):
+    assert [str(d) for d in result.disagreements] == []
+    assert result.failed == {}
+    assert result.passed
+
+
+def test_the_engine_runs_the_scenarios_that_the_reference_runs(result):
+    by_reference = run_conformance([GOLDENS], answer_by_reference)
+    assert result.agreed == by_reference.agreed
+    assert result.unsupported_features == by_reference.unsupported_features
+    assert len(result.agreed) == 39
+
+
+def test_what_is_not_run_is_named(result):
+    assert len(result.unsupported) == 509 - 39
+    assert all(outcome.features for outcome in result.outcomes if outcome.verdict == "unsupported")

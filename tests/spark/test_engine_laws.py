@@ -1,0 +1,391 @@
+"""The set-based engine tells of every stream what the record-by-record reference tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cells import COUNTED, counted
+from engine_under_test import (
+    Engine,
+    Told,
+    each,
+    firings_of,
+    late_of,
+    law,
+    reference,
+    windows_of,
+)
+from hard_streams import hard_streams
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Stream
+
+from strandline.engine.history import Clock, Closure
+from strandline.engine.quarantine import identity
+from strandline.engine.rebuild import Scope
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.reference import Record
+from strandline.spec import parse_spec
+
+if TYPE_CHECKING:
+    pass
+
+pytestmark = pytest.mark.spark
+
+TUNING = {
+    # thousands of small queries, each another one: compiling them would take most of the time
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    before = {name: spark.conf.get(name) for name in TUNING}
+    for name, value in TUNING.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def batches(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Stream]]:
+    """Streams by the four: they run side by side."""
+    return st.lists(hard_streams(**given), min_size=4, max_size=4)
+
+
+def same(stream: Stream, told: Told, expected: Told) -> None:
+    for part in Told.__dataclass_fields__:
+        assert getattr(told, part) == getattr(expected, part), f"{part} of {stream}"
+
+
+def only(rows: list[dict[str, Any]], within: TimeRange) -> list[dict[str, Any]]:
+    return [row for row in rows if row["start"] in within]
+
+
+# --------------------------------------------------------------------------------------------- laws
+
+
+@law(10)
+@given(batches())
+def test_the_engine_tells_what_the_reference_tells(session, streams):
+    for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
+        same(stream, told, reference(stream))
+
+
+@law(4)
+@given(st.lists(hard_streams(), min_size=8, max_size=8))
+def test_a_cell_counts_the_records_that_are_alike(session, streams):
+    def observed(stream: Stream) -> list[tuple]:
+        rows = Engine.on(session, stream).observed().select(*COUNTED).toArrow().to_pylist()
+        return [tuple(row.values()) for row in rows]
+
+    for stream, cells in each(streams, observed):
+        known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
+        assert sorted(cells, key=repr) == sorted(counted(stream, known), key=repr), stream
+
+
+@law(2)
+@given(batches(), st.randoms(use_true_random=False))
+def test_neither_the_order_of_rows_nor_their_partitions_matter(session, streams, random):
+    shuffled = {id(s): random.sample(range(len(s.records)), len(s.records)) for s in streams}
+
+    def told(stream: Stream) -> tuple[Told, set[str]]:
+        order = shuffled[id(stream)]
+        arranged = Engine.on(
+            session, stream, arranged=lambda rows: [rows[i] for i in order], partitions=3
+        )
+        return arranged.told(), record_ids(arranged)
+
+    for stream, (arranged, ids) in each(streams, told):
+        same(stream, arranged, reference(stream))
+        assert ids == record_ids(Engine.on(session, stream))
+
+
+def record_ids(engine: Engine) -> set[str]:
+    rows = engine.rebuild().late().select("record_id").toArrow().to_pylist()
+    assert len({row["record_id"] for row in rows}) == len(rows)
+    return {row["record_id"] for row in rows}
+
+
+@law(2)
+@given(batches())
+def test_every_record_is_in_exactly_one_of_windows_late_and_malformed(session, streams):
+    def told(stream: Stream) -> tuple[Told, dict[int, str]]:
+        engine = Engine.on(session, stream, beside=list(malformed(stream).values()))
+        return engine.told(), engine.malformed()
+
+    for stream, (answer, reasons) in each(streams, told):
+        # malformed rows are no activity: they move nothing
+        same(stream, answer, reference(stream))
+        assert reasons == {row["id"]: reason for reason, row in malformed(stream).items()}
+        placed = [i for row in (*answer.windows, *answer.open) for i in row["ids"]]
+        placed += [row["id"] for row in answer.late]
+        known = [r.payload["id"] for r in stream.records if r.arrival_ms < stream.horizon_ms]
+        assert sorted(placed) == sorted(known)
+
+
+def malformed(stream: Stream) -> dict[str, dict[str, Any]]:
+    """A row for each reason that a stream's own pipeline can have, far ahead in event time."""
+    sound = {
+        **{"arrival_ms": stream.start_ms, "seq": 1, "ts_ms": stream.start_ms + DAY_MS},
+        **{"channel": "a", "k": "x", "value": 100},
+    }
+    wrong: dict[str, dict[str, Any]] = {
+        "null_event_time": {"ts_ms": None},
+        "null_arrival": {"arrival_ms": None},
+        "null_key": {"k": None},
+        "event_time_out_of_range": {"ts_ms": 10**15},
+    }
+    if stream.spec.source.channel is not None:
+        wrong["null_channel"] = {"channel": None}
+        if stream.spec.source.declared_channels is not None:
+            wrong["undeclared_channel"] = {"channel": "zz"}
+    return {
+        reason: {**sound, "id": 1_000 + number, **changed}
+        for number, (reason, changed) in enumerate(wrong.items())
+    }
+
+
+@law(3)
+@given(batches(), st.integers(-20, 60), st.integers(1, 80))
+def test_a_range_rebuilt_alone_is_that_range_of_the_whole(session, streams, ahead_ms, width_ms):
+    def range_of(stream: Stream) -> TimeRange:
+        return TimeRange(stream.start_ms + ahead_ms, stream.start_ms + ahead_ms + width_ms)
+
+    def told(stream: Stream) -> tuple[list, list, list, list]:
+        rebuild = Engine.on(session, stream).rebuild(Scope(range_of(stream)))
+        return (*windows_of(rebuild), late_of(rebuild), firings_of(rebuild))
+
+    for stream, parts in each(streams, told):
+        whole, within = reference(stream), range_of(stream)
+        expected = (whole.windows, whole.open, whole.late, whole.firings)
+        assert parts == tuple(only(rows, within) for rows in expected), stream
+
+
+@law(4)
+@given(batches())
+def test_one_more_day_on_what_was_final_gives_what_one_go_gives(session, streams):
+    """algorithm.md, section 8: what is final at P stays, the rest is rebuilt as of M."""
+    held = [replace(over_midnight(stream), end_of_input=False) for stream in streams]
+
+    def day_of_work(stream: Stream) -> tuple[int, Any, Any]:
+        midnight_ms = midnight_of(day_of(stream.horizon_ms - 1))
+        before = Engine.on(session, replace(stream, horizon_ms=midnight_ms)).history()
+        first_ms = before.grid.first_not_final(before.watermark_reached(midnight_ms))
+        scope = Scope(TimeRange(first_ms, EVERYTHING.end_ms), older_since_ms=midnight_ms)
+        rebuild = Engine.on(session, stream).rebuild(scope)
+        emitted, _ = windows_of(rebuild)
+        return first_ms, emitted, late_of(rebuild)
+
+    for stream, (first_ms, emitted, late) in each(held, day_of_work):
+        midnight_ms = midnight_of(day_of(stream.horizon_ms - 1))
+        before, after = reference(replace(stream, horizon_ms=midnight_ms)), reference(stream)
+        final = TimeRange(MIN_WATERMARK, first_ms)
+        assert only(before.windows, final) + emitted == after.windows, stream
+        both = only(before.late, final) + late
+        assert sorted(both, key=lambda row: row["id"]) == after.late, stream
+
+
+def over_midnight(stream: Stream) -> Stream:
+    """The stream, moved so that a midnight comes as half of its records have arrived."""
+    middle_ms = stream.records[len(stream.records) // 2].arrival_ms
+    by_ms = midnight_of(day_of(middle_ms)) + DAY_MS - middle_ms
+    moved = tuple(
+        replace(r, arrival_ms=r.arrival_ms + by_ms, ts_ms=r.ts_ms + by_ms) for r in stream.records
+    )
+    last_ms = max(record.arrival_ms for record in moved)
+    return replace(stream, records=moved, start_ms=stream.start_ms + by_ms, horizon_ms=last_ms + 9)
+
+
+# -------------------------------------------------------------------------------------------- edges
+
+
+def a_stream(
+    *records: tuple[int, int, str] | tuple[int, int, str, int],
+    horizon_ms: int = 1_000,
+    end_of_input: bool = False,
+    **changed: Any,
+) -> Stream:
+    """Records (arrival, event time, channel, sequence) of one key, in windows of 10 ms."""
+    content = {
+        "pipeline": "edge",
+        "source": {
+            "table": "landing/stream",
+            "arrival_time": "timestamp_millis(arrival_ms)",
+            "event_time": "timestamp_millis(ts_ms)",
+            "channel": "channel",
+            "channels": changed.pop("channels", "discovered"),
+            "key": {"k": "k"},
+            "sequence": changed.pop("sequence", None),
+        },
+        "watermark": {"strategy": "ascending", "emit": changed.pop("emit", "per_record")},
+        "window": {"tumbling": "10ms"},
+        **changed,
+    }
+    if content["source"]["channels"] is None:
+        content["source"]["channel"] = None
+    return Stream(
+        spec=parse_spec(content, origin="edge.yaml"),
+        records=tuple(
+            Record(
+                arrival_ms=arrival_ms,
+                ts_ms=ts_ms,
+                record_id=f"{number:04d}",
+                channel=channel,
+                key=("x",),
+                sequence=sequence[0] if sequence else None,
+                payload={"id": number, "value": 10**number},
+            )
+            for number, (arrival_ms, ts_ms, channel, *sequence) in enumerate(records)
+        ),
+        start_ms=0,
+        horizon_ms=horizon_ms,
+        end_of_input=end_of_input,
+    )
+
+
+def bounded(bound_ms: int) -> dict[str, str]:
+    return {"strategy": "bounded_out_of_orderness", "emit": "per_record", "bound": f"{bound_ms}ms"}
+
+
+AS_TICKS = {"every": "7ms"}
+EDGES = {
+    "nothing has landed, channels discovered": a_stream(),
+    "nothing has landed and the input has ended, channels discovered": a_stream(end_of_input=True),
+    "nothing has landed, channels declared": a_stream(channels=["a", "b"]),
+    "nothing has landed and the input has ended, one channel": a_stream(
+        channels=None, end_of_input=True
+    ),
+    "everything lies behind the horizon": a_stream((50, 50, "a"), horizon_ms=50),
+    "two newcomers of one instant, the one of the larger name first in event time": a_stream(
+        *((1, 9, "a"), (1, 2, "b"), (2, 25, "a"), (2, 47, "b")),
+        *((3, 60, "a"), (3, 58, "b"), (20, 8, "a")),
+        allowed_lateness="1h",
+    ),
+    "two newcomers of one arrival, in order of sequence, on ticks": a_stream(
+        *((1, 3, "a", 2), (1, 9, "b", 1), (2, 25, "a", 1), (2, 47, "b", 1), (9, 60, "a", 1)),
+        *((10, 80, "b", 1),),
+        sequence="seq",
+        emit=AS_TICKS,
+    ),
+    "a newcomer arrives on a tick at which others speak one by one": a_stream(
+        *((1, 5, "a"), (2, 6, "b"), (8, 30, "a"), (9, 45, "b"), (14, 3, "c"), (30, 90, "c")),
+        emit=AS_TICKS,
+        allowed_lateness="1h",
+    ),
+    "records of one arrival in order of sequence refire a window, on ticks": a_stream(
+        *((1, 15, "a", 1), (20, 3, "a", 3), (20, 5, "a", 1), (20, 4, "a", 2), (20, 1, "a", 2)),
+        channels=["a"],
+        sequence="seq",
+        emit=AS_TICKS,
+        allowed_lateness="1h",
+    ),
+    "a sequence of any 64 bits, and none at all": a_stream(
+        *((1, 15, "a", 2**63 - 1), (1, 5, "a", -(2**63)), (1, 4, "a"), (2, 3, "a", 0)),
+        channels=["a"],
+        sequence="seq",
+        end_of_input=True,
+    ),
+    "the largest bound of all": a_stream(
+        *((1, 5, "a"), (2, -5, "a"), (3, 40, "a")),
+        channels=["a"],
+        watermark=bounded(MAX_WATERMARK),
+        end_of_input=True,
+    ),
+    "a lateness that saturates, and an input that ends": a_stream(
+        *((1, 5, "a"), (2, 25, "a"), (3, 6, "a")),
+        channels=["a"],
+        allowed_lateness=f"{MAX_WATERMARK}ms",
+        end_of_input=True,
+    ),
+    "a lateness that saturates only after 1970": a_stream(
+        *((1, -25, "a"), (2, 25, "a"), (3, -26, "a"), (4, 40, "a"), (5, 5, "a")),
+        channels=["a"],
+        allowed_lateness=f"{MAX_WATERMARK}ms",
+        end_of_input=True,
+    ),
+    "a tick on the very millisecond of the horizon": a_stream(
+        *((1, 15, "a"), (8, 3, "a")), channels=["a"], emit=AS_TICKS, horizon_ms=14
+    ),
+    "a tick on midnight, and days without an arrival": a_stream(
+        *((DAY_MS - 1, DAY_MS + 15, "a"), (DAY_MS, DAY_MS, "a"), (5 * DAY_MS, DAY_MS + 4, "a")),
+        channels=["a"],
+        emit={"every": "1h"},
+        horizon_ms=6 * DAY_MS,
+    ),
+    "a tick only after some midnights": a_stream(
+        *((5, 15, "a"), (DAY_MS + 5, 3, "a"), (3 * DAY_MS, 4, "a"), (3 * DAY_MS, 95, "a")),
+        channels=["a"],
+        emit={"every": "3d"},
+        horizon_ms=7 * DAY_MS,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def told_of_edges(session):
+    def told(stream: Stream) -> Told | Exception:
+        try:
+            return Engine.on(session, stream).told()
+        except Exception as error:  # noqa: BLE001 - the test of this edge raises it
+            return error
+
+    answers = each(EDGES.values(), told)
+    return dict(zip(EDGES, (answer for _, answer in answers), strict=True))
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_the_engine_tells_what_the_reference_tells_where(edge, told_of_edges):
+    if isinstance(told_of_edges[edge], Exception):
+        raise told_of_edges[edge]
+    same(EDGES[edge], told_of_edges[edge], reference(EDGES[edge]))
+
+
+def test_what_comes_after_the_end_of_the_input_is_late(session):
+    at_ms, last = 10, (12, 31, "a")
+    stream = a_stream((1, 15, "a"), (3, 28, "a"), last, (13, 15, "a"), channels=["a"])
+    clock = Clock(stream.horizon_ms, (Closure(EVERYTHING, at_ms),))
+    rebuild = Engine.on(session, stream).rebuild(clock=clock)
+    emitted, still_open = windows_of(rebuild)
+    ended = reference(replace(stream, horizon_ms=at_ms, end_of_input=True))
+    assert emitted == ended.windows
+    assert still_open == []
+    assert [(row["id"], row["watermark"], row["late_by"]) for row in late_of(rebuild)] == [
+        (2, MAX_WATERMARK, MAX_WATERMARK - 39 + 1),
+        (3, MAX_WATERMARK, MAX_WATERMARK - 19 + 1),
+    ]
+
+
+def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
+    stream = a_stream((1, 25, "a"), (2, 3, "a"), channels=["a"])
+    names = {"value": "watermark_ms", "seq": "record_id", "k": "reason"}
+    landing = Engine.on(session, stream).landing.withColumnsRenamed(names)
+    spec = parse_spec(
+        {
+            **{"pipeline": "edge", "firings": True, "window": {"tumbling": "10ms"}},
+            "source": {
+                **{"table": "t", "channel": "channel", "channels": ["a"], "key": {"k": "reason"}},
+                "arrival_time": "timestamp_millis(arrival_ms)",
+                "event_time": "timestamp_millis(ts_ms)",
+            },
+            "watermark": {"strategy": "ascending", "emit": "per_record"},
+            "aggregates": {"sum": "sum(watermark_ms)", "last": "max(record_id)"},
+        },
+        origin="edge.yaml",
+    )
+    engine = Engine(session, landing.withColumn("record_id", landing["id"]), stream)
+    engine = replace(engine, stream=replace(stream, spec=spec, end_of_input=True))
+    rebuild = engine.rebuild()
+    (late,) = rebuild.late().toArrow().to_pylist()
+    assert (late["source_watermark_ms"], late["source_record_id"], late["source_reason"]) == (
+        *(10, 1),
+        "x",
+    )
+    assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
+    (fired,) = rebuild.firings(identity(spec, engine.landing.columns)).toArrow().to_pylist()
+    assert (fired["sum"], fired["last"]) == (1, 0)

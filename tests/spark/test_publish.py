@@ -1,0 +1,419 @@
+"""Write, audit, publish: nothing half-written, nothing twice, nothing that fails its audit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from lakes import INSTANT, RESULTS, SCHEMA, Line, a_record, a_spec, a_week, at, instant, land, ms
+from replayed import published, told_by_replay
+
+from strandline.errors import AuditFailedError, InputError, RetryableError
+from strandline.lake import publish as out
+from strandline.model.lateness import MAX_WATERMARK
+
+pytestmark = pytest.mark.spark
+
+ROWS = a_week(days=3)
+SPEC = a_spec()
+
+
+@pytest.fixture(scope="module")
+def until3(spark, tmp_path_factory):
+    """Three days have landed, two are published; copy it to change it."""
+    line = Line(spark, tmp_path_factory.mktemp("until3"), SPEC)
+    land(line.folder, ROWS)
+    line.advance("3")
+    return line
+
+
+def assert_told_by_replay(line: Line, horizon: str) -> None:
+    expected, found = told_by_replay(line.spec, ROWS, horizon), published(line)
+    for name in RESULTS:
+        assert found[name] == expected[name], name
+
+
+# ------------------------------------------------------------------------------------- the tables
+
+
+def test_all_tables_exist_after_the_first_run_and_delta_rs_reads_them(spark, until3):
+    partitions = {
+        "timeline": ["arrival_date"],
+        "windows": ["window_date"],
+        "firings": ["window_date"],
+        "quarantine": ["quarantine_date"],
+        "completeness": ["slot_date"],
+        "runs": [],
+    }
+    for name, columns in partitions.items():
+        table = until3.table(name)
+        assert table.metadata().partition_columns == columns
+        protocol = table.protocol()
+        assert "deletionVectors" not in (protocol.reader_features or [])
+        assert "columnMapping" not in (protocol.reader_features or [])
+        assert protocol.min_reader_version == 1
+        rows = spark.read.format("delta").load(str(until3.root / name)).count()
+        assert rows == table.to_pyarrow_table().num_rows
+        assert (rows == 0) == (name == "firings")
+    assert not (until3.root / "_staging").exists() or not list((until3.root / "_staging").iterdir())
+
+
+def test_the_columns_are_those_of_the_design(until3):
+    own = {"run_id": "string", "spec_fingerprint": "string"}
+    count = "long"
+    windows = {
+        "window_date": "date",
+        "window_start": "timestamp",
+        "window_end": "timestamp",
+        "device": "string",
+        "total": count,
+        "mean": "double",
+        "records": count,
+        "late_accepted": count,
+        "firings": count,
+        "state": "string",
+        "fired_at": "timestamp",
+        "closed_at": "timestamp",
+    }
+    quarantine = {
+        **dict.fromkeys(("arrived_at", "happened_at", "slot_start"), "timestamp"),
+        **dict.fromkeys(("source", "device", "record_id", "reason"), "string"),
+        **dict.fromkeys(("amount", "position", "watermark_ms", "late_by_ms"), count),
+        "missed_windows": count,
+        "arrived_on": "date",
+        "quarantine_date": "date",
+    }
+    completeness = {
+        "slot_date": "date",
+        **dict.fromkeys(("slot_start", "slot_end", "fired_at", "closed_at"), "timestamp"),
+        "state": "string",
+        "gap": "boolean",
+        **dict.fromkeys(("on_time", "late_accepted", "late", "no_window"), count),
+        "missed_pairs": count,
+        "channels_heard": "string[]",
+    }
+    expected = {"windows": windows, "quarantine": quarantine, "completeness": completeness}
+    for name, columns in expected.items():
+        found = {}
+        for field in until3.table(name).schema().fields:
+            element = getattr(field.type, "element_type", None)
+            found[field.name] = f"{element.type}[]" if element else field.type.type
+        assert found == columns | own, name
+
+
+def test_a_commit_names_its_run(until3):
+    run_ids = {entry.run_id for entry in until3.ledger}
+    for name in ("windows", "completeness", "quarantine"):
+        last = until3.table(name).history(1)[0]
+        assert last["userMetadata"].split("/")[0] in run_ids
+        assert {row["run_id"] for row in until3.rows(name, run_id=True)} == run_ids
+    (published,) = [entry for entry in until3.ledger if entry.step == "published"]
+    assert published.versions.items() >= until3.versions().items()
+
+
+def test_source_columns_of_any_kind_are_kept_and_renamed_where_they_collide(spark, tmp_path):
+    extra = pa.schema(
+        [
+            *SCHEMA,
+            ("reason", pa.string()),
+            ("source_reason", pa.int32()),
+            ("Run_Id", pa.string()),
+            ("tags", pa.map_(pa.string(), pa.int32())),
+            ("parts", pa.list_(pa.struct([("n", pa.decimal128(9, 2))]))),
+            ("raw", pa.binary()),
+            ("wall", pa.timestamp("us")),
+            ("ratio", pa.float64()),
+        ]
+    )
+    more = {
+        "reason": "theirs",
+        "source_reason": 7,
+        "Run_Id": "r",
+        "tags": [("x", 1)],
+        "parts": [{"n": 1}],
+        "raw": b"\x00\xff",
+        "wall": datetime(2024, 3, 1),  # noqa: DTZ001
+        "ratio": float("nan"),
+    }
+    rows = [
+        a_record("1 10:00", "1 09:00", **more),
+        a_record("1 16:00", "1 15:00", **more),
+        a_record("1 17:00", "1 08:00", **more),
+        a_record("1 17:00", "1 08:00", **more),
+        a_record("1 18:00", "1 18:00", **more) | {"happened_at": None},
+    ]
+    spec = a_spec(source__channels=["a"])
+    line = Line(spark, tmp_path, spec)
+    land(tmp_path, pa.Table.from_pylist(rows, extra))
+    line.backfill("1", "2")
+    found = line.rows("quarantine")
+    assert Counter(row["reason"] for row in found) == {"late": 2, "null_event_time": 1}
+    assert len({row["record_id"] for row in found}) == 3
+    for row in found:
+        assert (row["source_source_reason"], row["source_reason"]) == ("theirs", 7)
+        assert (row["source_Run_Id"], row["raw"]) == ("r", b"\x00\xff")
+        assert (row["tags"], str(row["parts"][0]["n"])) == ([("x", 1)], "1.00")
+    before = line.versions()
+    assert not line.backfill("1", "2").changed
+    assert line.versions() == before
+
+
+# --------------------------------------------------------------------------------------- dry runs
+
+
+def test_a_dry_run_writes_nothing_and_previews_what_the_run_then_does(until3, tmp_path):
+    line = Line(until3.spark, tmp_path, SPEC)
+    land(tmp_path, ROWS)
+    before = line.files()
+    preview = line.advance("3", dry_run=True)
+    assert line.files() == before
+    assert preview.status == "previewed"
+    assert preview.changed
+    (done,) = [entry for entry in until3.ledger if entry.step == "published"]
+    assert preview.diff == done.diff
+    assert [book.to_json() for book in preview.books] == done.books
+
+
+# -------------------------------------------------------------------------------------- malformed
+
+
+def test_a_malformed_row_is_quarantined_once_whichever_horizon_first_knew_it(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
+    bad = {"happened_at": None}
+    rows = [
+        a_record("1 09:00", "1 09:00"),
+        a_record("1 10:00", "1 10:00") | bad,
+        a_record("1 10:00", "1 10:00") | bad,
+        a_record("1 15:00", "1 15:00") | bad,
+        a_record("1 11:00", "1 11:00") | {"arrived_at": None},
+        a_record("1 12:00", "1 12:00") | {"arrived_on": None},
+        a_record("2 12:00", "2 12:00") | bad,
+    ]
+    land(tmp_path, rows)
+
+    def reasons():
+        return Counter(
+            (str(row["quarantine_date"]), row["reason"]) for row in line.rows("quarantine")
+        )
+
+    def by_noon(first_day: int, second_day: int = 0):
+        days = {"2024-03-01": first_day, "2024-03-02": second_day}
+        null = {(day, "null_event_time"): count for day, count in days.items() if count}
+        known = {("2024-03-01", "null_arrival"): 1, ("None", "arrival_outside_partition"): 1}
+        return null | known
+
+    line.backfill("1", "3", as_of="1 12:30")
+    assert reasons() == by_noon(2)
+    assert line.table("timeline").to_pyarrow_table().num_rows == 0
+    line.backfill("1", "3", as_of="1 20:00")
+    assert reasons() == by_noon(3)
+    line.advance("2")
+    assert reasons() == by_noon(3)
+    line.backfill("1", "3")
+    assert reasons() == by_noon(3, 1)
+    for entry in line.ledger:
+        for book in entry.books or []:
+            assert book["total"] == sum(book["parts"].values()), book
+
+
+# ------------------------------------------------------------------------------------------ audit
+
+
+def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_heals(
+    until3, tmp_path
+):
+    line = until3.copy(tmp_path)
+    too_strict = a_spec(
+        quality={
+            "max_late_share": 0,
+            "gaps": "fail",
+            "expectations": [
+                {
+                    "type": "expect_column_values_to_be_between",
+                    "column": "total",
+                    "min_value": 10_000,
+                }
+            ],
+        }
+    )
+    before, late = line.versions(), [r for r in line.rows("quarantine") if r["slot_start"]]
+    with pytest.raises(AuditFailedError) as caught:
+        line.of(too_strict).advance("4")
+    assert caught.value.exit_code == 3
+    for failed in (
+        "expect_late_share_to_be_at_most",
+        "expect_no_gaps",
+        "expect_column_values_to_be_between",
+    ):
+        assert failed in str(caught.value)
+    after = line.versions()
+    assert {name for name in after if after[name] != before[name]} == {"timeline", "quarantine"}
+    rows = line.rows("quarantine")
+    assert [row for row in rows if row["slot_start"]] == late
+    assert Counter(row["quarantine_date"].day for row in rows if not row["slot_start"]) == {
+        1: 5,
+        2: 5,
+        3: 5,
+    }
+    rejected = line.ledger[-1]
+    assert (rejected.step, rejected.frontier_ms) == ("rejected", None)
+    assert rejected.message in str(caught.value)
+    assert (line.root / "_staging" / rejected.run_id).is_dir()
+
+    healed = line.advance("4")
+    assert healed.frontier_ms == instant("4")
+    assert_told_by_replay(line, "4")
+
+
+# ---------------------------------------------------------------------------------- killed, raced
+
+
+class Killed(BaseException):
+    """What a kill is to the code: nothing catches it."""
+
+
+def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
+    spark, tmp_path, monkeypatch
+):
+    line = Line(spark, tmp_path, SPEC)
+    land(tmp_path, ROWS)
+    real = out.publish
+
+    def dying(table: str, *, committed: bool):
+        def publish(store, target, changes, counts, run_id):
+            if target.name == table and committed:
+                real(store, target, changes, counts, run_id)
+            if target.name == table:
+                raise Killed
+            real(store, target, changes, counts, run_id)
+
+        return publish
+
+    # of the first publish, which appends, the calendar was the last to be committed
+    monkeypatch.setattr(out, "publish", dying("completeness", committed=True))
+    with pytest.raises(Killed):
+        line.advance("3")
+    assert line.ledger[-1].step == "publishing"
+    assert line.rows("windows") == []
+
+    # the next run finishes it, and dies itself in its merges, before the windows
+    dies = dying("windows", committed=False)
+    first = line.ledger[-1].run_id
+
+    def publish(store, target, changes, counts, run_id):
+        (real if run_id == first else dies)(store, target, changes, counts, run_id)
+
+    monkeypatch.setattr(out, "publish", publish)
+    with pytest.raises(Killed):
+        line.advance("4")
+    assert [entry.run_id for entry in line.ledger if entry.step == "published"] == [first]
+    monkeypatch.undo()
+
+    outcome = line.advance("4")
+    assert not outcome.changed
+    assert_told_by_replay(line, "4")
+    steps = [entry.step for entry in line.ledger]
+    assert Counter(steps)["published"] == 3
+    assert line.ledger[-1].frontier_ms == instant("4")
+    ids = [(row["record_id"], row["slot_start"]) for row in line.rows("quarantine")]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("moment", ["rebuild", "publish"])
+def test_a_run_whose_range_somebody_else_has_published_into_is_to_be_tried_again(
+    until3, tmp_path, moment
+):
+    line = until3.copy(tmp_path)
+    from strandline.model.intervals import TimeRange
+    from strandline.pipeline.request import Request
+
+    def meanwhile(step: str) -> None:
+        if step == moment:
+            line.advance("4")
+
+    request = Request("backfill", TimeRange(instant("2"), instant("3")), as_of_ms=instant("3"))
+    with pytest.raises(RetryableError, match="has published into its range") as caught:
+        line.run(request, meanwhile)
+    assert caught.value.exit_code == 4
+    assert line.ledger[-1].step == "failed"
+    assert_told_by_replay(line, "4")
+
+
+# ------------------------------------------------------------------------------------------ close
+
+CLOSING = [
+    a_record("1 10:10", "1 10:00"),
+    a_record("1 10:20", "1 10:05"),
+    a_record("2 10:10", "2 10:00", device="d2"),
+]
+LATER = [
+    a_record("3 09:00", "1 10:01", amount=5),
+    a_record("3 09:10", "2 10:30", amount=6),
+    a_record("3 10:10", "3 10:00", amount=7),
+]
+
+
+@pytest.fixture(scope="module")
+def closed(spark, tmp_path_factory):
+    """Two days, the input of which has been said to have ended."""
+    line = Line(spark, tmp_path_factory.mktemp("closed"), a_spec(source__channels=["a"]))
+    land(line.folder, CLOSING)
+    line.backfill("1", "3", close=True)
+    return line
+
+
+def test_closing_fires_and_closes_what_the_watermark_had_not_reached(closed):
+    horizon_ms = instant("2 10:10") + 201
+    rows = {row["device"]: row for row in closed.rows("windows")}
+    assert {row["state"] for row in rows.values()} == {"closed"}
+    assert ms(rows["d1"]["fired_at"]) == ms(rows["d1"]["closed_at"]) == instant("2 10:10") + 200
+    assert ms(rows["d2"]["fired_at"]) == ms(rows["d2"]["closed_at"]) == horizon_ms - 1
+    slots = [row for row in closed.rows("completeness") if not row["gap"]]
+    assert [row["state"] for row in slots] == ["closed", "closed"]
+    assert closed.ledger[-1].horizon_ms == horizon_ms
+
+
+def test_a_rerun_at_that_horizon_keeps_it_closed_and_another_is_refused(closed, tmp_path):
+    line = closed.copy(tmp_path)
+    before = line.versions()
+    assert not line.backfill("1", "4").changed  # a larger range: only its closed part is
+    assert line.versions() == before
+    for request in ({"as_of": "2 12:00"}, {"as_of": "2 12:00", "close": True}):
+        with pytest.raises(InputError, match="--reopen"):
+            line.backfill("2", "3", **request)
+    reopened = line.backfill("2", "3", reopen=True)
+    assert reopened.diff["windows"] == {"insert": 0, "update": 0, "delete": 1}
+    assert [row["device"] for row in line.rows("windows")] == ["d1"]
+    assert not line.backfill("1", "3").changed  # and stays reopened
+
+
+def test_a_scheduled_run_leaves_closed_windows_and_what_comes_later_is_late(closed, tmp_path):
+    line = closed.copy(tmp_path)
+    land(tmp_path, LATER, mode="append")
+    outcome = line.advance("4")
+    assert any("--close" in note for note in outcome.notes)
+    windows = [row for row in line.rows("windows") if row["window_start"] < at("3")]
+    assert windows == closed.rows("windows")
+    late = {row["amount"]: row for row in line.rows("quarantine")}
+    assert set(late) == {5, 6}
+    assert {row["watermark_ms"] for row in late.values()} == {MAX_WATERMARK}
+    assert {row["reason"] for row in late.values()} == {"late"}
+    slots = {row["slot_start"]: row for row in line.rows("completeness") if row["late"]}
+    assert [row["state"] for row in slots.values()] == ["closed", "closed"]
+    were = {row["slot_start"]: row for row in closed.rows("completeness")}
+    for start, slot in slots.items():
+        assert (slot["fired_at"], slot["closed_at"]) == (
+            were[start]["fired_at"],
+            were[start]["closed_at"],
+        )
+    preview = line.backfill("1", "3", reopen=True, dry_run=True)
+    assert preview.diff["windows"]["update"] == 1
+    assert preview.diff["quarantine"]["delete"] == 1
+
+
+def test_instants_are_utc(until3):
+    for row in until3.rows("windows"):
+        assert row["window_start"].astimezone(UTC) == row["window_start"]
+    assert INSTANT.tz == "UTC"
