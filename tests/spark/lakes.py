@@ -1,4 +1,4 @@
-"""A line on a real lake: a landing table, a pipeline, and its runs, for the tests of this folder."""
+"""A line on a real lake: a landing table, a pipeline, and its runs, for these tests."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         range=TimeRange(start, end) if start is not None and end is not None else None,
         horizon_ms=ms(row["horizon"]),
         closed=bool(row["closed"]),
-        reopened=bool(row["reopened"]),
+        reopened=bool(row.get("reopened")),
         frontier_ms=ms(row["frontier"]),
         spec_fingerprint=row["spec_fingerprint"],
         timeline_fingerprint=row["timeline_fingerprint"],

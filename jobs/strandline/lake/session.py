@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -34,6 +35,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
 }
+_PATIENCE_S = 5.0
 
 
 def spark_session(
@@ -51,6 +53,8 @@ def spark_session(
         RetryableError: the master does not answer.
     """
     _require_delta()
+    if master is not None and master.startswith("spark://"):
+        _require_answer(master)
     # expected analysis errors become our own; their JSON traces would only hide them
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(app_name)
@@ -80,6 +84,25 @@ def spark_session(
     if str(session.sparkContext.master).startswith("local") and _PARTITIONS not in (conf or {}):
         session.conf.set(_PARTITIONS, _FEW_PARTITIONS)
     return session
+
+
+def _require_answer(master: str) -> None:
+    """Ask a standalone master for a connection: Spark itself would try for a minute."""
+    problems = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=_PATIENCE_S):
+                return
+        except ValueError:
+            raise InputError("--master", f"{address!r} is no host:port", "mend it") from None
+        except OSError as error:
+            problems.append(f"{address}: {error.strerror or error}")
+    raise RetryableError(
+        f"Spark master {master}",
+        f"does not answer ({'; '.join(problems)})",
+        "check the address and that the master runs, then try again",
+    )
 
 
 def _environment() -> Mapping[str, str]:

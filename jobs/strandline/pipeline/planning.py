@@ -74,7 +74,7 @@ def plan_backfill(
         InputError: part of the range was closed by an earlier run at another horizon.
     """
     within = request.range or EVERYTHING
-    closures = _closed(entries, within)
+    closures = closures_in(entries, within)
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not request.reopen:
         raise InputError(
@@ -125,7 +125,7 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
     mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)
     published = largest_horizon(entries, mended)
     horizon = until if published is None else max(until, published)
-    closed = _closed(entries, mended)
+    closed = closures_in(entries, mended)
     notes = [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"
@@ -139,10 +139,10 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
     )
 
 
-def _closed(entries: list[Entry], within: TimeRange) -> list[Closure]:
+def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
     """The closures that stand in a range: the last run that closed or reopened a part decides."""
     standing: list[Closure] = []
-    for entry in published_into(entries, within):
+    for entry in published_into(entries, EVERYTHING):
         if entry.range is None or entry.horizon_ms is None:
             continue
         if entry.closed or entry.reopened:

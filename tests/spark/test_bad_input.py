@@ -1,0 +1,186 @@
+"""Bad input: a clear error with a way out, or a quarantine row with its reason; nothing is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from lakes import INSTANT, SCHEMA, Line, a_record, a_spec, land
+
+from strandline.errors import InputError
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    a_record("1 10:00", "1 09:00"),
+    a_record("1 16:00", "1 15:00"),
+    a_record("1 17:00", "1 08:00"),
+]
+ONE = {"source__channels": ["a"]}
+
+
+@pytest.fixture
+def line(spark, tmp_path):
+    land(tmp_path, ROWS)
+    return Line(spark, tmp_path, a_spec(**ONE))
+
+
+def refused(line: Line, **changes) -> str:
+    with pytest.raises(InputError) as caught:
+        line.of(a_spec(**ONE | changes)).backfill("1", "2")
+    assert caught.value.exit_code == 2
+    assert caught.value.way_out
+    return str(caught.value)
+
+
+def test_a_landing_table_that_is_not_there_names_itself(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    said = refused(line)
+    assert "meter: source.table: no Delta table at landing/meter" in said
+    assert "land the records first" in said
+    assert not line.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("source__event_time", "hapened_at"),
+        ("source__arrival_time", "arrived"),
+        ("source__arrival_date", "day"),
+        ("source__channel", "chanel"),
+        ("source__key", ["devise"]),
+        ("source__sequence", "offset"),
+        ("source__id", ["uuid"]),
+        ("source__where", "amuont > 1"),
+        ("source__valid", "amuont > 1"),
+        ("aggregates__total", "sum(amuont)"),
+    ],
+)
+def test_a_missing_column_is_named_with_its_place(line, path, value):
+    said = refused(line, **{path: value})
+    assert "meter: " + path.replace("__", ".") in said
+    assert (value if isinstance(value, str) else value[0]).split()[0].removeprefix("sum(") in said
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "way_out"),
+    [
+        ("source__event_time", "position", "timestamp_millis(position)"),
+        ("source__arrival_time", "amount + 1", "timestamp_millis"),
+        ("source__valid", "amount", "boolean expression"),
+        ("source__sequence", "device", "whole number"),
+        ("aggregates__total", "first(amount)", "min_by"),
+        ("aggregates__total", "amount", "aggregate"),
+    ],
+)
+def test_a_column_of_the_wrong_kind_is_refused_with_the_way_out(line, path, value, way_out):
+    said = refused(line, **{path: value})
+    assert "meter: " + path.replace("__", ".") in said
+    assert way_out in said
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("source__event_time", "cast(device as timestamp)"),
+        ("source__valid", "1 / (amount - 1) > 0"),
+        ("aggregates__total", "sum(cast(device as int))"),
+    ],
+)
+def test_an_expression_that_throws_fails_the_run_and_says_what_to_use(line, path, value):
+    assert "use its try_… form" in refused(line, **{path: value})
+    assert line.ledger[-1].step == "failed"
+    assert line.ledger[-1].message
+
+
+def test_a_lake_that_cannot_be_written_is_said_before_anything_is_computed(line):
+    line.root.write_text("a file stands where the pipeline's folder should be")
+    said = refused(line)
+    assert "cannot be written" in said
+    assert line.root.read_text().startswith("a file")
+
+
+def test_a_range_without_records_succeeds_and_publishes_nothing(line):
+    outcome = line.backfill("20", "21")
+    assert outcome.status == "published"
+    assert not outcome.changed
+    assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []
+    assert line.backfill("1", "2").changed
+    before = line.published()
+    assert not line.backfill("20", "21").changed
+    assert line.published() == before
+
+
+def test_a_landing_table_without_rows_has_nothing_to_say(spark, tmp_path):
+    land(tmp_path, [])
+    line = Line(spark, tmp_path, a_spec())
+    assert not line.backfill("1", "2").changed
+    assert not line.advance("4").changed
+    assert line.rows("windows") == []
+    assert line.backfill("1", "2", dry_run=True).status == "previewed"
+
+
+def test_a_day_of_malformed_rows_alone_is_observed_once(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(source__where="amount > 0"))
+    silent = a_record("2 10:00", "2 10:00", amount=0)
+    land(tmp_path, [a_record("1 10:00", "1 10:00", source="z"), silent])
+    assert line.advance("3").observed_days == ["2024-03-01", "2024-03-02"]
+    assert [row["reason"] for row in line.rows("quarantine")] == ["undeclared_channel"]
+    before = line.versions()
+    assert line.advance("3").observed_days == []
+    assert line.versions() == before
+
+
+def test_texts_that_are_no_times_are_quarantined_as_such(spark, tmp_path):
+    texts = ("arrived_at", "happened_at", "arrived_on")
+    schema = pa.schema(
+        [field.with_type(pa.string()) if field.name in texts else field for field in SCHEMA]
+    )
+    good = a_record("1 10:00", "1 09:00") | {
+        "arrived_at": "2024-03-01T10:00:00Z",
+        "happened_at": "2024-03-01 09:00:00",
+        "arrived_on": "2024-03-01",
+    }
+    rows = [
+        good,
+        good | {"happened_at": "yesterday"},
+        good | {"happened_at": "09:00:00"},
+        good | {"happened_at": None},
+        good | {"happened_at": "0000-00-00"},
+        good | {"happened_at": "+12024-03-01T00:00:00Z"},
+        good | {"arrived_at": "soon"},
+        good | {"arrived_on": "01.03.2024"},
+        good | {"arrived_on": None},
+        good | {"arrived_on": "2024-3-1"},
+    ]
+    land(tmp_path, pa.Table.from_pylist(rows, schema))
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    outcome = line.backfill("1", "2")
+    assert Counter(row["reason"] for row in line.rows("quarantine")) == {
+        "unparsable_event_time": 3,
+        "event_time_out_of_range": 1,
+        "null_event_time": 1,
+        "null_arrival": 1,
+        "arrival_outside_partition": 2,
+    }
+    assert all(book.balanced for book in outcome.books)
+    assert {book.name for book in outcome.books} == {
+        "arrival day 2024-03-01",
+        "arrival day unknown",
+        "range",
+    }
+    assert line.backfill("1", "2").changed is False
+
+
+def test_event_times_at_the_edges_of_the_calendar_do_no_harm(spark, tmp_path):
+    schema = SCHEMA.set(1, pa.field("happened_at", INSTANT))
+    table = pa.Table.from_pylist(ROWS, schema)
+    edges = pa.array([-62_135_596_800_000_000, 253_402_300_799_000_000, 253_402_290_000_000_000])
+    table = table.set_column(1, "happened_at", edges.cast(INSTANT))
+    land(tmp_path, table)
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    outcome = line.advance("2")
+    assert outcome.malformed == {"event_time_out_of_range": 2}
+    assert sum(row["on_time"] for row in line.rows("completeness")) == 1
+    assert not line.advance("2").changed

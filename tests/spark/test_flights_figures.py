@@ -1,0 +1,124 @@
+"""The flights of 2013 against the oracle, which shares no line with Strandline: row for row."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import flights_reference as oracle
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from lakes import Line
+
+import land_flights
+from strandline.spec import load_spec
+from strandline.spec.values import parse_instant
+
+pytestmark = pytest.mark.spark
+
+SPEC = load_spec(Path(__file__).parents[2] / "pipelines" / "flights.yaml")
+ALIKE = ["departures", "total_miles", "longest_air_time_min", "records", "late_accepted", "firings"]
+IN_MS = {name: f"{name}_ms" for name in ("window_start", "window_end", "fired_at", "closed_at")}
+LATE = ["departed_at", "landed_at", "origin", "carrier", "flight", "tailnum", "slot_start"]
+LATE += ["watermark_ms", "late_by_ms"]
+SLOT = ["slot_start", "slot_end", "state", "fired_at", "closed_at", "on_time", "late_accepted"]
+SLOT += ["late", "channels_heard"]
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory):
+    lake = tmp_path_factory.mktemp("flights")
+    land_flights.land(str(lake))
+    return lake
+
+
+@pytest.fixture
+def line(spark, landed, tmp_path):
+    """A lake of its own over the same landing."""
+    shutil.copytree(landed, tmp_path, copy_function=os.link, dirs_exist_ok=True)
+    return Line(spark, tmp_path, SPEC)
+
+
+def table(line: Line, name: str) -> pa.Table:
+    """A table with its times in ms since 1970."""
+    found = line.table(name).to_pyarrow_table()
+    for place, field in enumerate(found.schema):
+        if pa.types.is_timestamp(field.type):
+            micros = found[field.name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            found = found.set_column(place, field.name, pc.divide(micros, 1000))
+    return found
+
+
+def assert_tables_say(line: Line, answer: oracle.Answer) -> None:
+    """Every row of windows, quarantine and completeness is the oracle's, and none is missing."""
+    windows = table(line, "windows").sort_by(
+        [(name, "ascending") for name in ("window_start", "origin", "carrier")]
+    )
+    names = [*IN_MS, "origin", "carrier", "state", *ALIKE]
+    theirs = [IN_MS.get(name, name) for name in names]
+    expected = [tuple(row[name] for name in theirs) for row in answer.windows]
+    assert list(zip(*(windows[name].to_pylist() for name in names), strict=True)) == expected
+    means = [row["mean_delay_min"] for row in answer.windows]
+    np.testing.assert_allclose(windows["mean_delay_min"].to_numpy(), means, rtol=1e-12)
+
+    quarantine = table(line, "quarantine").to_pylist()
+    late = [tuple(row[name] for name in LATE) for row in quarantine if row["reason"] == "late"]
+    assert sorted(late, key=repr) == sorted((tuple(row.values()) for row in answer.late), key=repr)
+    assert len({row["record_id"] for row in quarantine}) == len(quarantine)
+
+    reasons = Counter(
+        (str(r["arrival_date"]), r["reason"]) for r in quarantine if not r["slot_start"]
+    )
+    malformed = ("null_event_time", "null_arrival")
+    assert reasons == {
+        (day["arrival_date"], reason): day[reason]
+        for day in answer.days
+        for reason in malformed
+        if day[reason]
+    }
+
+    slots = [
+        tuple(row[name] for name in SLOT)
+        for row in table(line, "completeness").sort_by("slot_start").to_pylist()
+    ]
+    assert slots == [tuple(slot.values()) for slot in answer.slots]
+
+
+def test_the_year_in_one_go_is_the_oracles_row_for_row(line):
+    outcome = line.backfill("2013-01-01", "2014-01-02")
+    answer = oracle.answer()
+    assert outcome.horizon_ms == answer.horizon_ms
+    counts = answer.counts
+    assert outcome.malformed == {
+        "null_event_time": counts["null_event_time"],
+        "null_arrival": counts["null_arrival"],
+    }
+    books = {book.name: book for book in outcome.books}
+    assert books["range"].total == counts["well_formed"]
+    assert books["range"].parts == {
+        name: counts[name] for name in ("accepted", "late", "no_window")
+    }
+    for day in answer.days:
+        book = books.pop(f"arrival day {day['arrival_date']}")
+        assert book.total == day["landed"]
+        assert book.parts["well_formed"] == day["well_formed"]
+        assert book.balanced
+    assert set(books) == {"range"}
+    assert outcome.diff["windows"]["insert"] == counts["windows"]
+    assert_tables_say(line, answer)
+
+
+def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line):
+    for day in ("2013-02-08", "2013-02-09", "2013-02-11", "2013-02-14"):  # one day was skipped
+        outcome = line.advance(f"{day}T06:00:00Z")
+        midnight_ms = parse_instant(day)
+        assert outcome.frontier_ms == outcome.horizon_ms == midnight_ms
+        assert_tables_say(line, oracle.answer(midnight_ms))
+        if day == "2013-02-11":
+            before = line.versions()
+            assert not line.advance(day).changed
+            assert line.versions() == before

@@ -1,0 +1,171 @@
+"""The command as a user calls it: exit codes, what it says, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+pytestmark = pytest.mark.system
+
+COMMAND = str(Path(sys.executable).with_name("strandline"))
+PIPELINE = """
+pipeline: clicks
+source:
+  table: landing/clicks
+  arrival_date: day
+  arrival_time: arrived_at
+  event_time: happened_at
+  key: [page]
+watermark: {strategy: bounded_out_of_orderness, bound: 10m}
+window: {tumbling: 1h}
+allowed_lateness: 0s
+aggregates:
+  clicks: count(*)
+quality:
+  gaps: allow
+  max_late_share: SHARE
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with pipelines and a lake: four clicks of a day, the last of them late."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "pipelines").mkdir()
+    (home / "pipelines" / "clicks.yaml").write_text(PIPELINE.replace("SHARE", "0.5"))
+    broken = PIPELINE.replace("clicks", "broken").replace("10m", "10 minutes")
+    (home / "pipelines" / "broken.yaml").write_text(broken)
+    midnight = datetime(2024, 3, 1, tzinfo=UTC)
+    times = [(9.2, 9.1), (9.5, 9.4), (12.1, 12.0), (12.2, 9.2)]
+    rows = [
+        {
+            "arrived_at": midnight + timedelta(hours=arrived),
+            "happened_at": midnight + timedelta(hours=happened),
+            "page": "home",
+            "day": midnight.date(),
+        }
+        for arrived, happened in times
+    ]
+    write_deltalake(
+        str(home / "lake" / "landing" / "clicks"), pa.Table.from_pylist(rows), partition_by=["day"]
+    )
+    return home
+
+
+@pytest.fixture
+def strandline(home):
+    """Calls the command in a folder of its own: nothing depends on where it is called from."""
+
+    def call(*arguments, exit_code=0, **environment):
+        places = {"STRANDLINE_PIPELINES": home / "pipelines", "STRANDLINE_LAKE": home / "lake"}
+        places = {name: str(path) for name, path in places.items()}
+        done = subprocess.run(
+            [COMMAND, *arguments],
+            cwd=home,
+            env={**os.environ, **places, **environment},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == exit_code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def said(done) -> str:
+    return " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("backfill", "nope", "--start", "2024-03-01", "--end", "2024-03-02"), "no such pipeline"),
+        (("backfill", "clicks", "--start", "2024-03-02", "--end", "2024-03-02"), "is not before"),
+        (("backfill", "clicks", "--start", "2024-03-32", "--end", "2024-04-02"), "--start"),
+        (("advance", "clicks", "--to", "yesterday"), "--to"),
+        (("advance", "broken", "--to", "2024-03-02"), "watermark.bound"),
+        (("status", "clicks"), "has no runs yet"),
+        (("runs", "clicks"), "has no runs yet"),
+        (("backfill", "clicks", "--start", "2024-03-01"), "--end"),
+    ],
+)
+def test_wrong_input_is_said_in_one_message_without_starting_spark(strandline, arguments, problem):
+    began = time.monotonic()
+    done = strandline(*arguments, exit_code=2)
+    assert problem in said(done)
+    assert "Spark" not in done.stderr
+    assert time.monotonic() - began < 60
+
+
+def test_wrong_input_is_json_for_machines(strandline, home):
+    lake = str(home / "no-lake-here")
+    done = strandline(
+        "advance", "clicks", "--to", "2024-03-02", "--json", "--lake", lake, exit_code=2
+    )
+    error = json.loads(done.stdout)["error"]
+    assert error["place"] == "clicks: source.table"
+    assert "no Delta table at landing/clicks" in error["problem"]
+    assert error["way_out"]
+    assert not Path(lake).exists()
+
+
+def test_validate_says_what_is_wrong_with_each_file(strandline):
+    results = json.loads(strandline("validate", "--json", exit_code=2).stdout)
+    assert [result["valid"] for result in results] == [False, True]
+    assert "'10 minutes'" in results[0]["problem"]
+    strandline("validate", "clicks")
+
+
+def test_a_master_that_does_not_answer_is_to_be_tried_again_soon(strandline):
+    began = time.monotonic()
+    done = strandline(
+        *("advance", "clicks", "--to", "2024-03-02", "--master", "spark://127.0.0.1:9"),
+        exit_code=4,
+    )
+    assert "does not answer" in said(done)
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.spark
+def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
+    spec = home / "pipelines" / "clicks.yaml"
+    spec.write_text(PIPELINE.replace("SHARE", "0.1"))
+    rejected = strandline("advance", "clicks", "--to", "2024-03-02T06:00:00Z", exit_code=3)
+    assert "expect_late_share_to_be_at_most" in said(rejected)
+    spec.write_text(PIPELINE.replace("SHARE", "0.5"))
+
+    done = strandline(
+        *("backfill", "clicks", "--start", "2024-03-01", "--end", "2024-03-02", "--json"),
+        *("--reason", "the share was too strict", "--requested-by", "ann"),
+    )
+    outcome = json.loads(done.stdout)
+    assert outcome["status"] == "published"
+    assert outcome["diff"]["windows"] == {"insert": 1, "update": 0, "delete": 0}
+    assert outcome["slots"] == {"closed": 1, "open": 1}
+    (row,) = DeltaTable(str(home / "lake" / "clicks" / "windows")).to_pyarrow_table().to_pylist()
+    assert (row["page"], row["clicks"], row["state"]) == ("home", 2, "closed")
+
+    status = json.loads(strandline("status", "clicks", "--json").stdout)
+    assert status["records"]["late"] == status["quarantine"]["late"] == 1
+    runs = json.loads(strandline("runs", "clicks", "--json").stdout)
+    assert [run["status"] for run in runs] == ["published", "rejected"]
+    shown = json.loads(strandline("runs", "show", "clicks", outcome["run_id"], "--json").stdout)
+    assert (shown["reason"], shown["requested_by"]) == ("the share was too strict", "ann")
+    assert "published" in said(strandline("runs", "clicks"))
+    assert "closed" in said(strandline("status", "clicks"))
+
+    written = json.loads(strandline("report", "clicks", "--json").stdout)
+    assert (home / "lake" / "clicks" / "_reports" / "report.html").is_file()
+    assert any("report.html" in str(value) for value in written.values())

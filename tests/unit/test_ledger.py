@@ -1,0 +1,170 @@
+"""The ledger alone: what it keeps, and what the pipeline's state is by it. No JVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from multiprocessing import get_context
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from strandline.errors import InputError
+from strandline.lake.ledger import (
+    SCHEMA,
+    Entry,
+    Ledger,
+    clock_start,
+    frontier,
+    frontier_after,
+    largest_horizon,
+    published_into,
+    unfinished_publish,
+)
+from strandline.lake.store import Lake
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+
+NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
+CHANGED = {"windows": {"insert": 1, "update": 0, "delete": 0}}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(Lake.at(str(tmp_path)).pipeline("meter"))
+
+
+def published(run_id="r-1", start=0, end=10, horizon=10, **more) -> Entry:
+    """A published step; days since 1970 for instants."""
+    within = TimeRange(start * DAY_MS, end * DAY_MS)
+    defaults = {"attempt": 1, "step": "published", "kind": "backfill"}
+    return Entry(run_id, **(defaults | more), range=within, horizon_ms=horizon * DAY_MS)
+
+
+def test_a_step_is_read_back_as_it_was_written(ledger):
+    entry = Entry(
+        run_id="r-1",
+        attempt=2,
+        step="published",
+        kind="advance",
+        range=TimeRange(-1_500, 86_400_001),
+        horizon_ms=86_400_123,
+        closed=True,
+        reopened=True,
+        frontier_ms=DAY_MS,
+        spec_fingerprint="s",
+        timeline_fingerprint="t",
+        clock_start_ms=-DAY_MS,
+        landing_version=3,
+        base=7,
+        books=[{"name": "range", "total": 2, "parts": {"accepted": 2}}],
+        diff=CHANGED,
+        audit=[{"expectation": "e", "success": True}],
+        versions={"windows": 4},
+        publish={"key": ["device"], "whole": [], "parts": ["windows"]},
+        gaps=5,
+        reason="a bug, its fix",
+        requested_by="ann",
+        message="ünïcode, 'quotes'",
+    )
+    ledger.append(entry, NOW)
+    assert ledger.entries() == [replace(entry, position=1, written_at=NOW)]
+
+
+def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):
+    assert ledger.entries() == []
+    for number in range(1, 5):
+        assert ledger.append(Entry(f"r-{number}", 1, "started", "backfill"), NOW) == number
+    entries = ledger.entries()
+    assert [(e.position, e.run_id) for e in entries] == [(n, f"r-{n}") for n in range(1, 5)]
+    table = DeltaTable(str(tmp_path / "meter" / "runs"))
+    assert {one["operation"] for one in table.history()} <= {"CREATE TABLE", "WRITE"}
+    assert table.metadata().partition_columns == []
+
+
+def _append(root: str, name: str) -> None:
+    ledger = Ledger(Lake.at(root).pipeline("meter"))
+    for _ in range(5):
+        ledger.append(Entry(name, 1, "started", "backfill"), NOW)
+
+
+def test_steps_of_two_processes_get_positions_of_their_own(ledger, tmp_path):
+    spawn = get_context("spawn")
+    both = [spawn.Process(target=_append, args=(str(tmp_path), name)) for name in ("a", "b")]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+        assert process.exitcode == 0
+    assert [entry.position for entry in ledger.entries()] == list(range(1, 11))
+
+
+def test_a_ledger_of_an_earlier_version_is_read_and_goes_on(ledger, tmp_path):
+    left_out = [name for name in SCHEMA.names if name != "reopened"]
+    old = pa.schema([SCHEMA.field(name) for name in left_out])
+    row = {"position": 1, "run_id": "r-1", "attempt": 1, "step": "started", "kind": "backfill"}
+    row |= {"spec_fingerprint": "", "timeline_fingerprint": "", "base": 0}
+    write_deltalake(str(tmp_path / "meter" / "runs"), pa.Table.from_pylist([row], old))
+    assert not ledger.entries()[0].reopened
+    ledger.append(Entry("r-2", 1, "started", "backfill", reopened=True), NOW)
+    assert [entry.reopened for entry in ledger.entries()] == [False, True]
+
+
+def test_the_largest_range_is_kept_as_far_as_tables_can_say_it(ledger):
+    ledger.append(Entry("r-1", 1, "published", "backfill", range=EVERYTHING), NOW)
+    (entry,) = ledger.entries()
+    assert entry.range == TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
+
+
+def test_a_lake_that_cannot_be_written_is_the_users_to_mend(tmp_path):
+    (tmp_path / "meter").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"):
+        Ledger(Lake.at(str(tmp_path)).pipeline("meter")).append(published(), NOW)
+
+
+def test_ranges_that_only_touch_have_not_been_published_into():
+    entries = [published("a", 0, 3), published("b", 3, 5, step="rejected"), published("c", 4, 9)]
+    within = TimeRange(3 * DAY_MS, 5 * DAY_MS)
+    assert [entry.run_id for entry in published_into(entries, within)] == ["c"]
+    assert published_into(entries, TimeRange(9 * DAY_MS, 99 * DAY_MS)) == []
+
+
+def test_the_largest_horizon_of_a_range_may_be_1970_itself():
+    assert largest_horizon([], EVERYTHING) is None
+    assert largest_horizon([published(horizon=0)], EVERYTHING) == 0
+    entries = [published(horizon=9), published(start=20, end=30, horizon=40), published(horizon=7)]
+    assert largest_horizon(entries, TimeRange(0, DAY_MS)) == 9 * DAY_MS
+
+
+def test_the_clock_starts_where_the_first_run_has_fixed_it():
+    assert clock_start([published(), published()]) is None
+    assert clock_start([published(), published(clock_start_ms=0), published(clock_start_ms=5)]) == 0
+
+
+def test_the_frontier_moves_forward_with_what_runs_complete():
+    assert frontier([]) is None
+    assert frontier_after([], published(), None) is None
+    assert frontier_after([], published(kind="advance"), 3 * DAY_MS) == 3 * DAY_MS
+    stands = [published(kind="advance", frontier_ms=5 * DAY_MS)]
+    assert frontier(stands) == 5 * DAY_MS
+    older = published(kind="advance", horizon=5, diff=CHANGED)
+    assert frontier_after(stands, older, 2 * DAY_MS) == 5 * DAY_MS
+    assert frontier_after(stands, published(horizon=9, diff=CHANGED), None) == 5 * DAY_MS
+    assert frontier_after(stands, published(horizon=9, diff=CHANGED), 9 * DAY_MS) == 9 * DAY_MS
+
+
+def test_the_frontier_falls_where_a_run_by_hand_has_taken_knowledge_back():
+    stands = [published(kind="advance", frontier_ms=5 * DAY_MS)]
+    assert frontier_after(stands, published(horizon=3, diff=CHANGED), None) == 3 * DAY_MS
+    assert frontier_after(stands, published(horizon=3, diff=CHANGED), 3 * DAY_MS) == 3 * DAY_MS
+    unchanged = {"windows": {"insert": 0, "update": 0, "delete": 0}}
+    assert frontier_after(stands, published(horizon=3, diff=unchanged), None) == 5 * DAY_MS
+
+
+def test_a_publish_is_unfinished_until_its_own_run_says_otherwise():
+    begun = published("a", step="publishing")
+    assert unfinished_publish([published("b")]) is None
+    assert unfinished_publish([begun, published("b", step="observed")]) == begun
+    for step in ("published", "rejected", "failed", "dropped"):
+        assert unfinished_publish([begun, published("a", step=step)]) is None
+    assert unfinished_publish([begun, published("b")]) == begun
