@@ -26,7 +26,6 @@ from rich.table import Table
 from strandline.engine.axis import Axis
 from strandline.lake.landing import Landing
 from strandline.lake.session import spark_session
-from strandline.lake.staging import InMemory
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
@@ -88,8 +87,7 @@ class Bench:
         context = Context(self.spark, self.spec, self.lake, landing, "bench", dry_run=False)
         axis = axis_of(landing, [])
         horizon_ms = axis.horizon_after(landing.last_arrival(axis) or 0)
-        kept = InMemory(self.spark, context.store, "bench")
-        seen = observe_landing(landing, context.store, axis, horizon_ms, kept)
+        seen = observe_landing(landing, context.store, axis, horizon_ms)
         self._observed = (context, seen, axis)
         self._horizon_ms = horizon_ms
         return self._observed

@@ -8,9 +8,6 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Written, but not yet seen to pass as a whole: they join the suite once they have been.
-collect_ignore = ["spark/test_run_laws.py", "spark/test_publish.py", "airflow/test_runs.py"]
-
 # shared machines stall: an example may take long, and that says nothing about the code
 _LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_LENIENT)
@@ -35,6 +32,7 @@ def spark():
             "spark.databricks.delta.snapshotPartitions": "1",
         },
         master="local[2]",
+        light=True,
     )
     yield session
     session.stop()

@@ -17,6 +17,8 @@ _QUIET = Path(str(files("strandline"))) / "lake" / "log4j2.properties"
 LOCAL_SPARK = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": "false",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",

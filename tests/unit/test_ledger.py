@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
-from multiprocessing import get_context
+from subprocess import Popen
 
 import pyarrow as pa
 import pytest
@@ -82,21 +84,24 @@ def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):
     assert table.metadata().partition_columns == []
 
 
-def _append(root: str, name: str) -> None:
-    ledger = Ledger(Lake.at(root).pipeline("meter"))
-    for _ in range(5):
-        ledger.append(Entry(name, 1, "started", "backfill"), NOW)
+APPENDING = """
+import sys
+from datetime import UTC, datetime
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.store import Lake
+
+ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))
+for _ in range(5):
+    ledger.append(Entry(sys.argv[2], 1, "started", "backfill"), datetime(2024, 3, 1, tzinfo=UTC))
+"""
 
 
 def test_steps_of_two_processes_get_positions_of_their_own(ledger, tmp_path):
-    spawn = get_context("spawn")
-    both = [spawn.Process(target=_append, args=(str(tmp_path), name)) for name in ("a", "b")]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join()
-        assert process.exitcode == 0
-    assert [entry.position for entry in ledger.entries()] == list(range(1, 11))
+    both = [Popen([sys.executable, "-c", APPENDING, str(tmp_path), name]) for name in ("a", "b")]
+    assert [process.wait() for process in both] == [0, 0]
+    entries = ledger.entries()
+    assert [entry.position for entry in entries] == list(range(1, 11))
+    assert Counter(entry.run_id for entry in entries) == {"a": 5, "b": 5}
 
 
 def test_a_ledger_of_an_earlier_version_is_read_and_goes_on(ledger, tmp_path):

@@ -309,8 +309,10 @@ def _run(
     spec = find_spec(_folder(pipelines), pipeline)
     require_support(spec, origin=spec.pipeline)
     root = _lake(lake)
-    if not root.is_catalog_name(spec.source.table):
-        root.landing_version(spec.source.table, f"{spec.pipeline}: source.table")
+    light, table = False, spec.source.table
+    if not root.is_catalog_name(table):
+        root.landing_version(table, f"{spec.pipeline}: source.table")
+        light = root.makes_a_light_run(table)
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts
@@ -319,7 +321,8 @@ def _run(
         from strandline.pipeline.request import Request  # noqa: PLC0415
         from strandline.pipeline.running import run  # noqa: PLC0415
 
-        spark = spark_session(f"strandline {spec.pipeline}", spec.spark, master=master)
+        name = f"strandline {spec.pipeline}"
+        spark = spark_session(name, spec.spark, master=master, light=light)
         try:
             outcome = run(spec, root, Request(**asked), spark, step)
         finally:

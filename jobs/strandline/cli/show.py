@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -34,7 +35,7 @@ _out, _err = _console(stderr=False), _console(stderr=True)
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
     """Show a result: one JSON document for machines, or as people read it."""
     if as_json:
-        _out.print_json(json.dumps(content, default=str))
+        typer.echo(json.dumps(content, default=str, indent=2))
     else:
         human(content)
 
@@ -43,7 +44,7 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Show an error: where, what, and the way out."""
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-        _out.print_json(json.dumps({"error": parts, "exit_code": error.exit_code}))
+        typer.echo(json.dumps({"error": parts, "exit_code": error.exit_code}, indent=2))
     _err.print(f"[bold red]error[/] {escape(str(error))}")
 
 

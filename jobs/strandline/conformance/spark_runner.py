@@ -65,7 +65,9 @@ class SparkEngine:
         landing = self._spark.createDataFrame(table)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
-        history = History(cells_from(observe(known, spec, axis).toPandas(), axis), spec, axis)
+        history = History(
+            cells_from(observe(known, spec, axis).toArrow().to_pandas(), axis), spec, axis
+        )
         ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
         clock = Clock(scenario.horizon_ms, ended)
         names = tuple(landing.columns)

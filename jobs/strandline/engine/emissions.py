@@ -22,6 +22,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, History
 from strandline.engine.observe import candidate_of
+from strandline.engine.source import on_days
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
@@ -133,7 +134,8 @@ def _emissions(
     axis, spec = history.axis, history.spec
     channels = F.array(*(F.lit(channel) for channel in history.channels)).cast("array<string>")
     own = (
-        records.where(F.col(c.REASON).isNull() & F.col(c.ARRIVAL_DAY).isin(list(days)))
+        on_days(records, days)
+        .where(F.col(c.REASON).isNull())
         .select(
             c.ARRIVAL_DAY,
             c.CHANNEL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.model.lateness import cleanup_time
 from strandline.model.windows import TumblingWindows
 from strandline.spec.pipeline import PipelineSpec
@@ -47,7 +48,9 @@ class Grid:
         )
 
     def first_not_final(self, watermark_ms: int) -> int:
-        """The first window start whose state a watermark leaves standing: its close > watermark."""
-        return self.windows.ceil_start(
-            watermark_ms - self.allowed_lateness_ms - self.windows.size_ms + 2
-        )
+        """The first window start whose state a watermark leaves standing: its close > watermark.
+
+        Never before the first instant there is: of earlier windows nothing can be final.
+        """
+        earliest_ms = watermark_ms - self.allowed_lateness_ms - self.windows.size_ms + 2
+        return self.windows.ceil_start(max(earliest_ms, LEAST_INSTANT_MS))

@@ -225,12 +225,13 @@ class History:
         return int(self.well_formed.loc[chosen, "records"].sum())
 
     def _slots(self, chosen: pd.Series[bool], clock: Clock) -> pd.DataFrame:
-        slots = (
-            self.well_formed[chosen]
-            .groupby("slot_ms")
-            .agg(records=("records", "sum"), channels_heard=("channel", _distinct))
-            .reset_index()
-        )
+        cells = self.well_formed[chosen]
+        slots = cells.groupby("slot_ms").agg(records=("records", "sum")).reset_index()
+        pairs = cells[["slot_ms", "channel"]].drop_duplicates().sort_values(["slot_ms", "channel"])
+        heard: dict[int, list[str]] = {}
+        for start, channel in pairs.itertuples(index=False):
+            heard.setdefault(start, []).append(channel)
+        slots["channels_heard"] = [heard[start] for start in slots["slot_ms"]]
         return pd.concat([slots, self.placed(slots["slot_ms"].tolist(), clock)], axis=1)
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
@@ -348,7 +349,3 @@ class History:
             .astype("Int64")
             .reset_index()
         )
-
-
-def _distinct(channels: pd.Series[str]) -> list[str]:
-    return sorted(channels.unique())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
@@ -19,6 +20,7 @@ from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
 from strandline.engine.place import Split, place, split
 from strandline.engine.quarantine import quarantine_late
+from strandline.engine.source import on_days
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 
@@ -66,8 +68,7 @@ class Rebuild:
         """The late records of the scope, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
         slots = slot_table(self.spark, both, self.history.axis)
-        of_late_days = self.records.where(F.col(c.ARRIVAL_DAY).isin(list(self.late_days)))
-        late = split(place(self._known(of_late_days), slots)).late
+        late = split(place(self._known(self._on(self.late_days)), slots)).late
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
@@ -106,8 +107,12 @@ class Rebuild:
     def _split(self) -> Split:
         slots = slot_table(self.spark, self.slots, self.history.axis)
         days = self.history.arrival_days(self.scope.windows)
-        of_range = self.records.where(F.col(c.ARRIVAL_DAY).isin(days))
-        return split(place(self._known(of_range), slots))
+        return split(place(self._known(self._on(days)), slots))
+
+    def _on(self, days: Collection[date]) -> DataFrame:
+        """The records of some arrival days; all of them need no filter."""
+        everything = set(days) >= set(self.history.well_formed["arrival_date"])
+        return self.records if everything else on_days(self.records, days)
 
     def _known(self, records: DataFrame) -> DataFrame:
         return records.where(F.col(c.ARRIVAL) < self.clock.horizon_ms)

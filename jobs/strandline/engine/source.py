@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
 from decimal import Decimal
 from functools import reduce
 
@@ -61,6 +63,22 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     slot = F.col(c.TS) - F.pmod(F.col(c.TS) - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
     rows = rows.withColumns({c.SLOT: slot, c.INSTANT: _instant(axis)})
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
+
+
+def in_days(column: str, days: Iterable[date | None]) -> Column:
+    """Whether a date column is one of some days; None: whether it is null.
+
+    Written as one text of literals: a year of them, one by one, would take Spark's gateway seconds.
+    """
+    wanted = set(days)
+    named = ", ".join(f"DATE'{day.isoformat()}'" for day in wanted if day is not None)
+    inside = F.expr(f"`{column}` IN ({named})") if named else F.lit(False)
+    return inside | F.col(column).isNull() if None in wanted else inside
+
+
+def on_days(records: DataFrame, days: Iterable[date | None]) -> DataFrame:
+    """The records of some arrival days; a table partitioned by them reads no others."""
+    return records.where(in_days(c.ARRIVAL_DAY, days))
 
 
 def lies_in_its_day() -> Column:

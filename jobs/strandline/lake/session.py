@@ -28,18 +28,28 @@ _SETTINGS = {
 }
 _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOCAL_SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": "false",
+    # without checksum files beside every file: half as many files, and they are slow to make
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
 }
+_LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 _PATIENCE_S = 5.0
 
 
 def spark_session(
-    app_name: str, conf: Mapping[str, str] | None = None, *, master: str | None = None
+    app_name: str,
+    conf: Mapping[str, str] | None = None,
+    *,
+    master: str | None = None,
+    light: bool = False,
 ) -> SparkSession:
     """The session of a run; under spark-submit the one whose master the submit names.
 
@@ -47,6 +57,7 @@ def spark_session(
         app_name: shown in Spark's own pages.
         conf: the pipeline's own settings; they win over the defaults.
         master: a Spark master; None: what spark-submit says, or this machine.
+        light: whether the run is over before a JVM on this machine would have warmed up.
 
     Raises:
         InputError: Delta's jars or Java are missing.
@@ -64,6 +75,8 @@ def spark_session(
         builder = builder.master(master or "local[*]")
     if not submitted and (master or "local").startswith("local"):
         settings |= _LOCAL_SETTINGS
+        if light:
+            settings[_JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     try:

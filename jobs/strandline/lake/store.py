@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import urlparse
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import InputError, RetryableError
@@ -20,6 +21,8 @@ from strandline.lake.lock import exclusive
 
 RESULTS = ("timeline", "windows", "firings", "quarantine", "completeness", "runs")
 """The tables of a pipeline; all exist after the first run."""
+_LIGHT_BYTES = 64 * 2**20
+"""A landing table up to this size is rebuilt before a JVM has warmed up."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class Lake:
                 "land the records first, or mend source.table or --lake",
             ) from None
 
+    def makes_a_light_run(self, table: str) -> bool:
+        """Whether a landing table, at its path or URI, is small; by its log, without a JVM."""
+        files = pa.table(DeltaTable(self.resolve(table)).get_add_actions())
+        return int(sum(files["size_bytes"].to_pylist())) <= _LIGHT_BYTES
+
     def pipeline(self, name: str) -> Store:
         """The tables of a pipeline."""
         return Store(self, name)
@@ -102,6 +110,14 @@ class Store:
         except TableNotFoundError:
             return None
 
+    def holds(self, name: str, rows: ds.Expression) -> bool:
+        """Whether a table has any such row; a table that does not exist yet has none."""
+        table = self.table(name)
+        if table is None or not table.file_uris():
+            return False
+        found = table.to_pyarrow_dataset().scanner(columns=[], filter=rows).head(1)
+        return int(found.num_rows) > 0
+
     def version(self, name: str) -> int | None:
         """The newest version of a table, None if it does not exist yet."""
         table = self.table(name)
@@ -128,6 +144,20 @@ class Store:
             schema_mode="merge",
             partition_by=list(partition_by) or None,
         )
+
+    def append_once(self, name: str, rows: pa.Table, application: str, run_id: str) -> None:
+        """Append rows unless this application id has done so before; call it under the lock."""
+        table = DeltaTable(self.uri(name))
+        if table.transaction_version(application) is None:
+            write_deltalake(
+                table,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                commit_properties=CommitProperties(
+                    {"userMetadata": run_id}, app_transactions=[Transaction(application, 1)]
+                ),
+            )
 
     @contextmanager
     def lock(self, name: str = "_lock") -> Iterator[None]:

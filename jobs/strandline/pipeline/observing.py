@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,10 +16,10 @@ from strandline.engine.axis import Axis
 from strandline.engine.history import CELL_COLUMNS, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
-from strandline.engine.source import lies_in_its_day
+from strandline.engine.source import in_days, lies_in_its_day, on_days
 from strandline.lake import publish as out
-from strandline.lake.diff import DELETE, OP, diff
-from strandline.lake.landing import Landing, on_days
+from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import commit_days, holds_other, observed_days, read_cells
@@ -36,15 +36,15 @@ class Observation:
         new_days: the whole days that the timeline does not have yet.
         partial_days: the day that the horizon lies in, and None for rows that have no day; they
             never enter the timeline.
-        malformed: the malformed rows of both, as quarantine rows; None: there is none.
-        books: for each day observed now: landed = malformed + well_formed.
+        cells: what was observed now, of both.
+        records: the rows of both.
     """
 
     history: History
     new_days: list[date]
     partial_days: list[date | None]
-    malformed: DataFrame | None
-    books: list[Book]
+    cells: pd.DataFrame
+    records: DataFrame
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
@@ -54,10 +54,21 @@ class Observation:
         return {str(reason): int(count) for reason, count in found.items()}
 
 
-def observe_landing(
-    landing: Landing, store: Store, axis: Axis, horizon_ms: int, staging: Staging
-) -> Observation:
-    """Observe the days below a horizon that the timeline lacks; malformed rows are staged."""
+@dataclass(frozen=True)
+class Malformed:
+    """The malformed rows of an observation.
+
+    Attributes:
+        rows: as quarantine rows, staged; None: there is none.
+        books: for each day observed now: landed = malformed + well_formed.
+    """
+
+    rows: DataFrame | None
+    books: list[Book]
+
+
+def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int) -> Observation:
+    """Observe the days below a horizon that the timeline lacks."""
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     observed = observed_days(store, spec.timeline_fingerprint)
@@ -68,71 +79,87 @@ def observe_landing(
     ]
     partial += [None] * (None in landing.days)
     scanned: list[date | None] = [*new, *partial]
-    if not scanned:
-        return Observation(History(known, spec, axis), [], [], None, [])
     records = landing.records(axis, scanned).where(_known(horizon_ms))
-    cells = cells_from(observe(records, spec, axis).toPandas(), axis)
-    history = History(_together(known, cells), spec, axis)
-    malformed, counts = _stage_malformed(records, cells, landing, staging)
-    books = _books(cells, scanned, counts, _landed(landing, new))
-    return Observation(history, new, partial, malformed, books)
+    cells = pd.DataFrame(columns=[*CELL_COLUMNS])
+    if scanned:
+        cells = cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)
+    return Observation(History(_together(known, cells), spec, axis), new, partial, cells, records)
+
+
+def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
+    """Stage the malformed rows of an observation, and balance the books of its days."""
+    rows, counts = _stage_malformed(seen.records, seen.cells, landing, staging)
+    scanned = [*seen.new_days, *seen.partial_days]
+    return Malformed(rows, _books(seen.cells, scanned, counts, _landed(landing, seen.new_days)))
 
 
 def commit_observation(
-    seen: Observation, store: Store, staging: Staging, *, finish: Callable[[], None]
+    seen: Observation,
+    malformed: DataFrame | None,
+    store: Store,
+    staging: Staging,
+    *,
+    finish: Callable[[], None],
 ) -> None:
     """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
 
     Args:
         seen: the observation.
+        malformed: its staged malformed rows.
         store: the pipeline's tables.
         staging: of the run.
         finish: finishes a publish that died; called under the lock before anything else.
     """
     spec = seen.history.spec
     fingerprint = spec.timeline_fingerprint
-    if not seen.new_days and seen.malformed is None:
+    if not seen.new_days and malformed is None:
         return
     with store.lock():
         finish()
         replace = holds_other(store, fingerprint)
         meanwhile = observed_days(store, fingerprint)
         days = [day for day in seen.new_days if day not in meanwhile]
-        if seen.malformed is not None or _has_malformed(store, days):
-            _publish_malformed(seen, days, store, staging)
+        if malformed is not None or _has_malformed(store, days):
+            _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
         if days or replace:
             commit_days(store, seen.history, fingerprint, days, replace=replace)
 
 
-def _has_malformed(store: Store, days: list[date]) -> bool:
-    """Whether quarantine holds malformed rows of these days, from another spec's observation."""
-    table = store.table(out.QUARANTINE.name)
-    if table is None or not days:
-        return False
-    of_days = ds.field(out.QUARANTINE.partition).isin(days) & ds.field("slot_start").is_null()
-    return bool(table.to_pyarrow_dataset().count_rows(filter=of_days))
+def _has_malformed(store: Store, days: Sequence[date | None]) -> bool:
+    """Whether quarantine holds malformed rows of these days."""
+    day = ds.field(out.QUARANTINE.partition)
+    of_days = day.isin([day for day in days if day is not None])
+    if None in days:
+        of_days |= day.is_null()
+    return store.holds(out.QUARANTINE.name, of_days & ds.field("slot_start").is_null())
 
 
-def _publish_malformed(seen: Observation, days: list[date], store: Store, staging: Staging) -> None:
-    scope: list[date | None] = [*days, *seen.partial_days]
-    day = F.col(out.QUARANTINE.partition)
-    if seen.malformed is not None:
-        out.create(store, out.QUARANTINE, seen.malformed.schema)
-    published = out.published(staging.spark, store, out.QUARANTINE, seen.malformed)
+def _publish_malformed(
+    malformed: DataFrame | None,
+    scope: list[date | None],
+    over: list[date],
+    store: Store,
+    staging: Staging,
+) -> None:
+    """Publish the malformed rows of some days; only of those that are over, rows can go."""
+    if malformed is not None:
+        out.create(store, out.QUARANTINE, malformed.schema)
+    published = out.published(staging.spark, store, out.QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
-    staged = there.limit(0) if seen.malformed is None else _of_days(seen.malformed, scope)
-    changes = diff(
-        staged, there, out.QUARANTINE.keys, place=f"{seen.history.spec.pipeline}: quarantine"
-    )
-    # of a day that is not over, rows are only added
-    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(day.isin(days), F.lit(False)))
+    if malformed is not None and not _has_malformed(store, scope):
+        rows = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT))
+        out.publish(store, out.QUARANTINE, rows, out.tally(rows), staging.run_id + "/observed")
+        return
+    staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
+    changes = diff(staged, there, out.QUARANTINE.keys, place=f"{store.pipeline}: quarantine")
+    is_over = in_days(out.QUARANTINE.partition, over)
+    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(is_over, F.lit(False)))
     kept = staging.write("malformed_diff", changes)
     out.publish(store, out.QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
 
 
 def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
-    named = F.col("quarantine_date").isin([day for day in days if day is not None])
-    return rows.where(named | F.col("quarantine_date").isNull() if None in days else named)
+    return rows.where(in_days("quarantine_date", days))
 
 
 def _known(horizon_ms: int) -> Column:
@@ -150,7 +177,9 @@ def _stage_malformed(
     if bad.empty:
         return None, {}
     days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
-    rows = quarantine_malformed(on_days(records, days), landing.spec, landing.columns)
+    if set(days) < set(cells["arrival_date"]):
+        records = on_days(records, days)
+    rows = quarantine_malformed(records, landing.spec, landing.columns)
     staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
     counted = staged.groupBy("quarantine_date").count().collect()
     return staged, {row[0]: int(row[1]) for row in counted}

@@ -112,8 +112,7 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
     known, fresh = cells[arrived < until], cells[(arrived >= since) & (arrived < until)]
     start = EVERYTHING.start_ms
     if reached is not None:
-        final = history.watermark_reached(since)
-        start = max(start, history.grid.first_not_final(final))
+        start = history.grid.first_not_final(history.watermark_reached(since))
     end = start
     if len(known):
         last = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)

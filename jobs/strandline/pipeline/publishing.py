@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -13,6 +15,7 @@ from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.ledger import Entry, frontier_after, published_into, unfinished_publish
 from strandline.lake.staging import Staging
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
@@ -56,22 +59,30 @@ def _diff(
     ctx: Context, target: out.Target, staged: DataFrame, plan: Plan, oldest_ms: int
 ) -> Change:
     within = plan.scope.windows
-    least = F.timestamp_millis(F.lit(within.start_ms))
-    oldest = F.timestamp_millis(F.lit(oldest_ms))
+    name = "slot_start"
     if target.name in {"windows", "firings"}:
-        start, oldest = F.col("window_start"), least
-    else:
-        start = F.col("slot_start")
+        name, oldest_ms = "window_start", within.start_ms
+    start, least = F.col(name), F.timestamp_millis(F.lit(within.start_ms))
+    oldest = F.timestamp_millis(F.lit(oldest_ms))
+    if not ctx.store.holds(target.name, _started_in(name, TimeRange(oldest_ms, within.end_ms))):
+        return _whole(target, staged)
     scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
     scope &= F.col(target.partition) >= oldest.cast("date")
     there = out.published(ctx.spark, ctx.store, target, staged).where(scope)
-    if there.isEmpty():
-        return _whole(target, staged)
     changes = diff(staged, there, target.keys, place=ctx.place(target.name))
     # of older slots, rows are only added or mended
     changes = changes.where((F.col(OP) != DELETE) | (start >= least))
     kept = ctx.staging.write(f"{target.name}_diff", changes)
     return Change(target, kept, out.tally(kept), whole=False)
+
+
+def _started_in(name: str, within: TimeRange) -> ds.Expression:
+    """The rows of a published table whose window or slot starts in a range."""
+    first, end = (
+        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
+        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
+    )
+    return (ds.field(name) >= first) & (ds.field(name) < end)
 
 
 def _whole(target: out.Target, staged: DataFrame) -> Change:

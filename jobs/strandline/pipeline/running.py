@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -23,7 +24,12 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.observing import Observation, commit_observation, observe_landing
+from strandline.pipeline.observing import (
+    Observation,
+    commit_observation,
+    observe_landing,
+    stage_malformed,
+)
 from strandline.pipeline.planning import Plan, axis_of, horizon_of, plan_advance, plan_backfill
 from strandline.pipeline.publishing import diffs, finish_dead_publish, publish
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
@@ -113,8 +119,11 @@ class _Run:
             with self._step("observe"):
                 self._take_stock()
                 seen, plan, axis = self._observe()
-            with self._step("rebuild"):
+            # what is observed is committed while the rebuild, which needs it only in memory, runs
+            with self._step("rebuild"), ThreadPoolExecutor(1) as pool:
+                settled = pool.submit(self._settle, seen)
                 staged = rebuild_into_staging(ctx, seen, plan, axis)
+                settled.result()
                 self._say(step="staged", books=[book.to_json() for book in staged.books])
             with self._step("audit"):
                 self._audit(staged)
@@ -176,17 +185,29 @@ class _Run:
             reopened=request.reopen,
             clock_start_ms=axis.start_ms,
         )
+        return seen, plan, axis
+
+    def _settle(self, seen: Observation) -> None:
+        """Make what is observed count: malformed rows, the days' books, the timeline."""
+        ctx = self.ctx
+        malformed = stage_malformed(seen, ctx.landing, ctx.staging)
+        self.outcome.books = list(malformed.books)
         if ctx.dry_run:
-            return seen, plan, axis
+            return
         with ctx.store.lock():
             ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
-        commit_observation(seen, ctx.store, ctx.staging, finish=lambda: finish_dead_publish(ctx))
-        self._say(step="observed", books=[book.to_json() for book in seen.books])
-        return seen, plan, axis
+        commit_observation(
+            seen,
+            malformed.rows,
+            ctx.store,
+            ctx.staging,
+            finish=lambda: finish_dead_publish(ctx),
+        )
+        self._say(step="observed", books=[book.to_json() for book in malformed.books])
 
     def _planned(self, axis: Axis, horizon_ms: int) -> tuple[Observation, Plan]:
         ctx = self.ctx
-        seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, ctx.staging)
+        seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms)
         if self.request.kind == "advance":
             return seen, plan_advance(self.request, seen.history, self.entries)
         return seen, plan_backfill(self.request, seen.history, horizon_ms, self.entries)
@@ -198,7 +219,6 @@ class _Run:
         outcome.notes += plan.notes
         outcome.observed_days = [str(day) for day in (*seen.new_days, *seen.partial_days) if day]
         outcome.malformed = seen.malformed_by_reason
-        outcome.books = list(seen.books)
         outcome.read = {
             "arrival_days": len(days),
             "first": str(days[0]) if days else None,

@@ -43,7 +43,7 @@ def completeness(
     heard = both["channels_heard"] if "channels_heard" in both else pd.Series([None] * len(both))
     return pd.DataFrame(
         {
-            "slot_date": [day_of(start) for start in starts],
+            "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
             "slot_start": _moments(both["slot_ms"]),
             "slot_end": _moments(both["slot_end_ms"]),
             "state": both["state"].astype(str),
@@ -55,7 +55,9 @@ def completeness(
             "late": pd.array([late.get(start, 0) for start in starts], dtype="int64"),
             "no_window": pd.array([0] * len(starts), dtype="int64"),
             "missed_pairs": pd.array([0] * len(starts), dtype="int64"),
-            "channels_heard": [c if isinstance(c, list) else [] for c in heard],
+            "channels_heard": pd.Series(
+                [channels if isinstance(channels, list) else [] for channels in heard], dtype=object
+            ),
             "run_id": run_id,
             "spec_fingerprint": spec_fingerprint,
         }
