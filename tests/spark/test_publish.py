@@ -227,7 +227,6 @@ def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_he
     line = until3.copy(tmp_path)
     too_strict = a_spec(
         quality={
-            "max_late_share": 0,
             "gaps": "fail",
             "expectations": [
                 {
@@ -242,11 +241,7 @@ def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_he
     with pytest.raises(AuditFailedError) as caught:
         line.of(too_strict).advance("4")
     assert caught.value.exit_code == 3
-    for failed in (
-        "expect_late_share_to_be_at_most",
-        "expect_no_gaps",
-        "expect_column_values_to_be_between",
-    ):
+    for failed in ("expect_no_gaps", "expect_column_values_to_be_between"):
         assert failed in str(caught.value)
     after = line.versions()
     assert {name for name in after if after[name] != before[name]} == {"timeline", "quarantine"}
@@ -265,6 +260,17 @@ def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_he
     healed = line.advance("4")
     assert healed.frontier_ms == instant("4")
     assert_told_by_replay(line, "4")
+
+
+def test_more_late_records_than_the_spec_allows_are_said_with_their_share(spark, tmp_path):
+    land(tmp_path, ROWS)
+    line = Line(spark, tmp_path, a_spec(quality={"max_late_share": 0.001}))
+    with pytest.raises(AuditFailedError, match=r"expect_late_share_to_be_at_most: late share") as e:
+        line.advance("3")
+    late = len([row for row in told_by_replay(SPEC, ROWS, "3")["quarantine"] if row["slot_start"]])
+    assert f"({late:,} of" in str(e.value)
+    assert line.rows("timeline")
+    assert line.rows("windows") == line.rows("completeness") == line.rows("firings") == []
 
 
 # ---------------------------------------------------------------------------------- killed, raced

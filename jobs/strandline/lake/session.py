@@ -63,13 +63,14 @@ def spark_session(
         InputError: Delta's jars or Java are missing.
         RetryableError: the master does not answer.
     """
-    _require_delta()
+    submitted = "PYSPARK_GATEWAY_PORT" in _environment()
+    if not submitted:  # else the submit has brought its own jars
+        _require_delta()
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
     # expected analysis errors become our own; their JSON traces would only hide them
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(app_name)
-    submitted = "PYSPARK_GATEWAY_PORT" in _environment()
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
         builder = builder.master(master or "local[*]")

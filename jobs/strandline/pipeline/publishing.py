@@ -39,20 +39,32 @@ class Change:
     whole: bool
 
 
+def create_tables(ctx: Context, staged: Staged) -> None:
+    """Create what is not there yet, empty: after the first run every table can be read."""
+    targets = _targets(list(ctx.spec.source.key))
+    with ctx.store.lock():
+        for name, rows in _parts(staged).items():
+            firings = out.firings_schema(staged.windows.schema)
+            out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
+
+
 def diffs(ctx: Context, staged: Staged, plan: Plan) -> list[Change]:
     """What the staged parts would change in the published tables."""
-    parts = {
+    targets = _targets(list(ctx.spec.source.key))
+    return [
+        _diff(ctx, targets[name], rows, plan, staged.oldest_ms)
+        for name, rows in _parts(staged).items()
+        if rows is not None
+    ]
+
+
+def _parts(staged: Staged) -> dict[str, DataFrame | None]:
+    return {
         "quarantine": staged.quarantine,
         "completeness": staged.completeness,
         "firings": staged.firings,
         "windows": staged.windows,
     }
-    targets = _targets(list(ctx.spec.source.key))
-    return [
-        _diff(ctx, targets[name], rows, plan, staged.oldest_ms)
-        for name, rows in parts.items()
-        if rows is not None
-    ]
 
 
 def _diff(
@@ -125,10 +137,7 @@ def publish(
         }
         ctx.note(replace(entry, step="publishing", publish=begun))
         for change in changes:
-            out.create(ctx.store, change.target, change.rows.drop(OP).schema)
-        for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
-        _create_firings(ctx, changes)
         published = replace(entry, step="published", versions=ctx.store.versions())
         ctx.note(published)
     return published
@@ -148,7 +157,6 @@ def finish_dead_publish(ctx: Context) -> None:
         else:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
-        out.create(ctx.store, change.target, change.rows.drop(OP).schema)
         out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
     message = f"finished by run {ctx.run_id}"
     versions = ctx.store.versions()
@@ -158,12 +166,3 @@ def finish_dead_publish(ctx: Context) -> None:
 def _targets(key: Sequence[str]) -> dict[str, out.Target]:
     named = (out.QUARANTINE, out.COMPLETENESS, out.firings_target(key), out.windows_target(key))
     return dict(zip(_TABLES, named, strict=True))
-
-
-def _create_firings(ctx: Context, changes: Sequence[Change]) -> None:
-    """The table of firings exists, empty, for a pipeline that keeps no history too."""
-    if ctx.store.table("firings") is not None:
-        return
-    windows = next(change for change in changes if change.target.name == "windows")
-    schema = out.firings_schema(windows.rows.drop(OP).schema)
-    out.create(ctx.store, out.firings_target(list(ctx.spec.source.key)), schema)

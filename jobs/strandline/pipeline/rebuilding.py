@@ -57,6 +57,9 @@ class Staged:
         firings: the firing history, where the pipeline keeps one.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
         slots_expected: the slots of the range that have a record, by the timeline.
+        accepted: the accepted records of the range.
+        late: the late records, those of older windows too: else the share of a scheduled run, whose
+            range holds only windows that were not final yet, would leave out most of them.
         gaps: the gaps of the range, listed or not.
     """
 
@@ -104,7 +107,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist()]),
         slots_expected=len(rebuild.slots),
         accepted=sum(count for count, _ in accepted.values()),
-        late=sum(count for start, count in late.items() if start in within),
+        late=sum(late.values()),
         gaps=count_gaps(seen.history, within),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from pyspark.errors import (
     ArithmeticException,
@@ -31,7 +32,7 @@ from strandline.pipeline.observing import (
     stage_malformed,
 )
 from strandline.pipeline.planning import Plan, axis_of, horizon_of, plan_advance, plan_backfill
-from strandline.pipeline.publishing import diffs, finish_dead_publish, publish
+from strandline.pipeline.publishing import create_tables, diffs, finish_dead_publish, publish
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
@@ -126,6 +127,8 @@ class _Run:
                 settled.result()
                 self._say(step="staged", books=[book.to_json() for book in staged.books])
             with self._step("audit"):
+                if not ctx.dry_run:
+                    create_tables(ctx, staged)
                 self._audit(staged)
             with self._step("diff"):
                 changes = diffs(ctx, staged, plan)
@@ -244,6 +247,8 @@ class _Run:
             late=staged.late,
             accepted=staged.accepted,
             run_id=self.ctx.run_id,
+            # given none, Great Expectations takes it from the run id, where it looks like a date
+            audited_at=datetime.now(UTC),
             context_folder=self.ctx.validations_folder,
         )
         outcome.audit = result.to_json()
