@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.lock import exclusive
@@ -115,7 +116,7 @@ class Store:
         table = self.table(name)
         if table is None or not table.file_uris():
             return False
-        found = table.to_pyarrow_dataset().scanner(columns=[], filter=rows).head(1)
+        found = dataset_of(table).scanner(columns=[], filter=rows).head(1)
         return int(found.num_rows) > 0
 
     def version(self, name: str) -> int | None:
@@ -190,11 +191,24 @@ def storage_errors(place: str) -> Iterator[None]:
         raise RetryableError(place, f"the store failed ({error})", "try again") from None
 
 
+def dataset_of(table: DeltaTable) -> ds.Dataset:
+    """A small table, to be read without a JVM.
+
+    In a folder through Arrow's own file system: through that of delta-rs its reading threads call
+    into Python, and one that does so while the process ends would abort it.
+    """
+    folder = urlparse(table.table_uri)
+    if folder.scheme not in {"", "file"}:
+        return table.to_pyarrow_dataset()
+    local = fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
+    return table.to_pyarrow_dataset(filesystem=local)
+
+
 def rows_of(table: DeltaTable | None, **filters: Any) -> list[dict[str, Any]]:
     """All rows of a small table as dicts; [] if it does not exist."""
     if table is None:
         return []
-    return list(table.to_pyarrow_table(**filters).to_pylist())
+    return list(dataset_of(table).to_table(**filters).to_pylist())
 
 
 def _is_uri(text: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
 from strandline.engine.history import CELL_COLUMNS, History
-from strandline.lake.store import Store
+from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import DAY_MS, midnight_of
 
 _LONG = pa.int64()
@@ -42,7 +42,7 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
     table = store.table("timeline")
     if table is None:
         return pd.DataFrame(columns=[*CELL_COLUMNS])
-    rows = table.to_pyarrow_dataset()
+    rows = dataset_of(table)
     wanted = (ds.field("timeline_fingerprint") == fingerprint) & (ds.field("kind") == "cell")
     cells: pd.DataFrame = rows.to_table(columns=list(CELL_COLUMNS), filter=wanted).to_pandas(
         types_mapper={_LONG: pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
@@ -58,7 +58,7 @@ def observed_days(store: Store, fingerprint: str) -> set[date]:
     table = store.table("timeline")
     if table is None:
         return set()
-    rows = table.to_pyarrow_dataset()
+    rows = dataset_of(table)
     mine = rows.to_table(
         columns=["arrival_date"], filter=ds.field("timeline_fingerprint") == fingerprint
     )
@@ -112,7 +112,9 @@ def holds_other(store: Store, fingerprint: str) -> bool:
     table = store.table("timeline")
     if table is None:
         return False
-    found = table.to_pyarrow_table(columns=["timeline_fingerprint"])[
-        "timeline_fingerprint"
-    ].unique()
+    found = (
+        dataset_of(table)
+        .to_table(columns=["timeline_fingerprint"])["timeline_fingerprint"]
+        .unique()
+    )
     return any(value != fingerprint for value in found.to_pylist())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.store import Lake, Store
+from strandline.lake.store import Lake, Store, dataset_of
 from strandline.quality.report import ReportTables, build_report
 from strandline.spec import PipelineSpec
 
@@ -81,9 +81,7 @@ def _read(
     if table is None:
         return pd.DataFrame(columns=list(columns or []))
     wanted = list(columns) if columns else None
-    rows: pd.DataFrame = (
-        table.to_pyarrow_dataset().to_table(columns=wanted, filter=where).to_pandas()
-    )
+    rows: pd.DataFrame = dataset_of(table).to_table(columns=wanted, filter=where).to_pandas()
     return rows
 
 
@@ -91,7 +89,7 @@ def _by_reason(store: Store) -> pd.DataFrame:
     table = store.table("quarantine")
     if table is None:
         return pd.DataFrame(columns=["reason", "day", "records"])
-    rows = table.to_pyarrow_dataset().to_table(columns=["reason", "quarantine_date"])
+    rows = dataset_of(table).to_table(columns=["reason", "quarantine_date"])
     groups = pa.TableGroupBy(rows, ["reason", "quarantine_date"])
     counts: pd.DataFrame = groups.aggregate([([], "count_all")]).to_pandas()
     return counts.rename(columns={"quarantine_date": "day", "count_all": "records"})
@@ -103,7 +101,7 @@ def _lateness(store: Store) -> pd.DataFrame:
     if table is None:
         return pd.DataFrame(columns=["late_by_ms", "records"])
     late = ds.field("reason") == "late"
-    rows = table.to_pyarrow_dataset().to_table(columns=["late_by_ms"], filter=late)
+    rows = dataset_of(table).to_table(columns=["late_by_ms"], filter=late)
     steps = pc.divide(pc.add(rows["late_by_ms"], _LATENESS_STEP_MS - 1), _LATENESS_STEP_MS)
     minutes = pa.table({"late_by_ms": pc.multiply(steps, _LATENESS_STEP_MS)})
     counts: pd.DataFrame = (

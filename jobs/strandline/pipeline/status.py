@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from strandline.errors import InputError
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
-from strandline.lake.store import Lake, Store
+from strandline.lake.store import Lake, Store, dataset_of
 from strandline.model.intervals import text_of
 from strandline.spec import PipelineSpec
 
@@ -115,7 +115,7 @@ def _calendar(store: Store) -> tuple[dict[str, int], dict[str, int]]:
     counts = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
     if table is None:
         return {}, dict.fromkeys(counts, 0)
-    rows = table.to_pyarrow_dataset().to_table(columns=["state", "gap", *counts])
+    rows = dataset_of(table).to_table(columns=["state", "gap", *counts])
     states = pc.if_else(rows["gap"], "gap", rows["state"])
     by_state = {
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
@@ -127,5 +127,5 @@ def _quarantine(store: Store) -> dict[str, int]:
     table = store.table("quarantine")
     if table is None:
         return {}
-    rows = table.to_pyarrow_dataset().to_table(columns=["reason"])
+    rows = dataset_of(table).to_table(columns=["reason"])
     return {str(i["values"]): int(i["counts"]) for i in rows["reason"].value_counts().to_pylist()}
