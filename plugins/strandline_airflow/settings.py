@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from strandline.lake.local import LOCAL_SETTINGS
 
 PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
-# Found and not imported: that would load Spark.
-_QUIET = Path(str(files("strandline"))) / "lake" / "log4j2.properties"
-
-LOCAL_SPARK = {
-    "spark.driver.memory": "4g",
-    "spark.ui.enabled": "false",
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
-}
+LOCAL_SPARK = LOCAL_SETTINGS
 """What the command sets for a Spark on this machine; under spark-submit it would come too late."""
 
 RETRIES = 2

@@ -179,10 +179,10 @@ def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, submit, m
 
 
 def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(run, submit):
-    from strandline.lake.session import _LOCAL_SETTINGS
+    from strandline.lake.session import LOCAL_SETTINGS
     from strandline_airflow.settings import LOCAL_SPARK
 
-    assert LOCAL_SPARK == _LOCAL_SETTINGS
+    assert LOCAL_SPARK == LOCAL_SETTINGS
     run("strandline_daily_strict", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
     expected = LOCAL_SPARK | {"spark.driver.memory": "3g"}

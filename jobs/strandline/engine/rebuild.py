@@ -110,9 +110,7 @@ class Rebuild:
         return split(place(self._known(self._on(days)), slots))
 
     def _on(self, days: Collection[date]) -> DataFrame:
-        """The records of some arrival days; all of them need no filter."""
-        everything = set(days) >= set(self.history.well_formed["arrival_date"])
-        return self.records if everything else on_days(self.records, days)
+        return on_days(self.records, days, self.history.well_formed["arrival_date"])
 
     def _known(self, records: DataFrame) -> DataFrame:
         return records.where(F.col(c.ARRIVAL) < self.clock.horizon_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from decimal import Decimal
 from functools import reduce
@@ -76,8 +76,18 @@ def in_days(column: str, days: Iterable[date | None]) -> Column:
     return inside | F.col(column).isNull() if None in wanted else inside
 
 
-def on_days(records: DataFrame, days: Iterable[date | None]) -> DataFrame:
-    """The records of some arrival days; a table partitioned by them reads no others."""
+def on_days(
+    records: DataFrame,
+    days: Collection[date | None],
+    among: Iterable[date | None] | None = None,
+) -> DataFrame:
+    """The records of some arrival days; a table partitioned by them reads no others.
+
+    Where these are all the days that there are (`among`) nothing is filtered: a filter that names
+    every day would only be work for the log's reader.
+    """
+    if among is not None and set(days) >= set(among):
+        return records
     return records.where(in_days(c.ARRIVAL_DAY, days))
 
 

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError, RetryableError
+from strandline.lake.local import JAVA_OPTIONS, LOCAL_SETTINGS
 
-_QUIET = Path(__file__).with_name("log4j2.properties")
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -28,17 +28,6 @@ _SETTINGS = {
 }
 _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_LOCAL_SETTINGS = {
-    "spark.driver.memory": "4g",
-    "spark.ui.enabled": "false",
-    # without checksum files beside every file: half as many files, and they are slow to make
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
-}
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 _PATIENCE_S = 5.0
@@ -75,9 +64,9 @@ def spark_session(
     if master is not None or not submitted:
         builder = builder.master(master or "local[*]")
     if not submitted and (master or "local").startswith("local"):
-        settings |= _LOCAL_SETTINGS
+        settings |= LOCAL_SETTINGS
         if light:
-            settings[_JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
+            settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     try:

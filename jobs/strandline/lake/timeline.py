@@ -53,16 +53,17 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
     return cells[whole.astype(bool)]
 
 
-def observed_days(store: Store, fingerprint: str) -> set[date]:
-    """The whole days that have been observed under this fingerprint."""
+def observed_days(store: Store) -> dict[str, set[date]]:
+    """The whole days that have been observed, by the fingerprint that they were observed under."""
     table = store.table("timeline")
     if table is None:
-        return set()
-    rows = dataset_of(table)
-    mine = rows.to_table(
-        columns=["arrival_date"], filter=ds.field("timeline_fingerprint") == fingerprint
-    )
-    return set(mine["arrival_date"].unique().to_pylist())
+        return {}
+    named = ["timeline_fingerprint", "arrival_date"]
+    days = dataset_of(table).to_table(columns=named).group_by(named).aggregate([]).to_pylist()
+    observed: dict[str, set[date]] = {}
+    for row in days:
+        observed.setdefault(row["timeline_fingerprint"], set()).add(row["arrival_date"])
+    return observed
 
 
 def commit_days(
@@ -105,16 +106,3 @@ def _table(rows: pd.DataFrame) -> pa.Table:
         for field in SCHEMA
     ]
     return pa.table(columns, schema=SCHEMA)
-
-
-def holds_other(store: Store, fingerprint: str) -> bool:
-    """Whether the table holds days of another fingerprint, observed under another spec."""
-    table = store.table("timeline")
-    if table is None:
-        return False
-    found = (
-        dataset_of(table)
-        .to_table(columns=["timeline_fingerprint"])["timeline_fingerprint"]
-        .unique()
-    )
-    return any(value != fingerprint for value in found.to_pylist())

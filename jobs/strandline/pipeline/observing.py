@@ -22,7 +22,7 @@ from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
-from strandline.lake.timeline import commit_days, holds_other, observed_days, read_cells
+from strandline.lake.timeline import commit_days, observed_days, read_cells
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
 
@@ -71,7 +71,7 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
     """Observe the days below a horizon that the timeline lacks."""
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
-    observed = observed_days(store, spec.timeline_fingerprint)
+    observed = observed_days(store).get(spec.timeline_fingerprint, set())
     days = [day for day in landing.days if day is not None]
     new = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms and d not in observed]
     partial: list[date | None] = [
@@ -116,8 +116,9 @@ def commit_observation(
         return
     with store.lock():
         finish()
-        replace = holds_other(store, fingerprint)
-        meanwhile = observed_days(store, fingerprint)
+        observed = observed_days(store)
+        meanwhile = observed.pop(fingerprint, set())
+        replace = bool(observed)  # under another spec: these days go
         days = [day for day in seen.new_days if day not in meanwhile]
         if malformed is not None or _has_malformed(store, days):
             _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
@@ -144,12 +145,12 @@ def _publish_malformed(
     """Publish the malformed rows of some days; only of those that are over, rows can go."""
     if malformed is not None:
         out.create(store, out.QUARANTINE, malformed.schema)
-    published = out.published(staging.spark, store, out.QUARANTINE, malformed)
-    there = _of_days(published, scope).where(F.col("slot_start").isNull())
     if malformed is not None and not _has_malformed(store, scope):
         rows = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT))
         out.publish(store, out.QUARANTINE, rows, out.tally(rows), staging.run_id + "/observed")
         return
+    published = out.published(staging.spark, store, out.QUARANTINE, malformed)
+    there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
     changes = diff(staged, there, out.QUARANTINE.keys, place=f"{store.pipeline}: quarantine")
     is_over = in_days(out.QUARANTINE.partition, over)
@@ -177,9 +178,8 @@ def _stage_malformed(
     if bad.empty:
         return None, {}
     days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
-    if set(days) < set(cells["arrival_date"]):
-        records = on_days(records, days)
-    rows = quarantine_malformed(records, landing.spec, landing.columns)
+    of_days = on_days(records, days, cells["arrival_date"])
+    rows = quarantine_malformed(of_days, landing.spec, landing.columns)
     staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
     counted = staged.groupBy("quarantine_date").count().collect()
     return staged, {row[0]: int(row[1]) for row in counted}

@@ -42,9 +42,9 @@ class Change:
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
     targets = _targets(list(ctx.spec.source.key))
+    firings = out.firings_schema(staged.windows.schema)
     with ctx.store.lock():
         for name, rows in _parts(staged).items():
-            firings = out.firings_schema(staged.windows.schema)
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
 
