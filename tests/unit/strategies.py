@@ -6,9 +6,8 @@ milliseconds, so that every boundary is met often. A stream's spec names the col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from hypothesis import strategies as st
@@ -42,6 +41,9 @@ class Stream:
                 "ts_ms": record.ts_ms,
                 "channel": record.channel,
                 "k": record.key[0],
+                "marker": record.marker,
+                "candidate_ms": record.candidate_ms,
+                "gap_ms": record.gap_ms,
                 **record.payload,
             }
             for record in self.records
@@ -65,21 +67,21 @@ def durations(lengths_ms: st.SearchStrategy[int]) -> st.SearchStrategy[str]:
     return lengths_ms.map(lambda ms: f"{ms}ms")
 
 
-def watermarks() -> st.SearchStrategy[dict[str, Any]]:
-    """The `watermark` part of a pipeline, of this slice of the semantics."""
-    generators = st.one_of(
-        st.fixed_dictionaries(
-            {
-                "strategy": st.sampled_from(
-                    ["bounded_out_of_orderness", "legacy_bounded_out_of_orderness"]
-                ),
-                "bound": durations(st.sampled_from([0, 0, 1, 5, 20, 2**62])),
-            }
+_BOUNDED = st.fixed_dictionaries(
+    {
+        "strategy": st.sampled_from(
+            ["bounded_out_of_orderness", "legacy_bounded_out_of_orderness"]
         ),
-        st.just({"strategy": "ascending"}),
-    )
-    emissions = st.sampled_from(["per_record", "per_record", "1ms", "7ms", "50ms", "0ms"])
-    return st.builds(_watermark, generators, emissions, st.booleans())
+        "bound": durations(st.sampled_from([0, 0, 1, 5, 20, 2**62])),
+    }
+)
+_EMISSIONS = st.sampled_from(["per_record", "per_record", "1ms", "7ms", "50ms", "0ms"])
+
+
+def watermarks() -> st.SearchStrategy[dict[str, Any]]:
+    """The `watermark` part of a pipeline that a table of thresholds is enough for."""
+    generators = _BOUNDED | st.just({"strategy": "ascending"})
+    return st.builds(_watermark, generators, _EMISSIONS, st.booleans())
 
 
 def _watermark(generator: dict[str, Any], emission: str, idle: bool) -> dict[str, Any]:
@@ -92,6 +94,39 @@ def _watermark(generator: dict[str, Any], emission: str, idle: bool) -> dict[str
     }
 
 
+def any_watermarks() -> st.SearchStrategy[dict[str, Any]]:
+    """The `watermark` part of any pipeline: every strategy, idleness, valve and splits."""
+    lag = durations(st.sampled_from([0, 3, 40]))
+    generators = st.one_of(
+        _BOUNDED,
+        st.sampled_from(
+            [
+                {"strategy": "ascending"},
+                {"strategy": "legacy_ascending"},
+                {"strategy": "punctuated", "marker": "marker"},
+                {"strategy": "expression", "candidate": "timestamp_millis(candidate_ms)"},
+                {"strategy": "none"},
+            ]
+        ),
+        st.fixed_dictionaries({"strategy": st.just("time_lag"), "lag": lag}),
+        st.fixed_dictionaries(
+            {"strategy": st.just("ingestion"), "assign_timestamps": st.booleans()}
+        ),
+    )
+    return st.builds(
+        lambda generator, emission, idleness, combine: {
+            **generator,
+            "emit": emission if emission == "per_record" else {"every": emission},
+            "idleness": idleness,
+            "combine": combine,
+        },
+        generators,
+        _EMISSIONS,
+        st.sampled_from([None, None, "1ms", "10ms", "60ms"]),
+        st.sampled_from(["valve", "valve", "splits"]),
+    )
+
+
 @st.composite
 def windows(draw: st.DrawFn) -> dict[str, Any]:
     """The `window` part of a pipeline: tumbling, with an offset of either sign."""
@@ -101,8 +136,47 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def pipelines(draw: st.DrawFn, *, channels: st.SearchStrategy[Any] | None = None) -> dict[str, Any]:
+def sliding_windows(draw: st.DrawFn) -> dict[str, Any]:
+    """Sliding windows, also such that no slide is a part of the size, or that leave gaps."""
+    slide_ms = draw(st.integers(1, 20))
+    offset_ms = draw(st.integers(1 - slide_ms, slide_ms - 1))
+    size_ms = draw(st.integers(1, 60))
+    return {"sliding": f"{size_ms}ms", "every": f"{slide_ms}ms", "offset": f"{offset_ms}ms"}
+
+
+@st.composite
+def cumulative_windows(draw: st.DrawFn) -> dict[str, Any]:
+    """Cumulative windows of one to five steps."""
+    step_ms = draw(st.integers(1, 15))
+    size_ms = step_ms * draw(st.integers(1, 5))
+    offset_ms = draw(st.integers(-40, 40))
+    return {"cumulative": f"{size_ms}ms", "step": f"{step_ms}ms", "offset": f"{offset_ms}ms"}
+
+
+def session_windows() -> st.SearchStrategy[dict[str, Any]]:
+    """Sessions with one gap, or with a gap of each record's own."""
+    gaps = durations(st.integers(1, 30)) | st.just("gap_ms")
+    return st.builds(lambda gap: {"session": gap}, gaps)
+
+
+def any_windows() -> st.SearchStrategy[dict[str, Any]]:
+    """The `window` part of any pipeline."""
+    return windows() | sliding_windows() | cumulative_windows() | session_windows()
+
+
+@st.composite
+def pipelines(
+    draw: st.DrawFn,
+    *,
+    channels: st.SearchStrategy[Any] | None = None,
+    watermark: st.SearchStrategy[dict[str, Any]] | None = None,
+    window: st.SearchStrategy[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """A whole pipeline as its YAML file would be read."""
+    chosen = draw(windows() if window is None else window)
+    lateness_ms = draw(st.sampled_from([0, 0, 5, 25, 400, MAX_WATERMARK]))
+    if "session" in chosen and lateness_ms == MAX_WATERMARK:
+        lateness_ms = 2**60  # sessions that are never cleaned are refused
     if channels is None:
         channels = st.sampled_from([None, "discovered", ["a"], ["b", "a", "c"]])
     declared = draw(channels)
@@ -118,9 +192,9 @@ def pipelines(draw: st.DrawFn, *, channels: st.SearchStrategy[Any] | None = None
             "sequence": draw(st.sampled_from([None, "seq"])),
             "id": ["id"],
         },
-        "watermark": draw(watermarks()),
-        "window": draw(windows()),
-        "allowed_lateness": f"{draw(st.sampled_from([0, 0, 5, 25, 400, MAX_WATERMARK]))}ms",
+        "watermark": draw(watermarks() if watermark is None else watermark),
+        "window": chosen,
+        "allowed_lateness": f"{lateness_ms}ms",
         "aggregates": {"count": "count(*)", "sum": "sum(value)"},
     }
 
@@ -135,12 +209,9 @@ def streams(draw: st.DrawFn, *, most: int = 24, **given: st.SearchStrategy[Any])
     spec = parse_spec(content, origin="stream.yaml")
     channels = spec.source.declared_channels or CHANNELS
     length = draw(st.sampled_from([0, 1, 2, most // 4, most // 2, most]))
-    steps_ms = st.sampled_from([0, 0, 0, 1, 2, 9, 60])
-    steps = draw(st.lists(steps_ms, min_size=length, max_size=length))
-    records = tuple(
-        draw(_record(number, base_ms + passed_ms, channels))
-        for number, passed_ms in enumerate(accumulate(steps))
-    )
+    # one number a record: drawing its fields one by one would take ten times as long
+    codes = draw(st.lists(st.integers(0, 2**40), min_size=length, max_size=length))
+    records = tuple(_records(codes, base_ms, channels))
     last_ms = records[-1].arrival_ms if records else start_ms
     return Stream(
         spec=spec,
@@ -151,14 +222,41 @@ def streams(draw: st.DrawFn, *, most: int = 24, **given: st.SearchStrategy[Any])
     )
 
 
-@st.composite
-def _record(draw: st.DrawFn, number: int, arrival_ms: int, channels: Sequence[str]) -> Record:
-    return Record(
-        arrival_ms=arrival_ms,
-        ts_ms=arrival_ms - draw(st.sampled_from([0, 1, 10, 45]) | st.integers(-15, 45)),
-        record_id=f"{number:04d}",
-        channel=draw(st.sampled_from(channels)),
-        key=(draw(st.sampled_from(["x", "y"])),),
-        sequence=draw(st.sampled_from([1, 1, 2, 3])),
-        payload={"id": number, "value": draw(st.integers(-9, 9))},
-    )
+def any_streams(**given: Any) -> st.SearchStrategy[Stream]:
+    """A stream of any pipeline: every strategy, every kind of window."""
+    return streams(watermark=any_watermarks(), window=any_windows(), **given)
+
+
+def _records(codes: Sequence[int], base_ms: int, channels: Sequence[str]) -> Iterator[Record]:
+    """Records in the order of their arrival; a smaller code is a simpler record."""
+    arrival_ms = base_ms
+    for number, code in enumerate(codes):
+        rest, step_ms = _choice(code, [0, 0, 0, 1, 2, 9, 60])
+        rest, delay_ms = _choice(rest, [0, 1, 10, 45, *range(-15, 46)])
+        rest, channel = _choice(rest, channels)
+        rest, key = _choice(rest, ["x", "y"])
+        rest, sequence = _choice(rest, [1, 1, 2, 3])
+        rest, marker = _choice(rest, [False, False, True])
+        rest, gap_ms = _choice(rest, range(1, 31))
+        rest, value = _choice(rest, range(-9, 10))
+        arrival_ms += step_ms
+        ts_ms = arrival_ms - delay_ms
+        _, candidate_ms = _choice(rest, [None, ts_ms, ts_ms - 5, ts_ms + 3])
+        yield Record(
+            arrival_ms=arrival_ms,
+            ts_ms=ts_ms,
+            record_id=f"{number:04d}",
+            channel=channel,
+            key=(key,),
+            sequence=sequence,
+            marker=marker,
+            candidate_ms=candidate_ms,
+            gap_ms=gap_ms,
+            payload={"id": number, "value": value},
+        )
+
+
+def _choice(code: int, values: Sequence[Any]) -> tuple[int, Any]:
+    """One of some values by a code, and what is left of the code for further choices."""
+    rest, place = divmod(code, len(values))
+    return rest, values[place]

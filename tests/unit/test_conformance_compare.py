@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strandline.conformance.answer import Answer
+from strandline.conformance.answer import Answer, FiringRow
 from strandline.conformance.compare import compare
 from strandline.conformance.reference_runner import answer_by_reference
 from strandline.conformance.run import Outcome, run_conformance
@@ -183,20 +183,34 @@ def test_a_broken_scenario_and_a_broken_answer_fail_with_the_place(tmp_path, pai
 
 
 def test_unsupported_scenarios_are_counted_by_feature_and_do_not_fail(tmp_path, pair):
-    session = copy.deepcopy(pair)
-    session["scenario"]["window"] = {"kind": "session", "gap_ms": 5}
-    session["scenario"]["watermark"]["combine"] = "splits"
+    foreign = copy.deepcopy(pair)
+    foreign["scenario"]["window"] = {"kind": "global"}
+    foreign["scenario"]["evictor"] = {"kind": "count", "n": 2}
     told: list[Outcome] = []
-    path = write(tmp_path / "x.json", session)
+    path = write(tmp_path / "x.json", foreign)
     result = run_conformance([path], answer_by_reference, on_outcome=told.append)
     name = pair["scenario"]["name"]
     assert result.unsupported == [name]
-    assert result.unsupported_features == {
-        "watermark.combine: splits": [name],
-        "window.session: session windows": [name],
-    }
+    assert result.unsupported_features == {"evictor: count": [name], "window.kind: global": [name]}
     assert result.passed
     assert told == list(result.outcomes)
+
+
+def test_what_flinks_defect_has_lost_may_be_there_but_nothing_else_may_differ():
+    told = {"key": "k", "start": 0, "end": 15, "watermark": 99, "arrival_ms": 3}
+    fired = FiringRow(**told, count=1, sum=15, ids=[2], after_record_id=3, cause="record")
+    whole = fired.model_copy(update={"count": 3, "sum": 35, "ids": [0, 1, 2]})
+    answer = Answer(
+        firings=[fired], late=[], no_window=[], final=[], open_at_end=[], final_watermark=99
+    )
+    got = answer.model_copy(update={"firings": [whole]})
+    assert compare("s", answer, got) != []
+    defect = answer.model_copy(update={"flink_defect": True})
+    assert compare("s", defect, got) == []
+    less = whole.model_copy(update={"ids": [0, 1]})
+    assert compare("s", defect, answer.model_copy(update={"firings": [less]})) != []
+    other = whole.model_copy(update={"watermark": 98})
+    assert compare("s", defect, answer.model_copy(update={"firings": [other]})) != []
 
 
 def test_an_engine_may_find_a_scenario_unsupported_itself(tmp_path, pair):

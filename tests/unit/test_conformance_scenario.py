@@ -88,27 +88,29 @@ def test_a_scenario_without_records_ends_just_after_its_start():
         ("trigger", {"kind": "event_time", "purging": False}),
         ("watermark/combine", "valve"),
         ("watermark/emit_interval_ms", 0),
+        ("watermark/combine", "splits"),
+        ("watermark/idleness_ms", 7),
+        ("watermark/strategy", "punctuated"),
+        ("window", {"kind": "sliding", "size_ms": 10, "slide_ms": 5}),
     ],
 )
-def test_what_says_no_more_than_the_default_is_supported(path, value):
+def test_what_a_pipeline_can_say_is_read(path, value):
     read_scenario(changed(path, value))
+
+
+@pytest.mark.parametrize("gap", [{"gap_ms": 10}, {"gap_field": "gap_ms"}])
+def test_sessions_are_read(gap):
+    content = changed("window", {"kind": "session", **gap})
+    assert read_scenario(content | {"allowed_lateness_ms": 5}).spec.window.gap_ms in {10, None}
+    with pytest.raises(InputError, match=r"allowed_lateness: .* too long for sessions"):
+        read_scenario(content)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "feature"),
     [
-        ("window", {"kind": "session", "gap_ms": 10}, "window.session: session windows"),
-        ("window", {"kind": "session", "gap_field": "gap_ms"}, "window.session: session windows"),
-        (
-            "window",
-            {"kind": "sliding", "size_ms": 10, "slide_ms": 5},
-            "window.sliding: sliding windows",
-        ),
         ("window", {"kind": "global"}, "window.kind: global"),
-        ("watermark/strategy", "punctuated", "watermark.strategy: punctuated"),
         ("watermark/strategy", "oracle", "watermark.strategy: oracle"),
-        ("watermark/idleness_ms", 7, "watermark.idleness: with periodic emission"),
-        ("watermark/combine", "splits", "watermark.combine: splits"),
         ("trigger", {"kind": "count", "n": 3}, "trigger: count"),
         ("trigger", {"kind": "event_time", "purging": True}, "trigger: purging event_time"),
         ("evictor", {"kind": "time", "ms": 5}, "evictor: time"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import Stream, streams
+from strategies import Stream, any_streams, any_windows, streams
 
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks
 from strandline.reference import Record, Replay
 from strandline.reference.answer import Moment, Timing
 from strandline.reference.windows import Fate
+from strandline.spec.window import Session, Tumbling
 
 Position = tuple[int, int, int, int]
 """(ms, tick 0 or record 1 or end 2, sequence, channel's number): algorithm.md, section 0."""
@@ -41,30 +43,38 @@ def outcome(told: Replay) -> tuple:
     )
 
 
-@given(streams())
+@given(any_streams())
 def test_every_known_record_has_one_fate_and_is_where_that_fate_says(stream):
     told = stream.replay()
     known = {r.record_id for r in stream.records if r.arrival_ms < stream.horizon_ms}
     assert told.fates.keys() == known
     late = {refused.record.record_id for refused in told.late}
+    vanished = {refused.record.record_id for refused in told.no_window}
     held = {r.record_id for f in told.firings for r in f.members}
     held |= {r.record_id for o in told.open_at_end for r in o.members}
     assert late == {r for r, fate in told.fates.items() if fate is Fate.LATE}
-    assert held | late == known
+    assert vanished == {r for r, fate in told.fates.items() if fate is Fate.NO_WINDOW}
+    # what a window dropped before it fired (a sliding one may be late where another is not) is
+    # nowhere else; all others are held, and nothing is in two places
+    assert held | late | vanished == known
     assert not held & late
+    assert not (held | late) & vanished
 
 
-@given(streams())
+@given(any_streams())
 def test_a_record_accepted_late_is_one_that_fired_its_window_at_once(stream):
     told = stream.replay()
     fired_by = Counter(
         f.moment.after_record.record_id for f in told.firings if f.timing is Timing.LATE
     )
     accepted_late = {r for r, fate in told.fates.items() if fate is Fate.LATE_ACCEPTED}
-    assert fired_by == Counter(accepted_late)
+    if isinstance(stream.spec.window, Tumbling | Session):
+        assert fired_by == Counter(accepted_late)
+    else:  # of several windows an older one may have fired where the newest has not
+        assert accepted_late <= fired_by.keys() <= told.fates.keys()
 
 
-@given(streams())
+@given(any_streams())
 def test_watermarks_and_moments_only_go_forward(stream):
     told = stream.replay()
     values = [emission.watermark_ms for emission in told.watermarks]
@@ -75,7 +85,7 @@ def test_watermarks_and_moments_only_go_forward(stream):
     assert [f.seq for f in told.firings] == list(range(len(told.firings)))
 
 
-@given(streams())
+@given(any_streams())
 def test_a_window_fires_on_time_at_most_once_and_then_only_grows(stream):
     seen: dict[tuple, frozenset[str]] = {}
     for firing in stream.replay().firings:
@@ -87,19 +97,17 @@ def test_a_window_fires_on_time_at_most_once_and_then_only_grows(stream):
         seen[subject] = members
 
 
-@given(streams(), st.randoms(use_true_random=False))
+@given(any_streams(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_the_rows_nor_their_ties_matter(stream, random):
     shuffled = list(stream.records)
     random.shuffle(shuffled)
     assert outcome(stream.replay(shuffled)) == outcome(stream.replay())
 
 
-@given(streams())
+@given(streams(window=any_windows()))
 def test_with_one_channel_it_does_not_matter_how_the_channels_are_given(stream):
     assume(any(r.arrival_ms < stream.horizon_ms for r in stream.records))
-    lone = [
-        Record(r.arrival_ms, r.ts_ms, r.record_id, "a", r.key, r.sequence) for r in stream.records
-    ]
+    lone = [replace(record, channel="a") for record in stream.records]
     source = stream.spec.source.model_copy(update={"channel": "channel", "channels": ("a",)})
     one = stream.spec.model_copy(update={"source": source})
     source = source.model_copy(update={"channels": "discovered"})
@@ -111,7 +119,7 @@ def test_with_one_channel_it_does_not_matter_how_the_channels_are_given(stream):
     assert outcome(declared) == outcome(discovered)
 
 
-@given(streams(), st.integers(-30, 400))
+@given(any_streams(), st.integers(-30, 400))
 def test_an_earlier_horizon_knows_the_beginning_of_the_same_story(stream, back_ms):
     whole = stream.replay(horizon_ms=stream.horizon_ms)
     part = stream.replay(horizon_ms=stream.horizon_ms - abs(back_ms))
@@ -121,10 +129,14 @@ def test_an_earlier_horizon_knows_the_beginning_of_the_same_story(stream, back_m
     assert part.fates.items() <= whole.fates.items()
 
 
-@given(streams())
+@given(any_streams())
 def test_the_end_of_the_input_fires_every_window_that_held_a_record(stream):
     held = stream.replay(horizon_ms=stream.horizon_ms)
     closed = Stream(stream.spec, stream.records, stream.start_ms, stream.horizon_ms, True).replay()
+    idle = held.valve_status and held.valve_status[-1].status == "idle"
+    if idle and stream.spec.watermark.combine == "splits":
+        assert outcome(closed) == outcome(held)  # Flink: an idle source drops its last watermark
+        return
     fired = {(f.key, f.window) for f in closed.firings}
     assert fired == {(f.key, f.window) for f in held.firings} | {
         (o.key, o.window) for o in held.open_at_end

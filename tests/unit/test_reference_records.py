@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import streams
 
-from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.watermarks import Candidate
-from strandline.reference.channels import Channel, newcomers
+from strandline.reference.channels import ChannelsBehindValve, newcomers
 from strandline.reference.records import Record, instants
+from strandline.spec.watermark import Ascending
+
+WATERMARK = Ascending(strategy="ascending")
 
 
 def order(*records: Record, sequenced: bool) -> list[list[str]]:
@@ -50,26 +51,4 @@ def test_newcomers_come_by_first_record_and_then_by_name():
         Record(0, 7, "3", channel="a"),
         Record(0, 9, "4", channel="known"),
     ]
-    assert newcomers(instant, ["known"]) == ["c", "a", "b"]
-
-
-def test_a_channel_emits_nothing_before_its_first_record():
-    assert Channel(Candidate(5)).probe() is None
-
-
-def test_a_channel_emits_its_largest_candidate_once_and_only_if_it_rises():
-    channel = Channel(Candidate(5))
-    for ts_ms in (10, 30, 20):
-        channel.on_record(Record(0, ts_ms, str(ts_ms)))
-    assert not channel.settled
-    assert channel.probe() == 25
-    assert channel.settled
-    assert channel.probe() is None
-    channel.on_record(Record(0, 29, "behind"))
-    assert channel.probe() is None
-
-
-def test_a_candidate_that_does_not_fit_64_bits_is_no_watermark():
-    channel = Channel(Candidate(2**63 - 1))
-    channel.on_record(Record(0, MIN_WATERMARK + 7, "1"))
-    assert channel.probe() is None
+    assert newcomers(instant, ChannelsBehindValve(WATERMARK, ["known"])) == ["c", "a", "b"]

@@ -135,10 +135,22 @@ def test_idleness_has_no_effect_where_no_tick_judges_it(emit):
     assert job(pipeline(emit=emit, channels=["a", "b"], idleness="1ms"), records) == without
 
 
-def test_idleness_with_ticks_is_refused_by_name():
-    spec = pipeline(emit={"every": "200ms"}, idleness="1s")
-    with pytest.raises(InputError, match=r"watermark\.idleness"):
-        job(spec, by_arrival(1))
+def test_a_quiet_channel_goes_idle_at_the_tick_that_flinks_arithmetic_names():
+    """ID1: ticks of 200 ms, last record at 50: idle at 1600 with 1000 ms, at 1400 with 999 ms."""
+    for idleness, idle_at_ms in (("1000ms", 1600), ("999ms", 1400), ("60000ms", 60600)):
+        spec = pipeline(emit={"every": "200ms"}, idleness=idleness)
+        told = job(spec, [Record(50, 5, "1")], horizon_ms=100_000)
+        assert [(s.moment.at_ms, s.status) for s in told.valve_status] == [(idle_at_ms, "idle")]
+
+
+def test_a_violation_of_ascending_order_moves_nothing_but_is_counted_and_may_fail():
+    """WM5: an equal event time is none."""
+    records = by_arrival(5, 3, 5, 4, 6)
+    told = job(pipeline(strategy="legacy_ascending", bound=None), records)
+    assert watermarks(told) == [(1, 4), (5, 5)]
+    assert told.violations == 2
+    with pytest.raises(InputError, match="event time 3 is smaller than 5"):
+        job(pipeline(strategy="legacy_ascending", bound=None, on_violation="fail"), records)
 
 
 # --------------------------------------------------------------------------------------- channels

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given
-from strategies import Stream, streams
+from strategies import (
+    Stream,
+    any_streams,
+    any_watermarks,
+    cumulative_windows,
+    session_windows,
+    sliding_windows,
+    streams,
+    windows,
+)
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference import Record, Tables, replay
 from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec.window import Session, Sliding
 
 
 def tables(stream: Stream) -> Tables:
@@ -33,11 +44,29 @@ def after(lateness: str, *event_times: int, end_of_input: bool = False) -> Table
     return Tables(spec, replay(spec, records, start_ms=0, end_of_input=end_of_input))
 
 
-@given(streams())
+@given(streams(window=windows() | session_windows(), watermark=any_watermarks()))
 def test_the_book_of_the_range_balances(stream):
     known = sum(record.arrival_ms < stream.horizon_ms for record in stream.records)
     rows = tables(stream).completeness()
     assert known == sum(row.on_time + row.late_accepted + row.late + row.no_window for row in rows)
+    assert not any(row.missed_pairs for row in rows)
+
+
+@given(streams(window=sliding_windows() | cumulative_windows()))
+def test_every_pair_of_a_record_and_one_of_its_windows_is_counted_once(stream):
+    told, assigner = tables(stream), stream.spec.window.assigner
+    known = [record for record in stream.records if record.arrival_ms < stream.horizon_ms]
+    refused = {row.record.record_id for row in told.quarantine()}
+    pairs = Counter(
+        window
+        for record in known
+        if record.record_id not in refused
+        for window in assigner.windows_of(record.ts_ms)
+    )
+    rows = told.completeness()
+    counted = {row.window: row.on_time + row.late_accepted + row.missed_pairs for row in rows}
+    assert +Counter(counted) == pairs
+    assert len(refused) == sum(row.late + row.no_window for row in rows)
 
 
 @given(streams())
@@ -55,7 +84,7 @@ def test_windows_and_completeness_tell_the_same(stream):
             assert sum(len(row.members) for row in rows) == accepted
 
 
-@given(streams())
+@given(any_streams())
 def test_each_windows_first_firing_is_not_before_its_slot_fires(stream):
     told = tables(stream)
     for row in told.windows():
@@ -100,3 +129,52 @@ def test_a_late_record_is_told_with_what_it_met():
     (row,) = after("5ms", 3, 30, 4).quarantine()
     assert (row.record.ts_ms, row.reason, row.slot_start_ms) == (4, "late", 0)
     assert (row.watermark_ms, row.late_by_ms, row.missed_windows) == (29, 16, 1)
+
+
+def test_a_record_in_a_gap_between_windows_is_late_only_by_its_own_time():
+    """Flink: `isElementLate`; before that it vanishes, and is counted apart."""
+    spec = pipeline("5ms").model_copy(
+        update={"window": Sliding.model_validate({"sliding": "4ms", "every": "10ms"})}
+    )
+    records = [Record(i, ts, f"{i:02d}") for i, ts in enumerate((15, 8, 21, 18, 16, 15), start=1)]
+    told = Tables(spec, replay(spec, records, start_ms=0))
+    refused = [(r.record.record_id, r.reason, r.missed_windows) for r in told.quarantine()]
+    # at watermark 20: 15 + 5 is reached, 16 + 5 and 18 + 5 are not
+    assert refused == [
+        ("02", "late", 0),
+        ("06", "late", 0),
+        ("01", "no_window", None),
+        ("04", "no_window", None),
+        ("05", "no_window", None),
+    ]
+
+
+def test_sessions_are_counted_in_the_slots_of_the_calendar():
+    spec = pipeline("0ms").model_copy(
+        update={"window": Session.model_validate({"session": "10ms"})}
+    )
+    records = [Record(i, ts, f"{i:02d}") for i, ts in enumerate((1, 11, 30, 2), start=1)]
+    told = Tables(spec, replay(spec, records, start_ms=0))
+    (window,) = told.windows()
+    assert (window.window.start_ms, window.window.end_ms, len(window.members)) == (1, 21, 2)
+    (slot,) = told.completeness()
+    assert (slot.window.start_ms, slot.window.end_ms) == (0, 3_600_000)
+    assert (slot.on_time, slot.late, slot.slot.state) == (3, 1, "open")
+    (late,) = told.quarantine()
+    assert (late.late_by_ms, late.slot_start_ms, late.missed_windows) == (29 - 11 + 1, 0, 1)
+
+
+def test_a_session_that_has_grown_stays_as_last_emitted_until_it_fires_again():
+    spec = pipeline("100ms").model_copy(
+        update={"window": Session.model_validate({"session": "10ms"})}
+    )
+    told = replay(spec, [Record(1, 0, "a"), Record(2, 20, "b"), Record(3, 10, "c")], start_ms=0)
+    (row,) = Tables(spec, told).windows()
+    assert (row.window.start_ms, row.window.end_ms) == (0, 10)
+    told = replay(
+        spec,
+        [Record(1, 0, "a"), Record(2, 20, "b"), Record(3, 10, "c"), Record(4, 40, "d")],
+        start_ms=0,
+    )
+    (row,) = Tables(spec, told).windows()
+    assert (row.window.start_ms, row.window.end_ms, len(row.members)) == (0, 30, 3)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow, TumblingWindows
 from strandline.reference.records import Record
-from strandline.reference.windows import Fate, Pane, WindowOperator
+from strandline.reference.windows import Fate, GridWindowOperator, Pane
 
 
 class Tens:
@@ -15,7 +15,7 @@ class Tens:
 
     def __init__(self, *, lateness_ms: int = 0, offset_ms: int = 0) -> None:
         assigner = TumblingWindows(10, offset_ms)
-        self.operator = WindowOperator(assigner, allowed_lateness_ms=lateness_ms)
+        self.operator = GridWindowOperator(assigner, allowed_lateness_ms=lateness_ms)
         self.seen = 0
 
     def record(self, ts_ms: int) -> Fate:
@@ -123,7 +123,7 @@ def test_after_the_end_of_the_input_everything_is_late():
 
 
 def test_keys_have_windows_of_their_own():
-    operator = WindowOperator(TumblingWindows(10), allowed_lateness_ms=0)
+    operator = GridWindowOperator(TumblingWindows(10), allowed_lateness_ms=0)
     operator.process(Record(0, 1, "1", key=("x",)))
     operator.process(Record(0, 2, "2", key=("y",)))
     fired = list(operator.advance(9))

@@ -72,6 +72,8 @@ class Answer(_Row):
     Attributes:
         watermarks: None where an engine does not follow every rise of the watermark.
         valve_status: None where it does not follow the status either.
+        flink_defect: Flink lost what a session held (a new window was equal to one that had grown
+            by a merge): its sessions may hold less than they should.
     """
 
     firings: list[FiringRow]
@@ -82,3 +84,4 @@ class Answer(_Row):
     final_watermark: int
     watermarks: list[WatermarkRow] | None = None
     valve_status: list[StatusRow] | None = None
+    flink_defect: bool = False

@@ -40,7 +40,7 @@ def answer_by_reference(scenario: Scenario) -> Answer:
             for firing in told.firings
         ],
         late=[LateRow(id=_id(late.record), watermark=late.watermark_ms) for late in told.late],
-        no_window=[_id(record) for record in told.no_window],
+        no_window=[_id(gone.record) for gone in told.no_window],
         final=[WindowRow(**_content(pane.key, pane.window, pane.members)) for pane in told.final],
         open_at_end=[
             OpenRow(**_content(held.key, held.window, held.members), end_passed=held.end_passed)

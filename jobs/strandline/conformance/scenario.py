@@ -12,7 +12,6 @@ from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, datetime_of
 from strandline.reference.records import Record
 from strandline.spec import PipelineSpec, parse_spec
-from strandline.spec.support import unsupported_features
 
 PIPELINE = "conformance"
 """The name of every scenario's pipeline."""
@@ -134,9 +133,6 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
     except ValidationError as error:
         raise InputError(name, told_by(error), "see the format of the goldens") from None
     spec = parse_spec(_pipeline(parsed), origin=name)
-    features = unsupported_features(spec)
-    if features:
-        raise Unsupported(*features)
     return Scenario(
         name=name,
         spec=spec,
@@ -253,6 +249,7 @@ def _records(scenario: _Scenario) -> tuple[Record, ...]:
     if strangers and scenario.channels != "discovered":
         problem = f"records of {sorted(strangers)}, which are not among {scenario.channels}"
         raise InputError(scenario.name, problem, "name every channel in `channels`")
+    gap_field = scenario.window.gap_field
     return tuple(
         Record(
             arrival_ms=record.arrival_ms,
@@ -261,6 +258,8 @@ def _records(scenario: _Scenario) -> tuple[Record, ...]:
             channel=record.channel,
             key=(record.key,),
             sequence=record.id,
+            marker=record.marker,
+            gap_ms=None if gap_field is None else getattr(record, gap_field),
             payload=record.model_dump(),
         )
         for record in scenario.records

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
-from strandline.conformance.scenario import Scenario
+from strandline.conformance.scenario import Scenario, Unsupported
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.firings import ORDER
@@ -18,6 +18,7 @@ from strandline.engine.observe import observe
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
 from strandline.model.intervals import EVERYTHING
+from strandline.spec.support import unsupported_features
 
 _FIELDS = pa.schema(
     [
@@ -40,7 +41,14 @@ class SparkEngine:
         self._spark = spark
 
     def __call__(self, scenario: Scenario) -> Answer:
-        """Observe, close, place, split and fire the scenario's records."""
+        """Observe, close, place, split and fire the scenario's records.
+
+        Raises:
+            Unsupported: the scenario asks for what this engine does not have yet.
+        """
+        features = unsupported_features(scenario.spec)
+        if features:
+            raise Unsupported(*features)
         rebuild = self._rebuild(scenario)
         firings = _rows(rebuild.firings(F.col("id").cast("string")))
         windows = [row for row in _rows(rebuild.windows()) if row["state"] != "closed"]

@@ -1,8 +1,10 @@
-"""Time windows and the rule that assigns a record to them."""
+"""Time windows and the rules that assign a record to them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -17,12 +19,37 @@ class TimeWindow:
         """The last millisecond inside: `end_ms - 1`."""
         return self.end_ms - 1
 
+    def intersects(self, other: TimeWindow) -> bool:
+        """Whether two sessions merge: they overlap, or touch. Flink: `TimeWindow#intersects`."""
+        return self.start_ms <= other.end_ms and self.end_ms >= other.start_ms
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that holds both. Flink: `TimeWindow#cover`."""
+        return TimeWindow(min(self.start_ms, other.start_ms), max(self.end_ms, other.end_ms))
+
+
+class WindowAssigner(Protocol):
+    """Windows whose starts lie on a grid: all that does not merge."""
+
+    @property
+    def step_ms(self) -> int:
+        """The distance between the starts of two neighbouring windows."""
+
+    def newest_start(self, ts_ms: int) -> int:
+        """The start of the newest window that can hold an event time, be it in a gap or not.
+
+        Flink: `TimeWindow#getWindowStartWithOffset`; a floor, so negative times need no care.
+        """
+
+    def windows_of(self, ts_ms: int) -> Sequence[TimeWindow]:
+        """Every window of an event time, newest first; none for one in a gap."""
+
 
 @dataclass(frozen=True, slots=True)
 class TumblingWindows:
     """Windows of one size, side by side, from `offset_ms` on in both directions.
 
-    Flink: `TumblingEventTimeWindows`; the start is a floor, so negative times need no care.
+    Flink: `TumblingEventTimeWindows`.
     """
 
     size_ms: int
@@ -30,21 +57,75 @@ class TumblingWindows:
 
     @property
     def step_ms(self) -> int:
-        """The distance between the starts of two neighbouring windows."""
+        """The size: the windows lie side by side."""
         return self.size_ms
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of the newest window that can hold an event time.
-
-        Flink: `TimeWindow#getWindowStartWithOffset`.
-        """
-        return ts_ms - (ts_ms - self.offset_ms) % self.step_ms
+        """The start of the one window that holds an event time."""
+        return _floor(ts_ms, self.step_ms, self.offset_ms)
 
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
-        """Every window of an event time, newest first."""
+        """The window of an event time."""
         start = self.newest_start(ts_ms)
         return (TimeWindow(start, start + self.size_ms),)
 
     def ceil_start(self, instant_ms: int) -> int:
         """The first window start at or after an instant."""
         return instant_ms + (self.offset_ms - instant_ms) % self.step_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows of one size that start every `slide_ms`; a slide beyond the size leaves gaps.
+
+    Flink: `SlidingEventTimeWindows`; the size need not be a multiple of the slide.
+    """
+
+    size_ms: int
+    slide_ms: int
+    offset_ms: int = 0
+
+    @property
+    def step_ms(self) -> int:
+        """The slide."""
+        return self.slide_ms
+
+    def newest_start(self, ts_ms: int) -> int:
+        """The last start at or before an event time."""
+        return _floor(ts_ms, self.step_ms, self.offset_ms)
+
+    def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
+        """Every window of an event time, newest first; none where it lies in a gap."""
+        starts = range(self.newest_start(ts_ms), ts_ms - self.size_ms, -self.slide_ms)
+        return tuple(TimeWindow(start, start + self.size_ms) for start in starts)
+
+
+@dataclass(frozen=True, slots=True)
+class CumulativeWindows:
+    """Windows that start every `max_size_ms` and end a step after each other, up to that size.
+
+    Flink SQL: `CUMULATE`, under the default trigger. Of an event time the longest is the newest.
+    """
+
+    max_size_ms: int
+    cumulate_step_ms: int
+    offset_ms: int = 0
+
+    @property
+    def step_ms(self) -> int:
+        """The largest size: at each of its multiples the windows begin anew."""
+        return self.max_size_ms
+
+    def newest_start(self, ts_ms: int) -> int:
+        """The start of all windows of an event time."""
+        return _floor(ts_ms, self.step_ms, self.offset_ms)
+
+    def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
+        """The windows of its start that end after an event time, longest first."""
+        start = self.newest_start(ts_ms)
+        ends = range(start + self.max_size_ms, ts_ms, -self.cumulate_step_ms)
+        return tuple(TimeWindow(start, end) for end in ends)
+
+
+def _floor(ts_ms: int, step_ms: int, offset_ms: int) -> int:
+    return ts_ms - (ts_ms - offset_ms) % step_ms

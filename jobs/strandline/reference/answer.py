@@ -68,6 +68,7 @@ class Firing:
         seq: its place in the order of all firings, from 0.
         members: the records in it, in order of acceptance.
         watermark_ms: the watermark as it fired.
+        supersedes: the earlier firings whose records are all in this one, by `seq`.
     """
 
     seq: int
@@ -77,6 +78,7 @@ class Firing:
     members: tuple[Record, ...]
     watermark_ms: int
     moment: Moment
+    supersedes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,18 @@ class Replay:
         open_at_end: what the state still holds, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
         fates: what became of each record, by record id.
+        violations: how many records broke the ascending order that their generator assumes.
     """
 
     watermarks: tuple[Emission, ...]
     valve_status: tuple[StatusChange, ...]
     firings: tuple[Firing, ...]
     late: tuple[LateRecord, ...]
-    no_window: tuple[Record, ...]
+    no_window: tuple[LateRecord, ...]
     open_at_end: tuple[OpenWindow, ...]
     final_watermark_ms: int
     fates: Mapping[str, Fate]
+    violations: int = 0
 
     @property
     def final(self) -> tuple[Pane, ...]:

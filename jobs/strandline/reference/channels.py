@@ -1,46 +1,212 @@
-"""A channel: its generator, and the watermark that it has made visible so far."""
+"""Where watermarks come from: the source partitions, and how theirs become one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.watermarks import Candidate
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.reference.generators import Generator, IdlenessTimer, generator_of
 from strandline.reference.records import Record
+from strandline.reference.valve import StatusWatermarkValve
+from strandline.spec.watermark import Watermark
+
+Status = Literal["idle", "active"]
+Signal = int | Status
+"""What the windows are told: a higher combined watermark, or a change of status."""
 
 
-class Channel:
-    """A source partition with a max-based generator of its own.
+class Combiner(Protocol):
+    """The partitions of a source and what they say together.
 
-    Flink: `TimestampsAndWatermarksOperator` with `BoundedOutOfOrdernessWatermarks` or its kin.
+    Every method that yields is to be consumed to its end: the windows take each signal in before
+    the next partition is asked.
     """
 
-    def __init__(self, candidate: Candidate) -> None:
-        """Start without a record, hence without a watermark."""
-        self._candidate = candidate
-        self._offered_ms = MIN_WATERMARK
-        self._emitted_ms = MIN_WATERMARK
+    def __contains__(self, channel: str) -> bool:
+        """Whether a partition is known."""
+
+    def __iter__(self) -> Iterator[str]:
+        """The partitions in probe order."""
+
+    def join(self, channel: str) -> Iterator[Signal]:
+        """Take in a discovered partition."""
+
+    def on_event(self, record: Record) -> None:
+        """Let a record's generator see it; nothing becomes visible before `flush`."""
+
+    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+        """Make visible what an instant's records have caused at once.
+
+        `probe`: per-record emission; the partitions that were heard are probed, too.
+        """
+
+    def tick(self, now_ms: int) -> Iterator[Signal]:
+        """Probe every partition."""
+
+    def end(self) -> Iterator[Signal]:
+        """End the input: MAX_WATERMARK."""
 
     @property
-    def settled(self) -> bool:
-        """Whether further probes emit nothing until the next record comes."""
-        return self._offered_ms == self._emitted_ms
+    def is_settled(self) -> bool:
+        """Whether ticks say nothing more until the next record."""
 
-    def on_record(self, record: Record) -> None:
-        """Let the generator see a record; nothing becomes visible before the next probe."""
-        self._offered_ms = max(self._offered_ms, self._candidate.of(record.ts_ms))
-
-    def probe(self) -> int | None:
-        """The watermark that a probe emits; None if the channel's own would not rise."""
-        if self.settled:
-            return None
-        self._emitted_ms = self._offered_ms
-        return self._emitted_ms
+    @property
+    def violations(self) -> int:
+        """How many records broke an ascending order that their generator assumes."""
 
 
-def newcomers(instant: Iterable[Record], known: Iterable[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A probe's answer: `idle`, or the watermark that was offered; both absent: nothing."""
+
+    idle: bool = False
+    watermark_ms: int | None = None
+
+
+class Partition:
+    """One source partition: its generator, and the timer that judges its idleness."""
+
+    def __init__(self, watermark: Watermark) -> None:
+        """Start without a record."""
+        self._generator: Generator = generator_of(watermark)
+        idleness_ms = watermark.idleness if watermark.idleness_in_effect else None
+        self._timer = None if idleness_ms is None else IdlenessTimer(idleness_ms)
+        self._judged_idle = False
+        self._at_once_ms: int | None = None
+
+    def on_event(self, record: Record) -> None:
+        """See a record, and keep the largest watermark that it offers at once."""
+        if self._timer is not None:
+            self._timer.activity()
+            self._judged_idle = False
+        offer_ms = self._generator.on_event(record)
+        if offer_ms is not None:
+            held_ms = MIN_WATERMARK if self._at_once_ms is None else self._at_once_ms
+            self._at_once_ms = max(offer_ms, held_ms)
+
+    @property
+    def violations(self) -> int:
+        """How many records broke the order that the generator assumes."""
+        return self._generator.violations
+
+    def taken_at_once(self) -> int | None:
+        """What the records since the last call have offered at once."""
+        offer_ms, self._at_once_ms = self._at_once_ms, None
+        return offer_ms
+
+    def probe(self, now_ms: int) -> int | None:
+        """What the generator offers, whatever the timer says."""
+        return self._generator.on_periodic_emit(now_ms)
+
+    def tick(self, now_ms: int) -> Offer:
+        """Judge idleness; a partition that is idle is not probed."""
+        if self._timer is not None and self._timer.check_if_idle(now_ms):
+            self._judged_idle = True
+            return Offer(idle=True)
+        return Offer(watermark_ms=self.probe(now_ms))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether ticks say nothing more until the next record."""
+        if self._timer is not None:
+            return self._judged_idle
+        return self._generator.is_settled()
+
+
+class ChannelsBehindValve:
+    """Channels with a watermark operator each, and a valve that combines them.
+
+    Flink: `TimestampsAndWatermarksOperator` for every channel, then `StatusWatermarkValve`.
+    """
+
+    def __init__(self, watermark: Watermark, channels: Iterable[str]) -> None:
+        """Start with the declared channels, in probe order."""
+        self._watermark = watermark
+        self._partitions = {channel: Partition(watermark) for channel in channels}
+        self._emitted_ms = dict.fromkeys(self._partitions, MIN_WATERMARK)
+        self._valve = StatusWatermarkValve(self._partitions)
+
+    def __contains__(self, channel: str) -> bool:
+        """Whether a channel is known."""
+        return channel in self._partitions
+
+    def __iter__(self) -> Iterator[str]:
+        """The channels in probe order."""
+        return iter(self._partitions)
+
+    def join(self, channel: str) -> Iterator[Signal]:
+        """Take in a newcomer: active, and without a watermark, so it holds everything back."""
+        self._partitions[channel] = Partition(self._watermark)
+        self._emitted_ms[channel] = MIN_WATERMARK
+        was_idle = self._valve.idle
+        self._valve.join(channel)
+        if was_idle:
+            yield "active"
+
+    def on_event(self, record: Record) -> None:
+        """Let the channel's generator see a record."""
+        self._partitions[record.channel].on_event(record)
+
+    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+        """Emit what the records of an instant offer at once, channel by channel."""
+        for channel in self._partitions:
+            if channel in heard:
+                partition = self._partitions[channel]
+                yield from self._offer(channel, partition.taken_at_once())
+                if probe:
+                    yield from self._offer(channel, partition.probe(now_ms))
+
+    def tick(self, now_ms: int) -> Iterator[Signal]:
+        """Probe the channels one after the other, each through the valve before the next."""
+        for channel, partition in self._partitions.items():
+            answer = partition.tick(now_ms)
+            if answer.idle:
+                yield from self._idle(channel)
+            else:
+                yield from self._offer(channel, answer.watermark_ms)
+
+    def end(self) -> Iterator[Signal]:
+        """Give every channel, in order, the watermark of the end of the input."""
+        for channel in self._partitions:
+            yield from self._offer(channel, MAX_WATERMARK)
+
+    @property
+    def violations(self) -> int:
+        """How many records came behind an earlier one of their channel, where that is counted."""
+        return sum(partition.violations for partition in self._partitions.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no channel has anything to say until the next record."""
+        return all(partition.is_settled for partition in self._partitions.values())
+
+    def _offer(self, channel: str, watermark_ms: int | None) -> Iterator[Signal]:
+        if watermark_ms is None or watermark_ms <= self._emitted_ms[channel]:
+            return  # Flink: `WatermarkEmitter` swallows it, and an idle channel stays idle
+        self._emitted_ms[channel] = watermark_ms
+        was_idle = self._valve.idle
+        self._valve.input_active(channel)
+        if was_idle:
+            yield "active"
+        combined_ms = self._valve.input_watermark(channel, watermark_ms)
+        if combined_ms is not None:
+            yield combined_ms
+
+    def _idle(self, channel: str) -> Iterator[Signal]:
+        was_idle = self._valve.idle
+        combined_ms = self._valve.input_idle(channel)
+        if combined_ms is not None:
+            yield combined_ms
+        if self._valve.idle and not was_idle:
+            yield "idle"
+
+
+def newcomers(instant: Iterable[Record], known: Combiner) -> list[str]:
     """The channels that an instant speaks of for the first time, by first record, then by name."""
     first: dict[str, int] = {}
     for record in instant:
         first.setdefault(record.channel, record.ts_ms)
-    return sorted(first.keys() - set(known), key=lambda channel: (first[channel], channel))
+    new = [channel for channel in first if channel not in known]
+    return sorted(new, key=lambda channel: (first[channel], channel))

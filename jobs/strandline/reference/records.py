@@ -21,6 +21,9 @@ class Record:
         channel: the source partition that it came through; "" where there is only one.
         key: the values of its key columns; () for one global key.
         sequence: its order inside the arrival instant; None comes before every number.
+        marker: whether a punctuated generator emits its event time.
+        candidate_ms: the watermark that it offers, where the pipeline has an expression for that.
+        gap_ms: its session gap, where each record has its own.
         payload: the rest of its columns; not compared.
     """
 
@@ -30,11 +33,14 @@ class Record:
     channel: str = ""
     key: tuple[Any, ...] = ()
     sequence: int | None = None
+    marker: bool = False
+    candidate_ms: int | None = None
+    gap_ms: int | None = None
     payload: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Record, ...]]:
-    """The records by instant, each instant in ascending event time, then by record id.
+    """The records by instant; inside it by ascending event time, session gap, record id.
 
     An instant is an arrival, or an (arrival, sequence) where the pipeline has a `sequence`. Its
     records are all judged by the watermark before it.
@@ -44,6 +50,6 @@ def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Re
         sequence = MIN_WATERMARK if record.sequence is None else record.sequence
         return record.arrival_ms, sequence if sequenced else 0
 
-    ordered = sorted(records, key=lambda r: (*instant(r), r.ts_ms, r.record_id))
+    ordered = sorted(records, key=lambda r: (*instant(r), r.ts_ms, r.gap_ms or 0, r.record_id))
     for _, group in groupby(ordered, key=instant):
         yield tuple(group)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
-from strandline.model.windows import TimeWindow, TumblingWindows
-from strandline.reference.answer import Firing, Replay, Timing
+from strandline.model.windows import TimeWindow, TumblingWindows, WindowAssigner
+from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay, Timing
 from strandline.reference.records import Record
 from strandline.reference.windows import Fate
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Tumbling
+from strandline.spec.window import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WindowRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A row of `quarantine`; `late_by_ms`, `missed_windows` are None without a window."""
+    """A row of `quarantine`; `late_by_ms` and `missed_windows` are None for `no_window`."""
 
     record: Record
     reason: str
@@ -52,7 +52,7 @@ class QuarantineRow:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """A row of `completeness`: a window with a record, over all keys; gaps are not listed."""
+    """A row of `completeness`: a slot with a record, over all keys; gaps are not listed."""
 
     window: TimeWindow
     slot: SlotState
@@ -60,6 +60,7 @@ class CompletenessRow:
     late_accepted: int
     late: int
     no_window: int
+    missed_pairs: int
     channels_heard: tuple[str, ...]
 
 
@@ -67,25 +68,27 @@ class Tables:
     """The tables after a replay; of a range they hold the rows whose window starts in it."""
 
     def __init__(self, spec: PipelineSpec, told: Replay) -> None:
-        """Read them off an answer to this pipeline.
-
-        Raises:
-            TypeError: its windows are not tumbling.
-        """
-        if not isinstance(spec.window, Tumbling):
-            msg = f"no tables of {type(spec.window).__name__} windows yet"
-            raise TypeError(msg)
-        self._assigner: TumblingWindows = spec.window.assigner
+        """Read them off an answer to this pipeline."""
+        window = spec.window
+        self._gap: Session | None = window if isinstance(window, Session) else None
+        self._calendar: WindowAssigner = (
+            TumblingWindows(spec.quality.session_slot)
+            if isinstance(window, Session)
+            else window.assigner
+        )
         self._allowed_lateness_ms = spec.allowed_lateness
         self._told = told
 
     def windows(self) -> list[WindowRow]:
-        """Every window of a key that has fired, by key and start."""
+        """Every window of a key that has fired and that nothing later superseded, by key, start."""
+        superseded = {number for firing in self._told.firings for number in firing.supersedes}
         fired: dict[tuple[tuple[Any, ...], TimeWindow], list[Firing]] = defaultdict(list)
         for firing in self._told.firings:
             fired[firing.key, firing.window].append(firing)
         rows = []
         for (key, window), firings in sorted(fired.items()):
+            if firings[-1].seq in superseded:
+                continue
             slot = self.slot(window)
             rows.append(
                 WindowRow(
@@ -94,7 +97,7 @@ class Tables:
                     members=firings[-1].members,
                     late_accepted=sum(f.timing is Timing.LATE for f in firings),
                     firings=len(firings),
-                    state=slot.state,
+                    state="closed" if slot.closed_at_ms is not None else "fired",
                     fired_at_ms=firings[0].moment.at_ms,
                     closed_at_ms=slot.closed_at_ms,
                 )
@@ -102,46 +105,65 @@ class Tables:
         return rows
 
     def quarantine(self) -> list[QuarantineRow]:
-        """Every record that was late, in the order of refusal."""
-        rows = []
-        for refused in self._told.late:
-            window = self._newest(refused.record)
-            late_by_ms = late_by(
-                window.max_timestamp_ms,
-                allowed_lateness_ms=self._allowed_lateness_ms,
-                watermark_ms=refused.watermark_ms,
-            )
-            rows.append(
-                QuarantineRow(
-                    record=refused.record,
-                    reason=Fate.LATE.value,
-                    watermark_ms=refused.watermark_ms,
-                    late_by_ms=late_by_ms,
-                    slot_start_ms=window.start_ms,
-                    missed_windows=1,
-                )
-            )
-        return rows
+        """Every record that was late or had no window: the late ones first, by refusal."""
+        return [
+            *(self._refused(refused, Fate.LATE) for refused in self._told.late),
+            *(self._refused(refused, Fate.NO_WINDOW) for refused in self._told.no_window),
+        ]
+
+    def _refused(self, refused: LateRecord, fate: Fate) -> QuarantineRow:
+        record, late = refused.record, fate is Fate.LATE
+        late_by_ms = late_by(
+            self._newest(record).max_timestamp_ms,
+            allowed_lateness_ms=self._allowed_lateness_ms,
+            watermark_ms=refused.watermark_ms,
+        )
+        missed = 1 if self._gap else len(self._calendar.windows_of(record.ts_ms))
+        return QuarantineRow(
+            record=record,
+            reason=fate.value,
+            watermark_ms=refused.watermark_ms,
+            late_by_ms=late_by_ms if late else None,
+            slot_start_ms=self._calendar.newest_start(record.ts_ms),
+            missed_windows=missed if late else None,
+        )
 
     def completeness(self) -> list[CompletenessRow]:
-        """Every window that has a record, by start."""
-        fates: dict[TimeWindow, Counter[Fate]] = defaultdict(Counter)
+        """Every slot that has a record, by start and end."""
+        counts: dict[TimeWindow, Counter[str]] = defaultdict(Counter)
         heard: dict[TimeWindow, set[str]] = defaultdict(set)
+        fired_at_once = Counter(
+            (firing.moment.after_record.record_id, firing.window)
+            for firing in self._told.firings
+            if firing.timing is Timing.LATE and firing.moment.after_record is not None
+        )
+        held = self._held()
         for record in self._known():
-            window = self._newest(record)
-            fates[window][self._told.fates[record.record_id]] += 1
-            heard[window].add(record.channel)
+            fate = self._told.fates[record.record_id]
+            slots = self._slots(record)
+            for place, slot in enumerate(slots):
+                heard[slot].add(record.channel)
+                if fate in {Fate.LATE, Fate.NO_WINDOW}:
+                    counts[slot][fate.value] += place == 0
+                elif self._gap:
+                    counts[slot][fate.value] += 1
+                elif slot not in held[record.record_id]:
+                    counts[slot]["missed_pairs"] += 1
+                else:
+                    late = (record.record_id, slot) in fired_at_once
+                    counts[slot]["late_accepted" if late else "on_time"] += 1
         return [
             CompletenessRow(
-                window=window,
-                slot=self.slot(window),
-                on_time=fates[window][Fate.ON_TIME],
-                late_accepted=fates[window][Fate.LATE_ACCEPTED],
-                late=fates[window][Fate.LATE],
-                no_window=fates[window][Fate.NO_WINDOW],
-                channels_heard=tuple(sorted(heard[window])),
+                window=slot,
+                slot=self.slot(slot),
+                on_time=told["on_time"],
+                late_accepted=told["late_accepted"],
+                late=told["late"],
+                no_window=told["no_window"],
+                missed_pairs=told["missed_pairs"],
+                channels_heard=tuple(sorted(heard[slot])),
             )
-            for window in sorted(fates)
+            for slot, told in sorted(counts.items())
         ]
 
     def slot(self, window: TimeWindow) -> SlotState:
@@ -158,10 +180,30 @@ class Tables:
         )
 
     def _newest(self, record: Record) -> TimeWindow:
-        return self._assigner.windows_of(record.ts_ms)[0]
+        """The newest window of a record; of one in a gap the slot that ends before it."""
+        if self._gap:
+            gap_ms = record.gap_ms if self._gap.gap_ms is None else self._gap.gap_ms
+            return TimeWindow(record.ts_ms, record.ts_ms + (gap_ms or 0))
+        return self._slots(record)[0]
+
+    def _slots(self, record: Record) -> tuple[TimeWindow, ...]:
+        """The slots of the calendar that a record belongs to, newest first."""
+        windows = tuple(self._calendar.windows_of(record.ts_ms))
+        start_ms = self._calendar.newest_start(record.ts_ms)
+        return windows or tuple(self._calendar.windows_of(start_ms))
+
+    def _panes(self) -> list[Firing | OpenWindow]:
+        return [*self._told.firings, *self._told.open_at_end]
+
+    def _held(self) -> dict[str, set[TimeWindow]]:
+        """The windows that took each record."""
+        held: dict[str, set[TimeWindow]] = defaultdict(set)
+        for pane in self._panes():
+            for record in pane.members:
+                held[record.record_id].add(pane.window)
+        return held
 
     def _known(self) -> list[Record]:
-        held = {r.record_id: r for pane in self._told.final for r in pane.members}
-        held |= {r.record_id: r for pane in self._told.open_at_end for r in pane.members}
-        refused = [late.record for late in self._told.late]
-        return [*held.values(), *refused, *self._told.no_window]
+        held = {record.record_id: record for pane in self._panes() for record in pane.members}
+        refused = [*self._told.late, *self._told.no_window]
+        return [*held.values(), *(r.record for r in refused)]

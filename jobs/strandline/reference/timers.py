@@ -33,9 +33,14 @@ class EventTimeTimers:
             self._registered.add(timer)
             heappush(self._queue, timer)
 
+    def delete(self, timer: Timer) -> None:
+        """Take a timer back, if it is set."""
+        self._registered.discard(timer)
+
     def reached(self, watermark_ms: int) -> Iterator[Timer]:
         """Take out every timer up to, and including, a watermark, in order of time."""
         while self._queue and self._queue[0].time_ms <= watermark_ms:
             timer = heappop(self._queue)
-            self._registered.discard(timer)
-            yield timer
+            if timer in self._registered:
+                self._registered.discard(timer)
+                yield timer

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from strandline.model.intervals import END_OF_INSTANTS_MS
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.quality import Quality
 from strandline.spec.source import Source
 from strandline.spec.values import Expression, Lateness, Name, PipelineName, SpecModel, refuse_at
-from strandline.spec.watermark import Watermark
-from strandline.spec.window import WindowField
+from strandline.spec.watermark import Ingestion, Watermark
+from strandline.spec.window import Session, WindowField
 
 RESULT_COLUMNS = (
     "window_start",
@@ -73,6 +75,22 @@ class PipelineSpec(SpecModel):
                     refuse_at(f"{place}.{name}", name, problem)
                 taken.add(name.lower())
         return self
+
+    @model_validator(mode="after")
+    def _sessions_are_cleaned(self) -> PipelineSpec:
+        longest_ms = MAX_WATERMARK - END_OF_INSTANTS_MS
+        if isinstance(self.window, Session) and self.allowed_lateness > longest_ms:
+            problem = (
+                "too long for sessions: the time at which one is dropped would not fit 64 bits, "
+                f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
+            )
+            refuse_at("allowed_lateness", f"{self.allowed_lateness}ms", problem)
+        return self
+
+    @property
+    def arrival_is_event_time(self) -> bool:
+        """Whether ingestion replaces every event time by the arrival."""
+        return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
     @property
     def spec_fingerprint(self) -> str:

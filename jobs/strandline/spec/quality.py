@@ -39,3 +39,8 @@ class Quality(SpecModel):
     gaps: Literal["allow", "warn", "fail"] = "warn"
     slot: Length | None = None
     expectations: Annotated[tuple[ExpectationSpec, ...], Field(strict=False)] = ()
+
+    @property
+    def session_slot(self) -> int:
+        """The slot of the calendar in ms for sessions; an hour if not told."""
+        return self.slot or 3_600_000

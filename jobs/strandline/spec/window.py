@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Tag, model_validator
 
-from strandline.model.windows import TumblingWindows
+from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
 from strandline.spec.values import Duration, Expression, Length, SpecModel, refuse_at
 
 _KINDS = ("tumbling", "sliding", "session", "cumulative")
@@ -47,6 +47,11 @@ class Sliding(SpecModel):
             refuse_at("offset", f"{self.offset}ms", problem)
         return self
 
+    @property
+    def assigner(self) -> SlidingWindows:
+        """The rule that assigns records to these windows."""
+        return SlidingWindows(self.sliding, self.every, self.offset)
+
 
 def _gap_kind(value: Any) -> str:
     written = not isinstance(value, str) or _LIKE_A_DURATION.fullmatch(value)
@@ -60,6 +65,11 @@ class Session(SpecModel):
         Annotated[Length, Tag("duration")] | Annotated[Expression, Tag("expression")],
         Discriminator(_gap_kind),
     ]
+
+    @property
+    def gap_ms(self) -> int | None:
+        """The gap in ms; None: each record has its own."""
+        return self.session if isinstance(self.session, int) else None
 
 
 class Cumulative(SpecModel):
@@ -75,6 +85,11 @@ class Cumulative(SpecModel):
             problem = "not a multiple of the step; give a whole number of steps"
             refuse_at("cumulative", f"{self.cumulative}ms", problem)
         return self
+
+    @property
+    def assigner(self) -> CumulativeWindows:
+        """The rule that assigns records to these windows."""
+        return CumulativeWindows(self.cumulative, self.step, self.offset)
 
 
 def _kind(value: Any) -> str | None:
