@@ -123,8 +123,12 @@ def main() -> None:
         "whole first run": bench.whole_run,
     }
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    names = list(jobs)
     for number in range(options.rounds + 1):
-        for name, job in jobs.items():
+        # each round begins with another job, so that none always runs in the same one's wake
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            job = jobs[name]
             began = time.perf_counter()
             job()
             took = time.perf_counter() - began

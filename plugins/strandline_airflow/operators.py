@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -98,15 +99,19 @@ class StrandlineSparkOperator(SparkSubmitOperator):
     def on_kill(self) -> None:
         """End the Spark application: its JVM, and the driver's Python, which would outlive it."""
         submit = self._hook._submit_sp if self._hook else None
-        processes: list[psutil.Process] = []
+        below: list[psutil.Process] = []
         if submit and submit.poll() is None:
             with suppress(psutil.NoSuchProcess):
-                jvm = psutil.Process(submit.pid)
-                processes = [*jvm.children(recursive=True), jvm]
-        _signal(processes, "terminate")  # so that Spark removes its temporary files
-        psutil.wait_procs(processes, timeout=_GRACE_SECONDS)
+                below = psutil.Process(submit.pid).children(recursive=True)
+            _signal(below, "terminate")
+            submit.terminate()  # so that Spark removes its temporary files
+            # only its own Popen may wait for it: whoever else did would take its exit code away,
+            # and the hook, which waits as well, would take the end for a success
+            with suppress(subprocess.TimeoutExpired):
+                submit.wait(timeout=_GRACE_SECONDS)
+        psutil.wait_procs(below, timeout=_GRACE_SECONDS)
         super().on_kill()
-        _signal(processes, "kill")
+        _signal(below, "kill")
 
     def _get_hook(self) -> SparkSubmitHook:
         try:

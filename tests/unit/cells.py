@@ -81,12 +81,11 @@ def _cell(stream: Stream, record: Record) -> tuple:
 
 
 def _largest_threshold(stream: Stream, candidate: int) -> int | None:
-    if candidate < LEAST_INSTANT_MS:
-        return None
     size, offset = stream.spec.window.tumbling, stream.spec.window.offset
     last_ms = offset + size - 1  # of some window; every other one is a number of sizes away
     thresholds = (last_ms, last_ms + stream.spec.allowed_lateness)
-    return max(candidate - (candidate - threshold) % size for threshold in thresholds)
+    largest = max(candidate - (candidate - threshold) % size for threshold in thresholds)
+    return None if largest < LEAST_INSTANT_MS else largest
 
 
 def _is_pending(stream: Stream, record: Record, midnight_ms: int) -> bool:

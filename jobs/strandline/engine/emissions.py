@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, History
+from strandline.engine.known import known_records
 from strandline.engine.observe import candidate_of
-from strandline.engine.source import on_days
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
@@ -134,8 +134,7 @@ def _emissions(
     axis, spec = history.axis, history.spec
     channels = F.array(*(F.lit(channel) for channel in history.channels)).cast("array<string>")
     own = (
-        on_days(records, days)
-        .where(F.col(c.REASON).isNull())
+        known_records(records, history, clock.horizon_ms, days)
         .select(
             c.ARRIVAL_DAY,
             c.CHANNEL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import cleanup_time
 from strandline.model.windows import TumblingWindows
 from strandline.spec.pipeline import PipelineSpec
@@ -36,6 +36,17 @@ class Grid:
         step = self.windows.step_ms
         fire = (self.windows.offset_ms + self.windows.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
+
+    def parts(self, delay_ms: int) -> tuple[int, ...]:
+        """How far into a slot an event time reaches another threshold, if candidates lag so far."""
+        step = self.windows.step_ms
+        cuts = {(residue + delay_ms - self.windows.offset_ms) % step for residue in self.residues}
+        return tuple(sorted(cuts - {0}))
+
+    @property
+    def crosses_midnights(self) -> bool:
+        """Whether a slot can hold records of two dates."""
+        return bool(DAY_MS % self.windows.step_ms or self.windows.offset_ms % self.windows.step_ms)
 
     def fire_threshold(self, start_ms: int) -> int:
         """The watermark that fires the window of this start."""

@@ -123,6 +123,12 @@ class History:
         return cells
 
     @cached_property
+    def malformed_days(self) -> set[date | None]:
+        """The arrival days that hold a malformed row; None: such as have no arrival day."""
+        days = self.cells.loc[self.cells["reason"].notna(), "arrival_date"]
+        return {None if pd.isna(day) else day for day in days}
+
+    @cached_property
     def channels(self) -> tuple[str, ...]:
         """The channels in probe order: as declared, or by first instant and name."""
         given = self.spec.source.declared_channels or self._discovered

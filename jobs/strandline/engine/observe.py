@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -11,6 +14,7 @@ from strandline.engine.grid import Grid
 from strandline.engine.source import date_of, midnight_ms
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
 
 CELL = (
@@ -23,31 +27,36 @@ CELL = (
     c.PENDING,
 )
 """What a cell is of. Malformed rows have a day and a reason only."""
+COUNTED = (c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.FIRST_INSTANT)
+"""What is known of its records."""
+_PART = "_strandline_part"
 
 
 def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     """Count the records of each cell, with its first instant and its least and largest event time.
 
-    All records of a cell have the same newest window and reach the same thresholds, so the cells
-    tell first positions at thresholds, the day map, and the records of every slot, exactly.
+    All records of a cell lie on one event date, have the same newest window and reach the same
+    thresholds, so the cells tell first positions at thresholds, the day map, and the records of
+    every slot, exactly.
     """
+    grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
-    candidate = candidate_of(spec, F.col(c.TS))
     cell = {
         c.CHANNEL: F.col(c.CHANNEL),
-        c.EVENT_DATE: date_of(F.col(c.TS)),
         c.SLOT: F.col(c.SLOT),
-        c.THRESHOLD: largest_threshold(candidate, Grid.of(spec)),
+        _PART: _part(F.col(c.TS) - F.col(c.SLOT), grid.parts(candidate_rule(spec).delay_ms)),
         c.PENDING: _pending(axis),
     }
-    return (
+    if grid.crosses_midnights:
+        cell[c.EVENT_DATE] = date_of(F.col(c.TS))
+    counted = (
         records.select(
             c.ARRIVAL_DAY,
             c.REASON,
             *(F.when(well_formed, column).alias(name) for name, column in cell.items()),
             *(F.when(well_formed, F.col(name)).alias(name) for name in (c.TS, c.INSTANT)),
         )
-        .groupBy(*CELL)
+        .groupBy(c.ARRIVAL_DAY, c.REASON, *cell)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
             F.min(c.TS).alias(c.LEAST_TS),
@@ -55,14 +64,31 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
             F.min(c.INSTANT).alias(c.FIRST_INSTANT),
         )
     )
+    # what is the same for all records of a cell is computed once for it
+    shared = {
+        c.EVENT_DATE: date_of(F.col(c.LEAST_TS)),
+        c.THRESHOLD: largest_threshold(candidate_of(spec, F.col(c.LEAST_TS)), grid),
+    }
+    return counted.withColumns(shared).select(*CELL, *COUNTED)
 
 
-def candidate_of(spec: PipelineSpec, ts: Column) -> Column:
-    """The watermark that a record offers. See `Candidate.of`, of which this is the set form."""
+def _part(into_slot: Column, cuts: Sequence[int]) -> Column:
+    """Which part of its slot a record lies in, by where the next threshold is reached."""
+    return reduce(Column.__add__, ((into_slot >= cut).cast("int") for cut in cuts), F.lit(0))
+
+
+def candidate_rule(spec: PipelineSpec) -> Candidate:
+    """The rule by which a record's event time makes its candidate."""
     rule = spec.watermark.candidate
     if rule is None:
         msg = f"no candidate for {spec.watermark.strategy}"
         raise TypeError(msg)
+    return rule
+
+
+def candidate_of(spec: PipelineSpec, ts: Column) -> Column:
+    """The watermark that a record offers. See `Candidate.of`, of which this is the set form."""
+    rule = candidate_rule(spec)
     return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)
 
 
@@ -72,7 +98,8 @@ def largest_threshold(candidate: Column, grid: Grid) -> Column:
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
     reached = [at_least - F.pmod(at_least - residue, step) for residue in grid.residues]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]
-    return F.when(candidate >= LEAST_INSTANT_MS, largest)
+    # the same for all of a cell: whether the threshold counts, not whether the candidate does
+    return F.when(largest >= LEAST_INSTANT_MS, largest)
 
 
 def _pending(axis: Axis) -> Column:
@@ -82,4 +109,7 @@ def _pending(axis: Axis) -> Column:
     midnight = midnight_ms(F.col(c.ARRIVAL_DAY)) + DAY_MS
     before = midnight - 1 - axis.start_ms
     tick = midnight - 1 - F.pmod(before, F.lit(axis.interval_ms))
-    return ~((tick > axis.start_ms) & (F.col(c.ARRIVAL) < tick))
+    shown = (tick > axis.start_ms) & (F.col(c.ARRIVAL) < tick)
+    # no tick is far from a midnight: nearly all records need only this comparison
+    surely = midnight - axis.interval_ms
+    return ~(((surely > axis.start_ms) & (F.col(c.ARRIVAL) < surely)) | shown)

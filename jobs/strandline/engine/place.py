@@ -19,8 +19,8 @@ class Split:
 
 
 def place(records: DataFrame, slots: DataFrame) -> DataFrame:
-    """The well-formed records of the given slots, each with where its window fires and closes."""
-    return records.where(F.col(c.REASON).isNull()).join(F.broadcast(slots), c.SLOT)
+    """The records of the given slots, each with where its window fires and closes."""
+    return records.join(F.broadcast(slots), c.SLOT)
 
 
 def split(placed: DataFrame) -> Split:

@@ -18,9 +18,9 @@ from strandline.engine.emissions import AFTER_CHANNELS, Emissions, emissions
 from strandline.engine.fire import fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
+from strandline.engine.known import known_records
 from strandline.engine.place import Split, place, split
 from strandline.engine.quarantine import quarantine_late
-from strandline.engine.source import on_days
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 
@@ -68,7 +68,7 @@ class Rebuild:
         """The late records of the scope, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
         slots = slot_table(self.spark, both, self.history.axis)
-        late = split(place(self._known(self._on(self.late_days)), slots)).late
+        late = split(place(self._known(self.late_days), slots)).late
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
@@ -107,13 +107,10 @@ class Rebuild:
     def _split(self) -> Split:
         slots = slot_table(self.spark, self.slots, self.history.axis)
         days = self.history.arrival_days(self.scope.windows)
-        return split(place(self._known(self._on(days)), slots))
+        return split(place(self._known(days), slots))
 
-    def _on(self, days: Collection[date]) -> DataFrame:
-        return on_days(self.records, days, self.history.well_formed["arrival_date"])
-
-    def _known(self, records: DataFrame) -> DataFrame:
-        return records.where(F.col(c.ARRIVAL) < self.clock.horizon_ms)
+    def _known(self, days: Collection[date]) -> DataFrame:
+        return known_records(self.records, self.history, self.clock.horizon_ms, days)
 
     def _aggregates(self) -> dict[str, Column]:
         return aggregate_columns(self.records, self.history.spec)
