@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
-from strandline.engine.source import date_of, midnight_ms
+from strandline.engine.source import date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate
@@ -29,7 +28,10 @@ CELL = (
 """What a cell is of. Malformed rows have a day and a reason only."""
 COUNTED = (c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.FIRST_INSTANT)
 """What is known of its records."""
+_SUBJECT = "_strandline_subject"
+"""A well-formed record's channel, or what makes the row malformed."""
 _PART = "_strandline_part"
+"""The start of a part of a slot, doubled, and one more if pending; null for malformed rows."""
 
 
 def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
@@ -41,22 +43,20 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     """
     grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
-    cell = {
-        c.CHANNEL: F.col(c.CHANNEL),
-        c.SLOT: F.col(c.SLOT),
-        _PART: _part(F.col(c.TS) - F.col(c.SLOT), grid.parts(candidate_rule(spec).delay_ms)),
-        c.PENDING: _pending(axis),
+    # few and narrow keys: hashing them is what the aggregation spends its time with
+    keys = {
+        c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
+        _SUBJECT: F.coalesce(c.REASON, c.CHANNEL),
+        _PART: F.when(well_formed, _part(spec, grid) * 2 + _pending(axis).cast("int")),
     }
     if grid.crosses_midnights:
-        cell[c.EVENT_DATE] = date_of(F.col(c.TS))
+        keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
     counted = (
         records.select(
-            c.ARRIVAL_DAY,
-            c.REASON,
-            *(F.when(well_formed, column).alias(name) for name, column in cell.items()),
+            *(column.alias(name) for name, column in keys.items()),
             *(F.when(well_formed, F.col(name)).alias(name) for name in (c.TS, c.INSTANT)),
         )
-        .groupBy(c.ARRIVAL_DAY, c.REASON, *cell)
+        .groupBy(*keys)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
             F.min(c.TS).alias(c.LEAST_TS),
@@ -65,16 +65,24 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
         )
     )
     # what is the same for all records of a cell is computed once for it
+    is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
     shared = {
-        c.EVENT_DATE: date_of(F.col(c.LEAST_TS)),
-        c.THRESHOLD: largest_threshold(candidate_of(spec, F.col(c.LEAST_TS)), grid),
+        c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
+        c.CHANNEL: F.when(is_cell, F.col(_SUBJECT)),
+        c.EVENT_DATE: date_of(least),
+        c.SLOT: slot_of(least, grid),
+        c.THRESHOLD: largest_threshold(candidate_of(spec, least), grid),
+        c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
     }
     return counted.withColumns(shared).select(*CELL, *COUNTED)
 
 
-def _part(into_slot: Column, cuts: Sequence[int]) -> Column:
-    """Which part of its slot a record lies in, by where the next threshold is reached."""
-    return reduce(Column.__add__, ((into_slot >= cut).cast("int") for cut in cuts), F.lit(0))
+def _part(spec: PipelineSpec, grid: Grid) -> Column:
+    """The start of the part of its slot that a record lies in, by where thresholds are reached."""
+    into_slot = F.col(c.TS) - F.col(c.SLOT)
+    cuts = grid.parts(candidate_rule(spec).delay_ms)
+    start = reduce(lambda rest, cut: F.when(into_slot >= cut, cut).otherwise(rest), cuts, F.lit(0))
+    return F.col(c.SLOT) + start
 
 
 def candidate_rule(spec: PipelineSpec) -> Candidate:

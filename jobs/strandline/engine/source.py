@@ -60,9 +60,13 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
             **keys,
         }
     )
-    slot = F.col(c.TS) - F.pmod(F.col(c.TS) - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
-    rows = rows.withColumns({c.SLOT: slot, c.INSTANT: _instant(axis)})
+    rows = rows.withColumns({c.SLOT: slot_of(F.col(c.TS), grid), c.INSTANT: _instant(axis)})
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
+
+
+def slot_of(ts: Column, grid: Grid) -> Column:
+    """The start of the newest window of an event time."""
+    return ts - F.pmod(ts - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
 
 
 def in_days(column: str, days: Iterable[date | None]) -> Column:
