@@ -44,6 +44,8 @@ LANDING = pa.schema(
         ("k", pa.string()),
         ("id", pa.int64()),
         ("value", pa.int64()),
+        ("marker", pa.bool_()),
+        ("candidate_ms", pa.int64()),
     ]
 )
 AGGREGATES = {"count": "count(*)", "sum": "sum(value)", "ids": "array_sort(collect_list(id))"}

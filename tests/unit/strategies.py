@@ -94,8 +94,8 @@ def _watermark(generator: dict[str, Any], emission: str, idle: bool) -> dict[str
     }
 
 
-def any_watermarks() -> st.SearchStrategy[dict[str, Any]]:
-    """The `watermark` part of any pipeline: every strategy, idleness, valve and splits."""
+def any_watermarks(*, idleness: bool = True) -> st.SearchStrategy[dict[str, Any]]:
+    """The `watermark` part of any pipeline: every strategy, valve and splits."""
     lag = durations(st.sampled_from([0, 3, 40]))
     generators = st.one_of(
         _BOUNDED,
@@ -122,7 +122,7 @@ def any_watermarks() -> st.SearchStrategy[dict[str, Any]]:
         },
         generators,
         _EMISSIONS,
-        st.sampled_from([None, None, "1ms", "10ms", "60ms"]),
+        st.sampled_from([None, None, "1ms", "10ms", "60ms"] if idleness else [None]),
         st.sampled_from(["valve", "valve", "splits"]),
     )
 

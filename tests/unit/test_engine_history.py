@@ -292,8 +292,8 @@ def test_malformed_rows_are_cells_without_any_say(stream):
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
     nothing = [None] * 5
     malformed = [
-        (day_of(stream.start_ms), "null_event_time", *nothing, 3, None, None, None),
-        (None, "null_arrival", *nothing, 1, None, None, None),
+        (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 4),
+        (None, "null_arrival", *nothing, 1, *[None] * 4),
     ]
     axis = axis_of(stream)
     rows = pd.DataFrame([*counted(stream, known), *malformed], columns=list(COUNTED))

@@ -381,13 +381,11 @@ def test_a_broken_file_breaks_only_its_own_pipeline(tmp_path):
         ("window", {"session": "20m"}, "window.session: session windows"),
         ("window", {"session": "gap_ms * 2"}, "window.session: session windows"),
         ("window", {"cumulative": "1h", "step": "5m"}, "window.cumulative: cumulative windows"),
-        ("watermark/combine", "splits", "watermark.combine: splits"),
         ("watermark/idleness", "1m", "watermark.idleness: with periodic emission"),
-        ("watermark", {"strategy": "none"}, "watermark.strategy: none"),
         (
             "watermark",
-            {"strategy": "punctuated", "marker": "is_last"},
-            "watermark.strategy: punctuated",
+            {"strategy": "legacy_ascending", "on_violation": "fail"},
+            "watermark.strategy: legacy_ascending",
         ),
         (
             "source/deduplicate",

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
 from strandline.spec.pipeline import PipelineSpec
 
 SEQUENCE_SPAN = 2**64
+AFTER_CHANNELS = 2**31
+"""The rank of a record at its instant: after all channels that are seen from it on."""
 _LEAST_SEQUENCE = -(2**63)
 _LONGEST_INTERVAL_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""
@@ -31,23 +33,27 @@ class Axis:
 
     Attributes:
         start_ms: when the job's clock started.
-        interval_ms: the emission interval; 0: nothing is emitted; None: per record.
+        interval_ms: the interval at which what records offer is emitted; 0: nothing is; None: each
+            record emits at its own position.
         sequenced: whether an instant is (arrival, sequence) and not the arrival alone. Ticks
             come between arrivals, so a sequence counts only where emission is per record.
+        tick_ms: the interval of the ticks, where these are not what emits; None: they are.
     """
 
     start_ms: int
     interval_ms: int | None
     sequenced: bool
+    tick_ms: int | None = None
 
     @classmethod
     def of(cls, spec: PipelineSpec, start_ms: int) -> Axis:
         """The axis of a pipeline whose clock started at `start_ms`."""
-        interval = spec.watermark.interval_ms
+        interval = spec.watermark.emission_interval_ms
         return cls(
             start_ms,
             None if interval is None else min(interval, _LONGEST_INTERVAL_MS),
             sequenced=interval is None and spec.source.sequence is not None,
+            tick_ms=min(spec.watermark.interval_ms or 0, _LONGEST_INTERVAL_MS),
         )
 
     @property
@@ -87,8 +93,9 @@ class Axis:
 
     @property
     def ticks(self) -> Ticks | None:
-        """The ticks of periodic emission; None where nothing is emitted on ticks."""
-        return Ticks(self.start_ms, self.interval_ms) if self.interval_ms else None
+        """The ticks of periodic emission; None where there are none."""
+        interval_ms = self.interval_ms if self.tick_ms is None else self.tick_ms
+        return Ticks(self.start_ms, interval_ms) if interval_ms else None
 
     def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`seen_from` of each instant of an array; what is never reached stays never."""
@@ -102,6 +109,16 @@ class Axis:
             seen[reached] = np.maximum(tick, self.start_ms + self.interval_ms)
         return seen
 
+    def first_tick_reaching(self, threshold_ms: int, lag_ms: int, *, after_ms: int) -> int:
+        """The first tick at which the clock less a lag is at a threshold; `never` beyond all.
+
+        `after_ms`: the tick is later than this, too.
+        """
+        ticks = self.ticks
+        if ticks is None or threshold_ms + lag_ms >= END_OF_INSTANTS_MS:
+            return self.never
+        return ticks.after(max(threshold_ms + lag_ms - 1, after_ms, self.start_ms))
+
     def event_ms(self, seen_from: int) -> int:
         """The millisecond at which something first seen by `seen_from` happened."""
         return self.arrival_of(seen_from - 1) if self.interval_ms is None else seen_from
@@ -112,9 +129,10 @@ class Axis:
 
     def last_tick_before(self, instant_ms: int) -> int:
         """The last tick strictly before an instant; below every arrival if there is none yet."""
-        if not self.interval_ms:
+        ticks = self.ticks
+        if ticks is None:
             return LEAST_INSTANT_MS - 1
-        tick = instant_ms - 1 - (instant_ms - 1 - self.start_ms) % self.interval_ms
+        tick = instant_ms - 1 - (instant_ms - 1 - self.start_ms) % ticks.interval_ms
         return tick if tick > self.start_ms else LEAST_INSTANT_MS - 1
 
     def horizon_after(self, last_arrival_ms: int) -> int:

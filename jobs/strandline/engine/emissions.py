@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from itertools import accumulate
+from typing import Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -19,22 +20,64 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
+from strandline.engine.axis import AFTER_CHANNELS, Axis
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
-from strandline.engine.observe import candidate_of
+from strandline.engine.source import candidate_of
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.model.watermarks import Candidate
 
 _CARRIED = -1
 """The rank of what was emitted before a day began: ahead of all channels."""
-AFTER_CHANNELS = 2**31
-"""The rank of a record at its instant: after all channels that are seen from it on."""
+
+
+class Emissions(Protocol):
+    """What tells the watermark at any position of some days."""
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
+
+        Args:
+            probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
+                emission at that instant is the last one seen), and whatever else is carried.
+        """
 
 
 @dataclass(frozen=True)
-class Emissions:
-    """What the channels emit on some days, and with it the watermark at any position of them.
+class ClockEmissions:
+    """The watermark where ticks alone decide it: every channel offers the same on every tick."""
+
+    history: History
+    clock: Clock
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the WATERMARK of the last tick that they see."""
+        history, axis = self.history, self.history.axis
+        ticks, lag_ms = axis.ticks, history.spec.watermark.lag_ms
+        if ticks is None or lag_ms is None:
+            msg = f"{history.spec.watermark.strategy} does not go by ticks"
+            raise TypeError(msg)
+        seen = F.least(F.col(c.SEEN_FROM), F.lit(self.clock.horizon_ms - 1))
+        tick = seen - F.pmod(seen - ticks.start_ms, F.lit(ticks.interval_ms))
+        # the combined watermark moves with the last of the channels that are there
+        joined = reduce(
+            Column.__add__, ((tick > at).cast("int") for at in history.joined), F.lit(0)
+        )
+        unfinished = (F.col(c.SEEN_FROM) == tick) & (F.col(c.RANK) < joined - 1)
+        last = F.when(unfinished, tick - ticks.interval_ms).otherwise(tick)
+        first = history.clock_starts_after
+        value = candidate_of(Candidate(lag_ms), last)
+        watermark = F.when(last > first, value).otherwise(F.lit(MIN_WATERMARK))
+        if self.clock.closes_now:
+            at_end = F.col(c.SEEN_FROM) >= axis.end
+            watermark = F.when(at_end, F.lit(MAX_WATERMARK)).otherwise(watermark)
+        return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+
+
+@dataclass(frozen=True)
+class RecordEmissions:
+    """What the channels emit on some days by their records.
 
     Attributes:
         offers: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
@@ -48,12 +91,7 @@ class Emissions:
     floors: tuple[tuple[int, int], ...] = ()
 
     def at(self, probes: DataFrame) -> DataFrame:
-        """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
-
-        Args:
-            probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
-                emission at that instant is the last one seen), and whatever else is carried.
-        """
+        """The probes with the combined WATERMARK at their position: see `Emissions.at`."""
         asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(
             c.RANK, F.col(c.RANK).cast("bigint") * 2 + 1
         )
@@ -105,6 +143,8 @@ def emissions(
         clock: what is known.
         days: the days at which positions will be asked for.
     """
+    if history.spec.watermark.goes_by_the_clock:
+        return ClockEmissions(history, clock)
     plain = _emissions(spark, records, history, clock, days)
     if history.spec.source.declared_channels is not None or len(history.joined) < 2:
         return plain
@@ -130,8 +170,8 @@ def emissions(
 
 def _emissions(
     spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
-) -> Emissions:
-    axis, spec = history.axis, history.spec
+) -> RecordEmissions:
+    axis = history.axis
     channels = F.array(*(F.lit(channel) for channel in history.channels)).cast("array<string>")
     own = (
         known_records(records, history, clock.horizon_ms, days)
@@ -139,14 +179,15 @@ def _emissions(
             c.ARRIVAL_DAY,
             c.CHANNEL,
             _seen_from(axis).alias(c.SEEN_FROM),
-            candidate_of(spec, F.col(c.TS)).alias(c.CANDIDATE),
+            c.CANDIDATE,
         )
+        .where(F.col(c.CANDIDATE).isNotNull())
         .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
         .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
-    return Emissions(own.unionByName(_carried(spark, history, clock, days)), history)
+    return RecordEmissions(own.unionByName(_carried(spark, history, clock, days)), history)
 
 
 def _carried(

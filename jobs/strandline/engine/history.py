@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
+from strandline.engine.axis import AFTER_CHANNELS, Axis
 from strandline.engine.grid import Grid
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -34,6 +34,7 @@ CELL_COLUMNS = (
     "records",
     "least_ts_ms",
     "largest_ts_ms",
+    "largest_candidate_ms",
     "first_arrival_ms",
     "first_sequence",
 )
@@ -76,6 +77,7 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
             "records": observed[c.RECORDS].astype("int64"),
             "least_ts_ms": observed[c.LEAST_TS].astype("Int64"),
             "largest_ts_ms": observed[c.LARGEST_TS].astype("Int64"),
+            "largest_candidate_ms": observed[c.LARGEST_CANDIDATE].astype("Int64"),
             "first_arrival_ms": pd.array(
                 [None if i is None else axis.arrival_of(i) for i in known], dtype="Int64"
             ),
@@ -147,6 +149,8 @@ class History:
 
     def seen_from(self, thresholds: Sequence[int]) -> list[npt.NDArray[Any]]:
         """`T_c(b)` of each channel at each threshold, as the first instant that sees it."""
+        if self.spec.watermark.goes_by_the_clock:
+            return self._seen_by_the_clock(thresholds)
         result = []
         wanted = np.asarray(thresholds, dtype=np.int64)
         reached = self.well_formed.dropna(subset=["threshold_ms"])
@@ -164,6 +168,19 @@ class History:
             instants[place < len(first)] = first[place[place < len(first)]]
             result.append(self.axis.all_seen_from(instants))
         return result
+
+    def _seen_by_the_clock(self, thresholds: Sequence[int]) -> list[npt.NDArray[Any]]:
+        """The same where ticks alone decide: of a discovered channel, those after it has joined."""
+        lag_ms = self.spec.watermark.lag_ms or 0
+        splits = self.spec.watermark.combine == "splits"
+        joined = [self.clock_starts_after] if splits else self.joined
+        return [
+            np.array(
+                [self.axis.first_tick_reaching(b, lag_ms, after_ms=at) for b in thresholds],
+                dtype=self._instants,
+            )
+            for at in joined
+        ]
 
     def _filled(self, length: int) -> npt.NDArray[Any]:
         return np.full(length, self.axis.never, dtype=self._instants)
@@ -189,20 +206,20 @@ class History:
         latest, number = self._filled(len(thresholds)), np.zeros(len(thresholds), dtype=np.int64)
         settled = np.zeros(len(thresholds), dtype=bool)
         running: npt.NDArray[Any] | None = None
-        for channel, seen in enumerate(self.seen_from(thresholds)):
+        offers = self.seen_from(thresholds)
+        joining = [*self.joined[1 : len(offers)], self.axis.never][: len(offers)]
+        for channel, (seen, next_joined) in enumerate(zip(offers, joining, strict=True)):
             known = np.where(self._known(seen, horizon_ms), seen, beyond)
             moved = np.ones(len(known), dtype=bool) if running is None else known >= running
             running = known if running is None else np.maximum(running, known)
             number = np.where(~settled & moved, channel, number)
             # a channel that joins later cannot take back what the ones before it have passed
-            newly = ~settled & (running <= self._next_joined(channel))
+            newly = ~settled & (running <= next_joined)
             latest = np.where(newly, running, latest)
             settled |= newly
+        if self.spec.watermark.combine == "splits":  # all splits of a moment are merged at once
+            number[:] = AFTER_CHANNELS
         return latest, number
-
-    def _next_joined(self, number: int) -> int:
-        following = number + 1
-        return self.joined[following] if following < len(self.joined) else self.axis.never
 
     def _known(self, seen: npt.NDArray[Any], horizon_ms: int) -> npt.NDArray[np.bool_]:
         limit = min(self.axis.known_below(horizon_ms), self.axis.end)
@@ -308,12 +325,31 @@ class History:
 
         As good as the watermark itself where it is compared with thresholds; MIN: none.
         """
+        if self.spec.watermark.goes_by_the_clock:
+            return self.clock_watermark(horizon_ms)
         thresholds = np.unique(self.well_formed["threshold_ms"].dropna().astype("int64").to_numpy())
         if not len(thresholds):
             return MIN_WATERMARK
         seen, _ = self.crossings(thresholds.tolist(), horizon_ms)
         reached = thresholds[self._known(seen, horizon_ms)]
         return int(reached.max()) if len(reached) else MIN_WATERMARK
+
+    @property
+    def clock_starts_after(self) -> int:
+        """Ticks after this one give a watermark where they alone decide: there is a channel.
+
+        A source of splits has a main output that offers, too, and that needs no split.
+        """
+        if self.spec.watermark.combine == "splits":
+            return self.axis.start_ms
+        return max(self.axis.start_ms, self.joined[0]) if self.joined else self.axis.never
+
+    def clock_watermark(self, instant_ms: int) -> int:
+        """The watermark before an instant where ticks alone decide; MIN_WATERMARK: none yet."""
+        tick = self.axis.last_tick_before(instant_ms)
+        if tick <= self.clock_starts_after:
+            return MIN_WATERMARK
+        return max(tick - (self.spec.watermark.lag_ms or 0), MIN_WATERMARK)
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
@@ -337,15 +373,10 @@ class History:
     @cached_property
     def channel_days(self) -> pd.DataFrame:
         """Per arrival day and channel: the largest candidate settled by midnight, and pending."""
-        rule = self.spec.watermark.candidate
-        if rule is None:
-            msg = f"no candidate for {self.spec.watermark.strategy}"
-            raise TypeError(msg)
         cells = self.well_formed
         largest = cells.assign(
-            candidate=[rule.of(int(ts)) for ts in cells["largest_ts_ms"]],
-            pending=cells["pending"].astype(bool),
-        )
+            candidate=cells["largest_candidate_ms"], pending=cells["pending"].astype(bool)
+        ).dropna(subset=["candidate"])
         table = largest.pivot_table(
             index=["arrival_date", "channel"], columns="pending", values="candidate", aggfunc="max"
         )

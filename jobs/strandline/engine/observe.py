@@ -10,10 +10,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
-from strandline.engine.source import date_of, midnight_ms, slot_of
+from strandline.engine.source import candidate_of, date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
-from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
 
 CELL = (
@@ -26,8 +24,9 @@ CELL = (
     c.PENDING,
 )
 """What a cell is of. Malformed rows have a day and a reason only."""
-COUNTED = (c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.FIRST_INSTANT)
+COUNTED = (c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.LARGEST_CANDIDATE, c.FIRST_INSTANT)
 """What is known of its records."""
+_MEASURED = (c.TS, c.CANDIDATE, c.INSTANT)
 _SUBJECT = "_strandline_subject"
 """A well-formed record's channel, or what makes the row malformed."""
 _PART = "_strandline_part"
@@ -51,16 +50,20 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     }
     if grid.crosses_midnights:
         keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
+    rule = spec.watermark.candidate
+    if rule is None:
+        keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
     counted = (
         records.select(
             *(column.alias(name) for name, column in keys.items()),
-            *(F.when(well_formed, F.col(name)).alias(name) for name in (c.TS, c.INSTANT)),
+            *(F.when(well_formed, F.col(name)).alias(name) for name in _MEASURED),
         )
         .groupBy(*keys)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
             F.min(c.TS).alias(c.LEAST_TS),
             F.max(c.TS).alias(c.LARGEST_TS),
+            F.max(c.CANDIDATE).alias(c.LARGEST_CANDIDATE),
             F.min(c.INSTANT).alias(c.FIRST_INSTANT),
         )
     )
@@ -71,33 +74,20 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
         c.CHANNEL: F.when(is_cell, F.col(_SUBJECT)),
         c.EVENT_DATE: date_of(least),
         c.SLOT: slot_of(least, grid),
-        c.THRESHOLD: largest_threshold(candidate_of(spec, least), grid),
         c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
     }
+    if rule is not None:
+        shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
     return counted.withColumns(shared).select(*CELL, *COUNTED)
 
 
 def _part(spec: PipelineSpec, grid: Grid) -> Column:
     """The start of the part of its slot that a record lies in, by where thresholds are reached."""
     into_slot = F.col(c.TS) - F.col(c.SLOT)
-    cuts = grid.parts(candidate_rule(spec).delay_ms)
+    rule = spec.watermark.candidate
+    cuts = () if rule is None else grid.parts(rule.delay_ms)
     start = reduce(lambda rest, cut: F.when(into_slot >= cut, cut).otherwise(rest), cuts, F.lit(0))
     return F.col(c.SLOT) + start
-
-
-def candidate_rule(spec: PipelineSpec) -> Candidate:
-    """The rule by which a record's event time makes its candidate."""
-    rule = spec.watermark.candidate
-    if rule is None:
-        msg = f"no candidate for {spec.watermark.strategy}"
-        raise TypeError(msg)
-    return rule
-
-
-def candidate_of(spec: PipelineSpec, ts: Column) -> Column:
-    """The watermark that a record offers. See `Candidate.of`, of which this is the set form."""
-    rule = candidate_rule(spec)
-    return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:

@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.emissions import AFTER_CHANNELS, Emissions
+from strandline.engine.axis import AFTER_CHANNELS
+from strandline.engine.emissions import Emissions
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.channels import in_probe_order
 from strandline.engine.close import slot_table
-from strandline.engine.emissions import AFTER_CHANNELS, Emissions, emissions
+from strandline.engine.emissions import Emissions, emissions
 from strandline.engine.fire import fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History

@@ -18,7 +18,9 @@ from strandline.engine.grid import Grid
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.watermark import CandidateExpression, Punctuated
 
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
@@ -38,9 +40,13 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
             known = ", ".join(landing.columns)
             place = f"{spec.pipeline}: source.id"
             raise InputError(place, f"{name!r} is no column", f"its columns are {known}")
-    rows = landing if source.where is None else landing.where(condition(landing, spec, "where"))
+    rows = landing
+    if source.where is not None:
+        rows = landing.where(_condition(landing, source.where, f"{spec.pipeline}: source.where"))
     arrival, _ = _time(landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time")
-    ts, ts_given = _time(landing, source.event_time, f"{spec.pipeline}: source.event_time")
+    ts, ts_given = arrival, F.lit(True)
+    if not spec.arrival_is_event_time:
+        ts, ts_given = _time(landing, source.event_time, f"{spec.pipeline}: source.event_time")
     channel = (
         F.lit("")
         if source.channel is None
@@ -60,7 +66,13 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
             **keys,
         }
     )
-    rows = rows.withColumns({c.SLOT: slot_of(F.col(c.TS), grid), c.INSTANT: _instant(axis)})
+    rows = rows.withColumns(
+        {
+            c.SLOT: slot_of(F.col(c.TS), grid),
+            c.INSTANT: _instant(axis),
+            c.CANDIDATE: _candidate(landing, spec),
+        }
+    )
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
 
 
@@ -133,14 +145,34 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
     return column
 
 
-def condition(landing: DataFrame, spec: PipelineSpec, name: str) -> Column:
-    """A boolean expression of the source, `where` or `valid`; null counts as false."""
-    place = f"{spec.pipeline}: source.{name}"
-    column = expression(landing, getattr(spec.source, name), place)
+def _condition(landing: DataFrame, text: str, place: str) -> Column:
+    """A boolean column or expression; null counts as false."""
+    column = expression(landing, text, place)
     found = landing.select(column).schema[0].dataType
     if not isinstance(found, T.BooleanType):
         raise InputError(place, f"gives {found.simpleString()}", "give a boolean expression")
     return F.coalesce(column, F.lit(False))
+
+
+def candidate_of(rule: Candidate, ts: Column) -> Column:
+    """The watermark that an event time offers; the set form of `Candidate.of`."""
+    return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)
+
+
+def _candidate(landing: DataFrame, spec: PipelineSpec) -> Column:
+    """The watermark that a record offers; null: none. See `Generator.on_event` in `reference`."""
+    watermark, place = spec.watermark, f"{spec.pipeline}: watermark"
+    if watermark.candidate is not None:
+        return candidate_of(watermark.candidate, F.col(c.TS))
+    if isinstance(watermark, Punctuated):
+        marked = _condition(landing, watermark.marker, f"{place}.marker")
+        return F.when(marked, F.col(c.TS))
+    if isinstance(watermark, CandidateExpression):
+        offered, _ = _time(landing, watermark.candidate_, f"{place}.candidate")
+        return offered
+    if watermark.lag_ms is not None and watermark.interval_ms is None:
+        return candidate_of(Candidate(watermark.lag_ms), F.col(c.ARRIVAL))
+    return F.lit(None).cast("bigint")
 
 
 def _time(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
@@ -207,7 +239,7 @@ def _reason(
     slot = F.col(c.SLOT)
     reasons: list[tuple[str, Column]] = [
         ("null_event_time", ~ts_given),
-        ("unparsable_event_time", ts.isNull()),
+        ("unparsable_event_time", ts.isNull() & F.lit(not spec.arrival_is_event_time)),
         ("null_arrival", arrival.isNull()),
         ("arrival_outside_partition", ~lies_in_its_day()),
     ]
@@ -221,7 +253,8 @@ def _reason(
         any_null = reduce(Column.__or__, (F.col(key).isNull() for key in keys))
         reasons.append(("null_key", any_null))
     if source.valid is not None:
-        reasons.append(("invalid", ~condition(landing, spec, "valid")))
+        place = f"{spec.pipeline}: source.valid"
+        reasons.append(("invalid", ~_condition(landing, source.valid, place)))
     inside = (
         (slot >= LEAST_INSTANT_MS)
         & (slot <= END_OF_INSTANTS_MS - 1 - grid.windows.size_ms)

@@ -28,6 +28,7 @@ SCHEMA = pa.schema(
         ("records", _LONG),
         ("least_ts_ms", _LONG),
         ("largest_ts_ms", _LONG),
+        ("largest_candidate_ms", _LONG),
         ("first_arrival_ms", _LONG),
         ("first_sequence", _LONG),
         ("settled_ms", _LONG),

@@ -11,10 +11,8 @@ def unsupported_features(spec: PipelineSpec) -> list[str]:
     """The features of a spec that the engines do not have yet, each as `path: what`."""
     watermark, source = spec.watermark, spec.source
     features = []
-    if watermark.candidate is None or watermark.strategy == "legacy_ascending":
+    if watermark.strategy == "legacy_ascending":
         features.append(f"watermark.strategy: {watermark.strategy}")
-    if watermark.combine == "splits":
-        features.append("watermark.combine: splits")
     if watermark.idleness_in_effect:
         features.append("watermark.idleness: with periodic emission")
     if not isinstance(spec.window, Tumbling):
@@ -36,5 +34,5 @@ def require_support(spec: PipelineSpec, *, origin: str) -> None:
         raise InputError(
             origin,
             "not supported yet: " + "; ".join(features),
-            "use tumbling windows, a bounded or ascending strategy, no idleness with ticks",
+            "use tumbling windows, another strategy than legacy_ascending, no idleness with ticks",
         )

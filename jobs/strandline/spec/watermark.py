@@ -52,8 +52,23 @@ class _Generator(SpecModel):
 
     @property
     def candidate(self) -> Candidate | None:
-        """The rule of a max-based generator, None for the others."""
+        """The rule of a generator that goes by the largest event time, None for the others."""
         return None
+
+    @property
+    def lag_ms(self) -> int | None:
+        """How far the watermark lags behind processing time, where it goes by that."""
+        return None
+
+    @property
+    def goes_by_the_clock(self) -> bool:
+        """Whether ticks alone decide what is offered, and records nothing."""
+        return self.lag_ms is not None and bool(self.interval_ms)
+
+    @property
+    def emission_interval_ms(self) -> int | None:
+        """The interval at which what records offer becomes visible; 0: never; None: at once."""
+        return self.interval_ms
 
 
 class BoundedOutOfOrderness(_Generator):
@@ -109,6 +124,11 @@ class Punctuated(_Generator):
     strategy: Literal["punctuated"]
     marker: Expression
 
+    @property
+    def emission_interval_ms(self) -> None:
+        """At once, whatever the interval of the ticks."""
+        return
+
 
 class TimeLag(_Generator):
     """Processing time − lag, on every probe."""
@@ -116,12 +136,22 @@ class TimeLag(_Generator):
     strategy: Literal["time_lag"]
     lag: Lateness
 
+    @property
+    def lag_ms(self) -> int:
+        """The lag."""
+        return self.lag
+
 
 class Ingestion(_Generator):
     """Processing time − 1; the event time of a record is its arrival, unless told otherwise."""
 
     strategy: Literal["ingestion"]
     assign_timestamps: bool = True
+
+    @property
+    def lag_ms(self) -> int:
+        """One millisecond: a record of this very millisecond is not late."""
+        return 1
 
 
 class CandidateExpression(_Generator):
