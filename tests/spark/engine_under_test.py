@@ -105,7 +105,12 @@ def reference(stream: Stream) -> Told:
             for row in tables.windows()
         ),
         open=_by_window(
-            {"key": row.key[0], "start": row.window.start_ms, **_content(row.members)}
+            {
+                "key": row.key[0],
+                "start": row.window.start_ms,
+                "end": row.window.end_ms,
+                **_content(row.members),
+            }
             for row in told.open_at_end
             if not row.end_passed
         ),
@@ -113,7 +118,7 @@ def reference(stream: Stream) -> Told:
             {
                 "id": row.record.payload["id"],
                 "reason": row.reason,
-                "watermark": row.watermark_ms,
+                "watermark": None if row.watermark_ms == MIN_WATERMARK else row.watermark_ms,
                 "late_by": row.late_by_ms,
                 "start": row.slot_start_ms,
                 "missed": row.missed_windows,
@@ -126,6 +131,7 @@ def reference(stream: Stream) -> Told:
                 {
                     "key": firing.key[0],
                     "start": firing.window.start_ms,
+                    "end": firing.window.end_ms,
                     **_content(firing.members),
                     "timing": firing.timing.value,
                     "fired_at": firing.moment.at_ms,
@@ -143,7 +149,8 @@ def _place(firing: Firing, *, sequenced: bool) -> tuple[Any, ...]:
     if firing.timing is Timing.ON_TIME:
         return (firing.timing, firing.moment, firing.window.end_ms)
     cause = firing.moment.after_record
-    return (firing.timing, cause.arrival_ms, cause.sequence if sequenced else 0, cause.ts_ms)
+    sequence = cause.sequence if sequenced else 0
+    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, -firing.window.end_ms)
 
 
 def _content(members: Sequence[Record]) -> dict[str, Any]:
@@ -265,10 +272,13 @@ def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, A
     )
     emitted, still_open = [], []
     for row in rows.toArrow().to_pylist():
+        if not row["records"]:
+            continue  # only pairs that were missed
         assert row.pop("records") == row["count"]
         if row["state"] == "open":
             assert (row["fired_at"], row["closed_at"]) == (None, None)
-            still_open.append({name: row[name] for name in ("key", "start", "count", "sum", "ids")})
+            shown = ("key", "start", "end", "count", "sum", "ids")
+            still_open.append({name: row[name] for name in shown})
         else:
             emitted.append(row)
     return _by_window(emitted), _by_window(still_open)
@@ -291,10 +301,11 @@ def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     rows = rebuild.firings(F.format_string("%04d", "id")).select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
+        _ms("window_end", "end"),
         *("count", "sum", "ids", "timing"),
         _ms("fired_at", "fired_at"),
         F.coalesce("watermark_ms", F.lit(MIN_WATERMARK)).alias("watermark"),
-        F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER[:-1]), ORDER[-1]).alias("order"),
+        F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER)).alias("order"),
     )
     ordered = [(tuple(row.pop("order").values()), row) for row in rows.toArrow().to_pylist()]
     return _in_order(sorted(ordered, key=lambda pair: pair[0]))
@@ -315,7 +326,7 @@ def _ms(name: str, alias: str) -> Column:
 
 
 def _by_window(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["start"], row["key"]))
+    return sorted(rows, key=lambda row: (row["start"], row["end"], row["key"]))
 
 
 def _by_id(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from hard_streams import hard_streams
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
-from strategies import Stream, any_watermarks
+from strategies import Stream, any_watermarks, cumulative_windows, sliding_windows
 
 from strandline.engine import columns as c
 from strandline.engine.history import Clock, Closure
@@ -30,7 +30,7 @@ from strandline.engine.quarantine import identity
 from strandline.engine.rebuild import Scope
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
-from strandline.reference import Record
+from strandline.reference import Record, Tables
 from strandline.spec import parse_spec
 
 if TYPE_CHECKING:
@@ -83,6 +83,45 @@ def test_the_engine_tells_what_the_reference_tells(session, streams):
 EVERY_STRATEGY = any_watermarks(idleness=False).filter(
     lambda watermark: watermark["strategy"] != "legacy_ascending"
 )
+
+
+@law(8)
+@given(batches(watermark=EVERY_STRATEGY, window=sliding_windows() | cumulative_windows()))
+def test_records_with_several_windows_are_the_references(session, streams):
+    for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
+        same(stream, told, reference(stream))
+
+
+@law(5)
+@given(batches(window=sliding_windows() | cumulative_windows()))
+def test_aggregates_of_panes_put_together_are_those_of_the_records(session, streams):
+    in_two_steps = {
+        "count": "count(*)",
+        "total": "sum(value)",
+        "least": "min(value)",
+        "mean": "avg(value)",
+    }
+
+    def told(stream: Stream) -> list[tuple]:
+        engine = Engine.on(session, stream)
+        spec = stream.spec.model_copy(update={"aggregates": in_two_steps})
+        rows = replace(engine, stream=replace(stream, spec=spec)).rebuild().windows()
+        emitted = rows.where("state != 'open' AND records > 0").select(
+            F.unix_millis("window_start"),
+            F.unix_millis("window_end"),
+            *("k", "records", "late_accepted", *in_two_steps),
+        )
+        return sorted(tuple(row.values()) for row in emitted.toArrow().to_pylist())
+
+    for stream, rows in each(streams, told):
+        expected = []
+        for row in Tables(stream.spec, stream.replay()).windows():
+            values = [record.payload["value"] for record in row.members]
+            counts = (len(values), row.late_accepted, len(values))
+            mean = pytest.approx(sum(values) / len(values))
+            window = (row.window.start_ms, row.window.end_ms, row.key[0])
+            expected.append((*window, *counts, sum(values), min(values), mean))
+        assert rows == sorted(expected, key=lambda row: row[:3]), stream
 
 
 @law(8)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
-from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.watermarks import Ticks
 from strandline.spec import parse_spec
 
@@ -124,56 +123,3 @@ def test_an_interval_beyond_all_years_overflows_nothing():
     axis = Axis.of(a_spec(emit={"every": f"{MAX_WATERMARK}ms"}), LEAST_INSTANT_MS)
     tick_ms = seen_from(axis, END_OF_INSTANTS_MS - 1)
     assert END_OF_INSTANTS_MS < tick_ms < axis.end
-
-
-# -------------------------------------------------------------------------------------- thresholds
-
-
-GRIDS = st.builds(
-    lambda size, offset, lateness: Grid.of(
-        a_spec(
-            window={"tumbling": f"{size}ms", "offset": f"{offset % size}ms"},
-            allowed_lateness=f"{lateness}ms",
-        )
-    ),
-    st.integers(1, 40),
-    st.integers(0, 39),
-    st.sampled_from([0, 1, 7, 400, MAX_WATERMARK]),
-)
-WATERMARKS = st.integers(-500, 500) | st.sampled_from([MIN_WATERMARK, MAX_WATERMARK])
-
-
-@given(GRIDS, WATERMARKS, st.integers(-50, 50))
-def test_the_first_window_that_is_not_final_parts_the_kept_from_the_dropped(grid, at_ms, number):
-    first_ms = grid.first_not_final(at_ms)
-    start_ms = first_ms + number * grid.windows.step_ms
-    dropped = is_window_late(
-        grid.fire_threshold(start_ms),
-        allowed_lateness_ms=grid.allowed_lateness_ms,
-        watermark_ms=at_ms,
-    )
-    saturated = grid.close_threshold(start_ms) == MAX_WATERMARK
-    before_time = start_ms < LEAST_INSTANT_MS
-    assert grid.windows.newest_start(first_ms) == first_ms
-    assert saturated or before_time or dropped == (start_ms < first_ms)
-
-
-@given(GRIDS, st.integers(-50, 50))
-def test_every_threshold_has_one_of_the_residues(grid, number):
-    start_ms = grid.windows.offset_ms + number * grid.windows.step_ms
-    step = grid.windows.step_ms
-    assert len(grid.residues) <= 2
-    assert grid.fire_threshold(start_ms) % step in grid.residues
-    unsaturated = grid.fire_threshold(start_ms) + grid.allowed_lateness_ms
-    assert unsaturated % step in grid.residues
-
-
-def test_a_window_wider_than_all_years_overflows_nothing():
-    grid = Grid.of(a_spec(window={"tumbling": f"{MAX_WATERMARK}ms", "offset": "-1ms"}))
-    assert grid.windows.size_ms > END_OF_INSTANTS_MS - LEAST_INSTANT_MS
-    assert 2 * grid.windows.size_ms < MAX_WATERMARK
-
-
-def test_there_is_no_grid_of_other_windows_yet():
-    with pytest.raises(TypeError, match="Session"):
-        Grid.of(a_spec(window={"session": "5s"}))

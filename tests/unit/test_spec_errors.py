@@ -377,10 +377,8 @@ def test_a_broken_file_breaks_only_its_own_pipeline(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "feature"),
     [
-        ("window", {"sliding": "1h", "every": "5m"}, "window.sliding: sliding windows"),
         ("window", {"session": "20m"}, "window.session: session windows"),
         ("window", {"session": "gap_ms * 2"}, "window.session: session windows"),
-        ("window", {"cumulative": "1h", "step": "5m"}, "window.cumulative: cumulative windows"),
         ("watermark/idleness", "1m", "watermark.idleness: with periodic emission"),
         (
             "watermark",

@@ -51,15 +51,19 @@ class SparkEngine:
             raise Unsupported(*features)
         rebuild = self._rebuild(scenario)
         firings = _rows(rebuild.firings(F.col("id").cast("string")))
-        windows = [row for row in _rows(rebuild.windows()) if row["state"] != "closed"]
-        last = {(row["key"], row["window_start"]): row for row in firings}
+        windows = [
+            row for row in _rows(rebuild.windows()) if row["state"] != "closed" and row["records"]
+        ]
+        last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
+        refused = _rows(rebuild.late())
         return Answer(
             firings=[_firing(row, rebuild) for row in firings],
             late=[
                 LateRow(id=row["id"], watermark=row["watermark_ms"])
-                for row in _rows(rebuild.late())
+                for row in refused
+                if row["reason"] == "late"
             ],
-            no_window=[],
+            no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
             final=[WindowRow(**_content(row)) for row in last.values()],
             open_at_end=[
                 OpenRow(**_content(row), end_passed=row["state"] == "fired") for row in windows

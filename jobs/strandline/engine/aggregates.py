@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
@@ -21,7 +24,58 @@ _ORDER_DEPENDENT = {
     "ListAgg": "listagg(x) WITHIN GROUP (ORDER BY x)",
 }
 _CLOCKS = {"CurrentTimestamp", "CurrentDate", "CurDateExpressionBuilder", "Now", "LocalTimestamp"}
+_SIMPLE = re.compile(r"\s*(count|sum|min|max|avg)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _SORTERS = {"ArraySort", "SortArray"}
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An aggregate in two steps: `parts` over records, by name, and the `whole` over those."""
+
+    parts: dict[str, Column]
+    whole: Column
+
+
+def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
+    """The aggregates such that the aggregates of parts can be put together; None: one cannot."""
+    partials = {name: _partial(records, name, text) for name, text in spec.aggregates.items()}
+    return None if None in partials.values() else cast("dict[str, Partial]", partials)
+
+
+def _partial(records: DataFrame, name: str, text: str) -> Partial | None:
+    """`count`, `sum`, `min`, `max` or `avg` of one expression, and nothing else around it."""
+    call = _SIMPLE.fullmatch(text)
+    if call is None or not _is_one_argument(call[2]) or call[2].lower().startswith("distinct "):
+        return None
+    function, argument = call[1].lower(), call[2]
+    kind = records.groupBy().agg(F.expr(text).alias(name)).schema[0].dataType
+    part = f"_strandline_part_{name}"
+    if function == "count":
+        whole = F.coalesce(F.sum(part), F.lit(0)).cast(kind)
+    elif function == "sum":
+        whole = F.sum(part).cast(kind)
+    elif function in {"min", "max"}:
+        whole = F.expr(f"{function}(`{part}`)")
+    elif isinstance(kind, T.DoubleType):
+        number = f"{part}_number"
+        parts = {
+            part: F.expr(f"sum(CAST({argument} AS DOUBLE))"),
+            number: F.expr(f"count({argument})"),
+        }
+        return Partial(parts, F.sum(part) / F.nullif(F.sum(number), F.lit(0)))
+    else:
+        return None
+    return Partial({part: F.expr(text)}, whole)
+
+
+def _is_one_argument(text: str) -> bool:
+    """Whether the parentheses of a call's text close where it ends, without a comma outside."""
+    depth = 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0 or sign in "'\"`" or (sign == "," and not depth):
+            return False
+    return depth == 0
 
 
 def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:

@@ -1,4 +1,4 @@
-"""close: the slots of a range as a small table, for every record to be joined with its own."""
+"""close: windows and panes as small tables, for every record to be joined with its own."""
 
 from __future__ import annotations
 
@@ -11,25 +11,61 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 
+_WHOLE = pa.int64()
 
-def slot_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The slots of `History.slots` as a DataFrame; one row a slot."""
-    instant = pa.decimal128(38, 0) if axis.sequenced else pa.int64()
-    whole = pa.int64()
+
+def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The windows of `History.slots` as a DataFrame; one row a window."""
+    instant = _instant(axis)
     table = pa.table(
         {
-            c.SLOT: _column(slots["slot_ms"], whole),
-            c.SLOT_END: _column(slots["slot_end_ms"], whole),
+            c.WINDOW: _column(slots["window_id"], _WHOLE),
+            c.SLOT: _column(slots["slot_ms"], _WHOLE),
+            c.SLOT_END: _column(slots["slot_end_ms"], _WHOLE),
             c.FIRE_FROM: _column(slots["fire_from"], instant),
             c.CLOSE_FROM: _column(slots["close_from"], instant),
-            c.RANK: _column(slots["fire_rank"], whole),
-            c.FIRE_AT: _column(slots["fire_at_ms"], whole),
-            c.ENDED_AT: _column(slots["ended_at_ms"], whole),
-            c.CLOSE_AT: _column(slots["close_at_ms"], whole),
+            c.RANK: _column(slots["fire_rank"], _WHOLE),
+            c.FIRE_AT: _column(slots["fire_at_ms"], _WHOLE),
+            c.CLOSE_AT: _column(slots["close_at_ms"], _WHOLE),
             c.SLOT_STATE: pa.array(slots["state"].tolist(), pa.string()),
         }
     )
     return spark.createDataFrame(table)
+
+
+def home_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The panes of `History.panes`, each with its home, as a DataFrame."""
+    table = pa.table(
+        {
+            c.PANE: _column(panes["pane_ms"], _WHOLE),
+            c.SLOT: _column(panes["slot_ms"], _WHOLE),
+            c.SLOT_END: _column(panes["slot_end_ms"], _WHOLE),
+            c.CLOSE_FROM: _column(panes["close_from"], _instant(axis)),
+            c.ENDED_AT: _column(panes["ended_at_ms"], _WHOLE),
+            c.MISSED: _column(panes["missed"], _WHOLE),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The panes of `History.panes_within`, each with its windows of a range, as a DataFrame."""
+    instant = _instant(axis)
+    table = pa.table(
+        {
+            c.PANE: _column(panes["pane_ms"], _WHOLE),
+            c.OLDEST: _column(panes["oldest_id"], _WHOLE),
+            c.NEWEST: _column(panes["newest_id"], _WHOLE),
+            c.HOME: _column(panes["home_id"], _WHOLE),
+            c.SURE_BEFORE: _column(panes["sure_before"], instant),
+            c.HOME_CLOSE_FROM: _column(panes["home_close_from"], instant),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def _instant(axis: Axis) -> pa.DataType:
+    return pa.decimal128(38, 0) if axis.sequenced else pa.int64()
 
 
 def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:

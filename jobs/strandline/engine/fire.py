@@ -6,32 +6,29 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.place import fires_at_once
+from strandline.engine.aggregates import Partial
+from strandline.engine.grid import Grid
+from strandline.engine.place import fires_at_once, is_accepted
 from strandline.spec.pipeline import PipelineSpec
 
+_ACCEPTED = "_strandline_accepted"
 
-def fire(
-    accepted: DataFrame, slots: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column]
-) -> DataFrame:
+
+def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
 
-    An open row is no row of `windows`: it is there to be counted. A window that has fired holds
-    every accepted record, for each one that came later has fired it again.
+    An open row is no row of `windows`: it is there to be counted, and so are rows without a record,
+    of pairs that were missed. A window that has fired holds every accepted record, for each one
+    that came later has fired it again.
     """
-    counted = accepted.groupBy(*(c.key_column(name) for name in spec.source.key), c.SLOT).agg(
-        *(column.alias(name) for name, column in aggregates.items()),
-        F.count(F.lit(1)).alias("records"),
-        F.count_if(fires_at_once()).alias("late_accepted"),
-        F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
-    )
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-    return counted.join(F.broadcast(slots), c.SLOT).select(
+    return counted.join(F.broadcast(windows), c.WINDOW).select(
         F.timestamp_millis(c.SLOT).cast("date").alias("window_date"),
         F.timestamp_millis(c.SLOT).alias("window_start"),
         F.timestamp_millis(c.SLOT_END).alias("window_end"),
         *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-        *aggregates,
+        *spec.aggregates,
         "records",
         "late_accepted",
         (F.col("late_accepted") + on_time.cast("bigint")).alias("firings"),
@@ -39,4 +36,99 @@ def fire(
         F.timestamp_millis(fired_at).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        c.AT_HOME,
+        c.MISSED_PAIRS,
+    )
+
+
+def count_each(
+    met: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
+) -> DataFrame:
+    """Aggregate the pairs of records and windows (`pairs`), window by window.
+
+    What the windows refused is counted in rows of its own, which hold no record.
+    """
+    keys = [c.key_column(name) for name in spec.source.key]
+    taken = [column.alias(name) for name, column in aggregates.items()]
+    if grid.one_window_each:
+        return (
+            met.where(is_accepted())
+            .groupBy(*keys, c.WINDOW)
+            .agg(*taken, *_counts())
+            .withColumns({c.AT_HOME: F.col("records"), c.MISSED_PAIRS: F.lit(0).cast("bigint")})
+        )
+    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM))
+    counted = (
+        met.withColumn(_ACCEPTED, is_accepted())
+        .where(F.col(_ACCEPTED) | kept_elsewhere)
+        .groupBy(*keys, c.WINDOW, _ACCEPTED)
+        .agg(*taken, *_counts(), F.count_if(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME))
+    )
+    return _taken_or_missed(counted)
+
+
+def count_panes(
+    records: DataFrame,
+    panes: DataFrame,
+    windows: DataFrame,
+    spec: PipelineSpec,
+    aggregates: dict[str, Partial],
+    grid: Grid,
+) -> DataFrame:
+    """The same by panes: what is on time for all windows of its pane is aggregated there first.
+
+    Only the few records that are not meet their windows one by one.
+    """
+    keys = [c.key_column(name) for name in spec.source.key]
+    step = F.lit(grid.step_ms)
+    placed = records.join(F.broadcast(panes), c.PANE)
+    sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
+    nowhere = F.array(F.lit(None).cast("bigint"))
+    own = F.when(sure, nowhere).otherwise(F.sequence(c.OLDEST, c.NEWEST, step))
+    limits = windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)
+    met = (
+        placed.withColumn(c.WINDOW, F.explode(own))
+        .join(F.broadcast(limits), c.WINDOW, "left")
+        .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
+        .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
+        .withColumns({name: F.coalesce(c.WINDOW, name) for name in (c.OLDEST, c.NEWEST)})
+    )
+    at_home = F.count_if(F.col(c.NEWEST) == F.col(c.HOME)).alias(c.AT_HOME)
+    grouped = met.groupBy(*keys, c.OLDEST, c.NEWEST, _ACCEPTED).agg(
+        *(part.alias(name) for p in aggregates.values() for name, part in p.parts.items()),
+        *_counts(),
+        at_home,
+    )
+    spread = grouped.withColumn(c.WINDOW, F.explode(F.sequence(c.OLDEST, c.NEWEST, step)))
+    counted = spread.groupBy(*keys, c.WINDOW, _ACCEPTED).agg(
+        *(partial.whole.alias(name) for name, partial in aggregates.items()),
+        F.sum("records").alias("records"),
+        F.sum("late_accepted").alias("late_accepted"),
+        F.min(c.FIRST_ARRIVAL).alias(c.FIRST_ARRIVAL),
+        F.sum(F.when(F.col(c.WINDOW) == F.col(c.NEWEST), F.col(c.AT_HOME)).otherwise(0)).alias(
+            c.AT_HOME
+        ),
+    )
+    return _taken_or_missed(counted)
+
+
+def _counts() -> list[Column]:
+    return [
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(fires_at_once()).alias("late_accepted"),
+        F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
+    ]
+
+
+def _taken_or_missed(counted: DataFrame) -> DataFrame:
+    """Rows of what was refused hold no record: they only say how many were missed."""
+    taken = F.col(_ACCEPTED)
+    nothing = F.lit(0).cast("bigint")
+    return counted.withColumn(
+        c.MISSED_PAIRS, F.when(taken, nothing).otherwise(F.col("records"))
+    ).withColumns(
+        {
+            name: F.when(taken, F.col(name)).otherwise(nothing)
+            for name in ("records", "late_accepted", c.AT_HOME)
+        }
     )

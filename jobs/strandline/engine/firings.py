@@ -15,13 +15,13 @@ from strandline.spec.pipeline import PipelineSpec
 _NUMBER = "_strandline_number"
 _AT = "_strandline_at"
 
-ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "window_end")
+ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
 """Flink's order of firings is that of these columns; equal ones have no defined order."""
 
 
 def firings(
     accepted: DataFrame,
-    slots: DataFrame,
+    windows: DataFrame,
     emitted: Emissions,
     spec: PipelineSpec,
     aggregates: dict[str, Column],
@@ -33,14 +33,14 @@ def firings(
     and again at each record that it accepts later (`LATE`), with all that it holds by then.
 
     Args:
-        accepted: the accepted records, placed.
-        slots: the slots of the range.
+        accepted: the accepted records, once for each window that took them.
+        windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
         aggregates: the content of a firing.
         identity: orders records of equal position; its value is the `fired_by` of a LATE firing.
     """
-    window = [*(c.key_column(name) for name in spec.source.key), c.SLOT]
+    window = [*(c.key_column(name) for name in spec.source.key), c.WINDOW]
     whole = Window.partitionBy(*window)
     until_here = whole.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
         Window.unboundedPreceding, Window.currentRow
@@ -65,7 +65,7 @@ def firings(
     )
     on_time = F.col(_AT) == 0
     placed = (
-        held.join(F.broadcast(slots), c.SLOT)
+        held.join(F.broadcast(windows), c.WINDOW)
         .withColumn(c.SEEN_FROM, F.when(on_time, F.col(c.FIRE_FROM)).otherwise(F.col(c.INSTANT)))
         .withColumn(c.RANK, F.when(on_time, F.col(c.RANK)).otherwise(F.lit(AFTER_CHANNELS)))
         .withColumn("order_rank", F.col(c.RANK))
@@ -76,7 +76,7 @@ def firings(
             ),
         )
     )
-    order = Window.partitionBy("window_start", *spec.source.key).orderBy(_AT)
+    order = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_AT)
     return (
         emitted.at(placed)
         .select(
@@ -96,6 +96,10 @@ def firings(
             "order_rank",
             F.col(c.SEQUENCE).alias("order_sequence"),
             F.col(c.TS).alias("order_ts_ms"),
+            # a watermark fires by rising ends, a record its newest window first
+            F.when(on_time, F.col(c.SLOT_END))
+            .otherwise(-F.col(c.SLOT_END))
+            .alias("order_window_ms"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
             _AT,
         )

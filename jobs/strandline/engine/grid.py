@@ -1,67 +1,177 @@
-"""The thresholds that a pipeline asks of its watermarks: window ends, with lateness and without."""
+"""The windows of a pipeline as a grid of numbers, and the thresholds that they ask for.
+
+Every window of a grid has an `id`, a multiple of the step away from every other one: its start, or
+its end where windows of one start end a step after each other (cumulative). A record's windows are
+the ids from `oldest` to `newest`; all records of a *pane* have the same ones.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
+import numpy as np
+import numpy.typing as npt
+
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import cleanup_time
-from strandline.model.windows import TumblingWindows
+from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Tumbling
+from strandline.spec.window import Cumulative, Session, Sliding
 
 _WIDEST_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: such a window always leaves them, and no sum overflows."""
+Longs = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The windows of a pipeline and the thresholds at which they fire and close."""
+    """The windows of a pipeline and the thresholds at which they fire and close.
 
-    windows: TumblingWindows
+    Attributes:
+        step_ms: between neighbouring windows: the size, the slide or the step.
+        offset_ms: where a step begins, in [0, `span_ms`).
+        size_ms: of the longest window of a start.
+        span_ms: between neighbouring starts.
+        cut_ms: how far into a step the oldest window of a sliding grid lets go; 0: nowhere.
+        cumulative: whether windows grow by the step up to the size, and their ids are ends.
+        allowed_lateness_ms: of the pipeline.
+    """
+
+    step_ms: int
+    offset_ms: int
+    size_ms: int
+    span_ms: int
+    cut_ms: int
+    cumulative: bool
     allowed_lateness_ms: int
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
-        """The grid of a pipeline."""
-        if not isinstance(spec.window, Tumbling):
-            msg = f"no grid for {type(spec.window).__name__} windows"
+        """The grid of a pipeline whose windows do not merge.
+
+        Raises:
+            TypeError: they are sessions.
+        """
+        window, lateness_ms = spec.window, spec.allowed_lateness
+        if isinstance(window, Session):
+            msg = "sessions lie on no grid"
             raise TypeError(msg)
-        size_ms = min(spec.window.tumbling, _WIDEST_MS)
-        return cls(TumblingWindows(size_ms, spec.window.offset % size_ms), spec.allowed_lateness)
+        if isinstance(window, Sliding):
+            size_ms, step_ms = min(window.sliding, _WIDEST_MS), min(window.every, _WIDEST_MS)
+            cut_ms = size_ms % step_ms
+            return cls(
+                step_ms, window.offset % step_ms, size_ms, step_ms, cut_ms, False, lateness_ms
+            )
+        if isinstance(window, Cumulative) and window.step < window.cumulative:
+            step_ms = min(window.step, _WIDEST_MS)
+            size_ms = min(window.cumulative, _WIDEST_MS // step_ms * step_ms)
+            return cls(step_ms, window.offset % size_ms, size_ms, size_ms, 0, True, lateness_ms)
+        whole_ms = window.cumulative if isinstance(window, Cumulative) else window.tumbling
+        size_ms = min(whole_ms, _WIDEST_MS)
+        return cls(size_ms, window.offset % size_ms, size_ms, size_ms, 0, False, lateness_ms)
+
+    @property
+    def one_window_each(self) -> bool:
+        """Whether every record has exactly one window, which is also its pane: tumbling."""
+        return self.step_ms == self.size_ms == self.span_ms
+
+    @property
+    def most_windows(self) -> int:
+        """The most windows that a record can have."""
+        return -(-self.size_ms // self.step_ms)
 
     @property
     def residues(self) -> tuple[int, ...]:
         """The thresholds modulo the step: of firing and, where it is another one, of closing."""
-        step = self.windows.step_ms
-        fire = (self.windows.offset_ms + self.windows.size_ms - 1) % step
+        step = self.step_ms
+        fire = (self.offset_ms + self.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
 
-    def parts(self, delay_ms: int) -> tuple[int, ...]:
-        """How far into a slot an event time reaches another threshold, if candidates lag so far."""
-        step = self.windows.step_ms
-        cuts = {(residue + delay_ms - self.windows.offset_ms) % step for residue in self.residues}
+    def parts(self, delay_ms: int | None) -> tuple[int, ...]:
+        """Where in a step records begin to have other windows, or to reach another threshold.
+
+        `delay_ms`: how far the candidate of a record lags; None: it is no function of its time.
+        """
+        cuts = {self.cut_ms}
+        if delay_ms is not None:
+            cuts |= {(r + delay_ms - self.offset_ms) % self.step_ms for r in self.residues}
         return tuple(sorted(cuts - {0}))
 
     @property
     def crosses_midnights(self) -> bool:
-        """Whether a slot can hold records of two dates."""
-        return bool(DAY_MS % self.windows.step_ms or self.windows.offset_ms % self.windows.step_ms)
+        """Whether a step can hold records of two dates."""
+        return bool(DAY_MS % self.step_ms or self.offset_ms % self.step_ms)
 
-    def fire_threshold(self, start_ms: int) -> int:
-        """The watermark that fires the window of this start."""
-        return start_ms + self.windows.size_ms - 1
+    def window(self, window_id: int) -> TimeWindow:
+        """The window of an id."""
+        if self.cumulative:
+            start_ms = int(self.starts_of(np.array([window_id]))[0])
+            return TimeWindow(start_ms, window_id)
+        return TimeWindow(window_id, window_id + self.size_ms)
 
-    def close_threshold(self, start_ms: int) -> int:
-        """The watermark that drops the window of this start; MAX_WATERMARK: none before the end."""
+    def starts_of(self, ids: Longs) -> Longs:
+        """The starts of some windows."""
+        return self.newest_starts(ids - 1) if self.cumulative else ids
+
+    def ends_of(self, ids: Longs) -> Longs:
+        """The ends of some windows."""
+        return ids if self.cumulative else ids + self.size_ms
+
+    def newest_starts(self, ts_ms: Longs) -> Longs:
+        """The starts of the newest windows of some event times."""
+        starts: Longs = ts_ms - (ts_ms - self.offset_ms) % self.span_ms
+        return starts
+
+    def panes_of(self, ts_ms: Longs) -> Longs:
+        """The starts of the panes of some event times."""
+        into = (ts_ms - self.offset_ms) % self.step_ms
+        panes: Longs = ts_ms - into + np.where(into >= self.cut_ms, self.cut_ms, 0)
+        return panes
+
+    def windows_of_panes(self, panes: Longs) -> tuple[Longs, Longs]:
+        """The ids of the oldest and of the newest window of some panes; oldest > newest: none."""
+        steps = panes - (panes - self.offset_ms) % self.step_ms
+        if self.cumulative:
+            return steps + self.step_ms, self.newest_starts(steps) + self.size_ms
+        back = self.size_ms // self.step_ms * self.step_ms
+        let_go = np.where((panes > steps) | (self.cut_ms == 0), self.step_ms, 0)
+        return steps - back + let_go, steps
+
+    def homes_of_panes(self, panes: Longs) -> Longs:
+        """The windows that records are counted in: their newest, in a gap the one before it."""
+        return self.windows_of_panes(panes)[1]
+
+    def ids_within(self, within: TimeRange) -> range:
+        """The ids of the windows that start in a range."""
+        first, end = (
+            instant_ms + (self.offset_ms - instant_ms) % self.span_ms
+            for instant_ms in (within.start_ms, within.end_ms)
+        )
+        ahead = self.step_ms if self.cumulative else 0
+        return range(first + ahead, end + ahead, self.step_ms)
+
+    def fire_threshold(self, window_id: int) -> int:
+        """The watermark that fires a window."""
+        return window_id + (0 if self.cumulative else self.size_ms) - 1
+
+    def close_threshold(self, window_id: int) -> int:
+        """The watermark that drops a window; MAX_WATERMARK: none before the end."""
         return cleanup_time(
-            self.fire_threshold(start_ms), allowed_lateness_ms=self.allowed_lateness_ms
+            self.fire_threshold(window_id), allowed_lateness_ms=self.allowed_lateness_ms
         )
 
     def first_not_final(self, watermark_ms: int) -> int:
-        """The first window start whose state a watermark leaves standing: its close > watermark.
+        """The first window start whose records a watermark does not leave as they are.
 
-        Never before the first instant there is: of earlier windows nothing can be final.
+        Not only are the windows from here on those whose close is beyond the watermark: records of
+        theirs also count as missed in older ones that they share, so these are with them. Never
+        before the first instant there is: of earlier windows nothing can be final.
         """
-        earliest_ms = watermark_ms - self.allowed_lateness_ms - self.windows.size_ms + 2
-        return self.windows.ceil_start(max(earliest_ms, LEAST_INSTANT_MS))
+        shortest_ms = self.step_ms if self.cumulative else self.size_ms
+        earliest_ms = watermark_ms - self.allowed_lateness_ms - shortest_ms + 2
+        shared_ms = 0 if self.cumulative else (self.most_windows - 1) * self.step_ms
+        first_ms = max(earliest_ms - shared_ms, LEAST_INSTANT_MS)
+        if self.cumulative:  # the windows of a start are rebuilt together
+            return max(first_ms - (first_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
+        return first_ms + (self.offset_ms - first_ms) % self.span_ms

@@ -111,7 +111,7 @@ class History:
 
     @cached_property
     def well_formed(self) -> pd.DataFrame:
-        """The cells of well-formed records, with their first instant on the axis."""
+        """The cells of well-formed records, with their first instant and their windows."""
         cells = self.cells[self.cells["reason"].isna()].copy()
         arrivals = cells["first_arrival_ms"].astype("int64").to_numpy()
         if self.axis.sequenced:
@@ -122,6 +122,10 @@ class History:
         else:
             cells["instant"] = arrivals
         cells["slot_ms"] = cells["slot_ms"].astype("int64")
+        cells["pane_ms"] = self.grid.panes_of(cells["least_ts_ms"].astype("int64").to_numpy())
+        cells["oldest_id"], cells["home_id"] = self.grid.windows_of_panes(
+            cells["pane_ms"].to_numpy()
+        )
         return cells
 
     @cached_property
@@ -226,20 +230,26 @@ class History:
         return np.asarray(seen < limit, dtype=bool)
 
     def slots(self, within: TimeRange, clock: Clock) -> pd.DataFrame:
-        """The slots of a range that have a record: where they fire and close, and what they hold.
+        """The windows of a range that have a record, over all keys, or that are a record's home.
 
-        Columns: `slot_ms`, `records`, `channels_heard`, and those of `placed`.
+        A record's home is its newest window; in a gap between windows it is the one before.
+        Columns: `window_id`, `slot_ms` (its start), `records` (at home in it), `channels_heard`,
+        and those of `placed`.
         """
-        starts = self.well_formed["slot_ms"]
-        return self._slots((starts >= within.start_ms) & (starts < within.end_ms), clock)
+        ids = self.grid.ids_within(within)
+        windows = self._windows
+        chosen = windows[(windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop)]
+        return self._slots(chosen, clock)
 
     def older_slots(self, before_ms: int, since_ms: int | None, clock: Clock) -> pd.DataFrame:
-        """The slots before an instant that got a record on an arrival day from `since_ms` on."""
-        starts, days = self.well_formed["slot_ms"], self.well_formed["arrival_date"]
+        """The homes before an instant that got a record on an arrival day from `since_ms` on."""
+        windows = self._windows
         if since_ms is None:
-            return self._slots(starts.isin([]), clock)
-        touched = starts[(starts < before_ms) & (days.map(midnight_of) >= since_ms)].unique()
-        return self._slots(starts.isin(touched), clock)
+            return self._slots(windows[:0], clock)
+        cells = self.well_formed
+        fresh = cells["arrival_date"].map(midnight_of) >= since_ms
+        touched = cells.loc[(cells["slot_ms"] < before_ms) & fresh, "home_id"].unique()
+        return self._slots(windows[windows["window_id"].isin(touched)], clock)
 
     def older_records(self, before_ms: int, since_ms: int) -> int:
         """The records of windows before an instant that arrived on days from `since_ms` on."""
@@ -247,32 +257,98 @@ class History:
         chosen = (starts < before_ms) & (days.map(midnight_of) >= since_ms)
         return int(self.well_formed.loc[chosen, "records"].sum())
 
-    def _slots(self, chosen: pd.Series[bool], clock: Clock) -> pd.DataFrame:
-        cells = self.well_formed[chosen]
-        slots = cells.groupby("slot_ms").agg(records=("records", "sum")).reset_index()
-        pairs = cells[["slot_ms", "channel"]].drop_duplicates().sort_values(["slot_ms", "channel"])
-        heard: dict[int, list[str]] = {}
-        for start, channel in pairs.itertuples(index=False):
-            heard.setdefault(start, []).append(channel)
-        slots["channels_heard"] = [heard[start] for start in slots["slot_ms"]]
-        return pd.concat([slots, self.placed(slots["slot_ms"].tolist(), clock)], axis=1)
+    @property
+    def windows_with_records(self) -> npt.NDArray[Any]:
+        """The ids of all windows of the whole history that have a record."""
+        windows = self._windows
+        ids: npt.NDArray[Any] = windows.loc[windows["has_record"], "window_id"].to_numpy()
+        return ids
+
+    @cached_property
+    def _windows(self) -> pd.DataFrame:
+        """Every window that has a record or is one's home: `window_id`, `records`, `channels`."""
+        cells = self.well_formed
+        homes = cells.groupby("home_id")["records"].sum()
+        pairs = cells[["oldest_id", "home_id", "channel"]].drop_duplicates()
+        heard = [pairs[["home_id", "channel"]].rename(columns={"home_id": "window_id"})]
+        for back_ms in range(self.grid.step_ms, self.grid.size_ms, self.grid.step_ms):
+            older = pairs[pairs["home_id"] - back_ms >= pairs["oldest_id"]]
+            heard.append(
+                pd.DataFrame(
+                    {"window_id": older["home_id"] - back_ms, "channel": older["channel"]}
+                ).drop_duplicates()
+            )
+        every = pd.concat(heard).drop_duplicates().sort_values(["window_id", "channel"])
+        windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
+        table = windows.reset_index()
+        table["records"] = table["window_id"].map(homes).fillna(0).astype("int64")
+        in_gaps = cells.loc[cells["oldest_id"] > cells["home_id"], "home_id"].unique()
+        filled = pairs[pairs["oldest_id"] <= pairs["home_id"]]
+        table["has_record"] = ~table["window_id"].isin(in_gaps) | table["window_id"].isin(
+            filled["home_id"].unique()
+        )
+        return table
+
+    def _slots(self, windows: pd.DataFrame, clock: Clock) -> pd.DataFrame:
+        slots = windows.drop(columns="has_record").reset_index(drop=True)
+        ids = slots["window_id"].astype("int64").to_numpy()
+        slots["slot_ms"] = self.grid.starts_of(ids)
+        return pd.concat([slots, self.placed(ids.tolist(), clock)], axis=1)
+
+    def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
+        """The panes with a record whose home is one of some slots, as records are to meet them.
+
+        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `home_id`; `missed` (how many
+        windows it has; 0 in a gap); of the home: `close_from`, `ended_at_ms`.
+        """
+        panes = self.well_formed[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
+        homes = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
+        met = panes.merge(homes, left_on="home_id", right_on="window_id").drop(columns="window_id")
+        met["missed"] = (met["home_id"] - met["oldest_id"]) // self.grid.step_ms + 1
+        return met
+
+    def panes_within(self, within: TimeRange, slots: pd.DataFrame, clock: Clock) -> pd.DataFrame:
+        """The panes with a record of a window that starts in a range, and those of their windows.
+
+        Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `home_id`; `sure_before`:
+        where the oldest fires; `home_close_from`: where the home, inside or not, closes.
+        """
+        ids, cells = self.grid.ids_within(within), self.well_formed
+        panes = cells[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
+        panes = panes[panes["oldest_id"] <= panes["home_id"]]
+        panes = panes[(panes["oldest_id"] < ids.stop) & (panes["home_id"] >= ids.start)]
+        homes = panes["home_id"].unique()
+        closes = self.placed(homes.tolist(), clock)["close_from"].set_axis(homes)
+        oldest = panes["oldest_id"].clip(lower=ids.start)
+        return panes.assign(
+            oldest_id=oldest,
+            newest_id=panes["home_id"].clip(upper=ids[-1] if len(ids) else ids.start),
+            sure_before=slots.set_index("window_id")["fire_from"].reindex(oldest).to_numpy(),
+            home_close_from=closes.reindex(panes["home_id"]).to_numpy(),
+        )
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
-        """The arrival days on which a record of these slots can be late: they end after a close."""
-        closes = slots.set_index("slot_ms")["close_from"]
-        cells = self.well_formed[self.well_formed["slot_ms"].isin(closes.index)]
-        ends = cells["arrival_date"].map(lambda d: self.axis.first_of(midnight_of(d) + DAY_MS))
-        late = ends.to_numpy() > closes.reindex(cells["slot_ms"]).to_numpy()
-        return sorted(cells.loc[late, "arrival_date"].unique())
+        """The arrival days on which a record at home in these slots can be refused.
 
-    def placed(self, starts: Sequence[int], clock: Clock) -> pd.DataFrame:
-        """Where the windows of these starts fire and close, as of a clock.
+        They end after the home's close; in a gap between windows every day counts.
+        """
+        closes = slots.set_index("window_id")["close_from"]
+        cells = self.well_formed[self.well_formed["home_id"].isin(closes.index)]
+        ends = cells["arrival_date"].map(lambda d: self.axis.first_of(midnight_of(d) + DAY_MS))
+        late = ends.to_numpy() > closes.reindex(cells["home_id"]).to_numpy()
+        gap = (cells["oldest_id"] > cells["home_id"]).to_numpy()
+        return sorted(cells.loc[late | gap, "arrival_date"].unique())
+
+    def placed(self, ids: Sequence[int], clock: Clock) -> pd.DataFrame:
+        """Where some windows fire and close, as of a clock.
 
         Columns: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number of the
         channel that fires it); `fire_at_ms`, `close_at_ms` (null: not yet); `ended_at_ms` (where
         the input had ended before the horizon); `state`.
         """
         grid, axis = self.grid, self.axis
+        windows = np.asarray(ids, dtype=np.int64)
+        starts = grid.starts_of(windows).tolist()
         ended = np.zeros(len(starts), dtype=bool)
         closed_before: list[int | None] = [None] * len(starts)
         for closure in clock.closures:
@@ -281,8 +357,8 @@ class History:
                     ended[place] = True
                 elif start in closure.windows and closure.at_ms < clock.horizon_ms:
                     closed_before[place] = closure.at_ms
-        close_thresholds = [grid.close_threshold(start) for start in starts]
-        fire_thresholds = [grid.fire_threshold(start) for start in starts]
+        close_thresholds = [grid.close_threshold(window) for window in ids]
+        fire_thresholds = [grid.fire_threshold(window) for window in ids]
         fire, rank = self.crossings(fire_thresholds, clock.horizon_ms, ended)
         close, _ = self.crossings(close_thresholds, clock.horizon_ms, ended)
         never_cleaned = [threshold == MAX_WATERMARK for threshold in close_thresholds]
@@ -295,7 +371,7 @@ class History:
         ]
         return pd.DataFrame(
             {
-                "slot_end_ms": pd.array([s + grid.windows.size_ms for s in starts], dtype="int64"),
+                "slot_end_ms": grid.ends_of(windows),
                 "fire_from": pd.array([seen for seen, _ in fired], dtype=self._instants),
                 "close_from": pd.array([seen for seen, _ in closed], dtype=self._instants),
                 "fire_rank": rank,
@@ -365,10 +441,11 @@ class History:
         )
 
     def arrival_days(self, within: TimeRange) -> list[date]:
-        """The arrival days that hold records whose newest window starts in a range."""
-        starts = self.well_formed["slot_ms"]
-        chosen = (starts >= within.start_ms) & (starts < within.end_ms)
-        return sorted(self.well_formed.loc[chosen, "arrival_date"].unique())
+        """The arrival days that hold records of windows that start in a range."""
+        ids, cells = self.grid.ids_within(within), self.well_formed
+        has_one = (cells["oldest_id"] < ids.stop) & (cells["home_id"] >= ids.start)
+        windowed = cells["oldest_id"] <= cells["home_id"]
+        return sorted(cells.loc[has_one & windowed, "arrival_date"].unique())
 
     @cached_property
     def channel_days(self) -> pd.DataFrame:

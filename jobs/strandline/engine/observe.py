@@ -30,13 +30,13 @@ _MEASURED = (c.TS, c.CANDIDATE, c.INSTANT)
 _SUBJECT = "_strandline_subject"
 """A well-formed record's channel, or what makes the row malformed."""
 _PART = "_strandline_part"
-"""The start of a part of a slot, doubled, and one more if pending; null for malformed rows."""
+"""The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
 
 
 def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     """Count the records of each cell, with its first instant and its least and largest event time.
 
-    All records of a cell lie on one event date, have the same newest window and reach the same
+    All records of a cell lie on one event date, have the same windows and reach the same
     thresholds, so the cells tell first positions at thresholds, the day map, and the records of
     every slot, exactly.
     """
@@ -82,17 +82,17 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
 
 
 def _part(spec: PipelineSpec, grid: Grid) -> Column:
-    """The start of the part of its slot that a record lies in, by where thresholds are reached."""
-    into_slot = F.col(c.TS) - F.col(c.SLOT)
+    """The start of the part of its step that a record lies in: see `Grid.parts`."""
+    into_step = F.col(c.TS) - F.col(c.STEP)
     rule = spec.watermark.candidate
-    cuts = () if rule is None else grid.parts(rule.delay_ms)
-    start = reduce(lambda rest, cut: F.when(into_slot >= cut, cut).otherwise(rest), cuts, F.lit(0))
-    return F.col(c.SLOT) + start
+    cuts = grid.parts(None if rule is None else rule.delay_ms)
+    start = reduce(lambda rest, cut: F.when(into_step >= cut, cut).otherwise(rest), cuts, F.lit(0))
+    return F.col(c.STEP) + start
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
     """The largest threshold of the grid that a candidate reaches; null below all of them."""
-    step = F.lit(grid.windows.step_ms)
+    step = F.lit(grid.step_ms)
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
     reached = [at_least - F.pmod(at_least - residue, step) for residue in grid.residues]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]

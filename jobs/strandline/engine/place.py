@@ -1,41 +1,41 @@
-"""place and split: every record meets its window's slot, and is accepted or late."""
+"""place and split: every record meets its windows, and each of them takes it or refuses it."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.grid import Grid
 
 
-@dataclass(frozen=True)
-class Split:
-    """The two fates of a placed record."""
+def refused(records: DataFrame, homes: DataFrame) -> DataFrame:
+    """The records that no window took, each with where its home closes.
 
-    accepted: DataFrame
-    late: DataFrame
-
-
-def place(records: DataFrame, slots: DataFrame) -> DataFrame:
-    """The records of the given slots, each with where its window fires and closes."""
-    return records.join(F.broadcast(slots), c.SLOT)
+    Windows close in the order of their ends, so a record that its newest window refuses is refused
+    by all; one in a gap between windows has none.
+    """
+    placed = records.join(F.broadcast(homes), c.PANE)
+    return placed.where((F.col(c.INSTANT) >= F.col(c.CLOSE_FROM)) | (F.col(c.MISSED) <= 0))
 
 
-def split(placed: DataFrame) -> Split:
-    """Tell the accepted from the late: a record is late iff its window has closed before it.
+def pairs(records: DataFrame, panes: DataFrame, windows: DataFrame, grid: Grid) -> DataFrame:
+    """Every record once for each of its windows of a range, with where that fires and closes."""
+    if grid.one_window_each:
+        own = windows.withColumn(c.PANE, F.col(c.WINDOW))
+        return records.join(F.broadcast(own), c.PANE)
+    each = F.sequence(c.OLDEST, c.NEWEST, F.lit(grid.step_ms))
+    placed = records.join(F.broadcast(panes), c.PANE).withColumn(c.WINDOW, F.explode(each))
+    return placed.join(F.broadcast(windows), c.WINDOW)
+
+
+def is_accepted() -> Column:
+    """Whether a placed record's window takes it: it has not closed before it.
 
     Flink: `WindowOperator#isWindowLate`; a record meets its window before the watermark that it
     causes, so the one that closes a window is accepted.
     """
-    late = is_late()
-    return Split(accepted=placed.where(~late), late=placed.where(late))
-
-
-def is_late() -> Column:
-    """Whether a placed record's window has closed before its instant."""
-    return F.col(c.INSTANT) >= F.col(c.CLOSE_FROM)
+    return F.col(c.INSTANT) < F.col(c.CLOSE_FROM)
 
 
 def fires_at_once() -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.emissions import Emissions
-from strandline.model.lateness import MAX_WATERMARK
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_COLUMNS = (
@@ -35,7 +36,11 @@ _EXACT_JSON = {
 def quarantine_late(
     late: DataFrame, emitted: Emissions, spec: PipelineSpec, source_columns: Sequence[str]
 ) -> DataFrame:
-    """The late records as quarantine rows (`run_id` aside), each with the watermark it met."""
+    """The refused records as quarantine rows (`run_id` aside), each with the watermark it met.
+
+    Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
+    own time, else it vanishes (`no_window`).
+    """
     met = emitted.at(
         late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
     )
@@ -43,18 +48,28 @@ def quarantine_late(
     met = met.withColumn(
         c.WATERMARK, F.when(after_the_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
     )
+    in_gap = F.col(c.MISSED) <= 0
+    vanished = in_gap & (_wrapped(c.TS, spec.allowed_lateness) > _decimal(c.WATERMARK))
     behind = _decimal(c.WATERMARK) - (_decimal(c.SLOT_END) - 1) - spec.allowed_lateness + 1
+    in_a_long = F.greatest(F.least(behind, F.lit(MAX_WATERMARK)), F.lit(MIN_WATERMARK))
+    late_by = in_a_long.cast("bigint")
     return _rows(
         met,
         spec,
         source_columns,
-        reason=F.lit("late"),
-        watermark=F.col(c.WATERMARK),
-        late_by=F.least(behind, F.lit(MAX_WATERMARK)).cast("bigint"),
+        reason=F.when(vanished, "no_window").otherwise("late"),
+        watermark=F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)),
+        late_by=F.when(~vanished, late_by),
         slot_start=F.timestamp_millis(c.SLOT),
-        missed=F.lit(1).cast("bigint"),
+        missed=F.when(~vanished, F.greatest(F.col(c.MISSED), F.lit(0).cast("bigint"))),
         day=F.timestamp_millis(c.SLOT).cast("date"),
     )
+
+
+def _wrapped(name: str, lateness_ms: int) -> Column:
+    """A time + lateness as Java adds two longs; the set form of `wrapping_add`, as a decimal."""
+    exact = _decimal(name) + F.lit(Decimal(lateness_ms))
+    return F.when(exact > MAX_WATERMARK, exact - F.lit(Decimal(2**64))).otherwise(exact)
 
 
 def quarantine_malformed(

@@ -11,16 +11,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.aggregates import aggregate_columns, in_two_steps
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.channels import in_probe_order
-from strandline.engine.close import slot_table
+from strandline.engine.close import home_table, pane_table, window_table
 from strandline.engine.emissions import Emissions, emissions
-from strandline.engine.fire import fire
+from strandline.engine.fire import count_each, count_panes, fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
-from strandline.engine.place import Split, place, split
+from strandline.engine.place import is_accepted, pairs, refused
 from strandline.engine.quarantine import quarantine_late
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -62,14 +62,21 @@ class Rebuild:
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
-        slots = slot_table(self.spark, self.slots, self.history.axis)
-        return fire(self._split().accepted, slots, self.history.spec, self._aggregates())
+        spec, grid = self.history.spec, self.history.grid
+        windows = window_table(self.spark, self.slots, self.history.axis)
+        aggregates = self._aggregates()
+        partials = None if grid.one_window_each else in_two_steps(self.records, spec)
+        if partials is None:
+            counted = count_each(self._pairs(windows), spec, aggregates, grid)
+        else:
+            counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
+        return fire(counted, windows, spec)
 
     def late(self) -> DataFrame:
-        """The late records of the scope, as quarantine rows."""
+        """The records of the scope that no window took, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
-        slots = slot_table(self.spark, both, self.history.axis)
-        late = split(place(self._known(self.late_days), slots)).late
+        homes = home_table(self.spark, self.history.panes(both), self.history.axis)
+        late = refused(self._known(self.late_days), homes)
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
@@ -85,9 +92,10 @@ class Rebuild:
         days = sorted({*fired, *self.history.arrival_days(self.scope.windows)})
         history = in_probe_order(self.records, self.history)
         slots = history.slots(self.scope.windows, self.clock)
+        windows = window_table(self.spark, slots, history.axis)
         return firings(
-            self._split().accepted,
-            slot_table(self.spark, slots, history.axis),
+            self._pairs(windows).where(is_accepted()),
+            windows,
             emissions(self.spark, self.records, history, self.clock, days),
             self.history.spec,
             self._aggregates(),
@@ -105,10 +113,15 @@ class Rebuild:
         row = self._emissions([day]).at(now).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
-    def _split(self) -> Split:
-        slots = slot_table(self.spark, self.slots, self.history.axis)
-        days = self.history.arrival_days(self.scope.windows)
-        return split(place(self._known(days), slots))
+    def _pairs(self, windows: DataFrame) -> DataFrame:
+        return pairs(self._of_range(), self._panes(), windows, self.history.grid)
+
+    def _panes(self) -> DataFrame:
+        panes = self.history.panes_within(self.scope.windows, self.slots, self.clock)
+        return pane_table(self.spark, panes, self.history.axis)
+
+    def _of_range(self) -> DataFrame:
+        return self._known(self.history.arrival_days(self.scope.windows))
 
     def _known(self, days: Collection[date]) -> DataFrame:
         return known_records(self.records, self.history, self.clock.horizon_ms, days)

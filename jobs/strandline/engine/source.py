@@ -68,17 +68,42 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     )
     rows = rows.withColumns(
         {
-            c.SLOT: slot_of(F.col(c.TS), grid),
+            c.STEP: _floor(F.col(c.TS), grid.step_ms, grid.offset_ms),
             c.INSTANT: _instant(axis),
             c.CANDIDATE: _candidate(landing, spec),
         }
     )
+    rows = rows.withColumn(c.PANE, _pane(grid))
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:
     """The start of the newest window of an event time."""
-    return ts - F.pmod(ts - grid.windows.offset_ms, F.lit(grid.windows.step_ms))
+    return _floor(ts, grid.span_ms, grid.offset_ms)
+
+
+def _floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
+    return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
+
+
+def _pane(grid: Grid) -> Column:
+    """The start of a record's pane; the set form of `Grid.panes_of`."""
+    step = F.col(c.STEP)
+    if not grid.cut_ms:
+        return step
+    return step + F.when(F.col(c.TS) - step >= grid.cut_ms, grid.cut_ms).otherwise(0)
+
+
+def _windows_fit(grid: Grid) -> Column:
+    """Whether all windows of a record lie in the years 0001 to 9999: `Grid.windows_of_panes`."""
+    step, size = F.col(c.STEP), grid.size_ms
+    if grid.cumulative:
+        start = slot_of(F.col(c.TS), grid)
+        return (start >= LEAST_INSTANT_MS) & (start <= END_OF_INSTANTS_MS - 1 - size)
+    lets_go = F.col(c.PANE) > step if grid.cut_ms else F.lit(True)
+    oldest = step - size // grid.step_ms * grid.step_ms + F.when(lets_go, grid.step_ms).otherwise(0)
+    inside = (oldest >= LEAST_INSTANT_MS) & (step <= END_OF_INSTANTS_MS - 1 - size)
+    return inside | (oldest > step)
 
 
 def in_days(column: str, days: Iterable[date | None]) -> Column:
@@ -236,7 +261,6 @@ def _reason(
     """The first reason that makes a row malformed, in the order of the design; null: none."""
     source = spec.source
     ts, arrival, channel = F.col(c.TS), F.col(c.ARRIVAL), F.col(c.CHANNEL)
-    slot = F.col(c.SLOT)
     reasons: list[tuple[str, Column]] = [
         ("null_event_time", ~ts_given),
         ("unparsable_event_time", ts.isNull() & F.lit(not spec.arrival_is_event_time)),
@@ -255,11 +279,7 @@ def _reason(
     if source.valid is not None:
         place = f"{spec.pipeline}: source.valid"
         reasons.append(("invalid", ~_condition(landing, source.valid, place)))
-    inside = (
-        (slot >= LEAST_INSTANT_MS)
-        & (slot <= END_OF_INSTANTS_MS - 1 - grid.windows.size_ms)
-        & ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
-    )
+    inside = ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1) & _windows_fit(grid)
     reasons.append(("event_time_out_of_range", ~inside))
     return reduce(
         lambda chain, pair: chain.when(pair[1], pair[0]),

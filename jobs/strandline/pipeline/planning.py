@@ -118,7 +118,7 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
         last = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
         end = max(start, last)
         if reached is None:
-            start = int(known["slot_ms"].min())
+            start = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
     within = TimeRange(start, end)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)

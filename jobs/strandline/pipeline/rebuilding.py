@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
 from strandline.engine.quarantine import identity
 from strandline.engine.rebuild import Rebuild, close
 from strandline.model.books import Book
@@ -19,10 +21,10 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
-from strandline.quality.completeness import completeness, count_gaps, list_gaps
+from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
 
-Accepted = Mapping[int, tuple[int, int]]
-"""By slot: its accepted records, and those of them that fired the window at once."""
+Refused = Mapping[tuple[int, str], int]
+"""By home and reason: the records that no window took."""
 
 _UTC = pa.timestamp("us", tz="UTC")
 COMPLETENESS_SCHEMA = pa.schema(
@@ -92,9 +94,10 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     if ctx.spec.firings:
         history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
         firings = ctx.staging.write("firings", history)
-    accepted, late = accepted_by_slot(windows), _late_by_slot(quarantine)
+    grid = seen.history.grid
+    taken, refused = taken_by_window(windows, grid), _refused_by_home(quarantine, grid)
     within = plan.scope.windows
-    rows = _calendar(ctx, rebuild, accepted, late)
+    rows = _calendar(ctx, rebuild, taken, refused, quarantine)
     table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
     start = pd.Timestamp(within.start_ms, unit="ms", tz="UTC") if len(rows) else None
     return Staged(
@@ -103,83 +106,122 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         completeness=ctx.staging.write("completeness", ctx.spark.createDataFrame(table)),
         firings=firings,
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
-        books=_books(rebuild, accepted, late),
+        books=_books(rebuild, taken, refused),
         oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist()]),
         slots_expected=len(rebuild.slots),
-        accepted=sum(count for count, _ in accepted.values()),
-        late=sum(late.values()),
+        accepted=sum(window.at_home for window in taken.values()),
+        late=sum(count for (_, reason), count in refused.items() if reason == "late"),
         gaps=count_gaps(seen.history, within),
     )
 
 
 def fired(windows: DataFrame) -> DataFrame:
-    """The staged windows that Flink has emitted; the open ones were staged to be counted."""
-    return windows.where(F.col("state") != "open")
+    """The staged windows that Flink has emitted; the others were staged to be counted."""
+    emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
+    return emitted.drop(c.AT_HOME, c.MISSED_PAIRS)
 
 
-def accepted_by_slot(windows: DataFrame) -> Accepted:
-    """The accepted records of each slot, over all keys."""
-    counted = windows.groupBy(F.unix_millis("window_start")).agg(
-        F.sum("records"), F.sum("late_accepted")
-    )
-    return {int(row[0]): (int(row[1]), int(row[2])) for row in counted.collect()}
+def taken_by_window(windows: DataFrame, grid: Grid) -> dict[int, Taken]:
+    """What each window took, over all keys, by its id; of published windows without the last two.
+
+    These are known for what is staged only.
+    """
+    counts = ["records", "late_accepted", c.AT_HOME, c.MISSED_PAIRS]
+    known = [name for name in counts if name in windows.columns]
+    counted = windows.groupBy(F.unix_millis("window_end" if grid.cumulative else "window_start"))
+    rows = counted.agg(*(F.sum(name) for name in known)).collect()
+    return {int(row[0]): Taken(*(int(count) for count in row[1:])) for row in rows}
 
 
-def _late_by_slot(quarantine: DataFrame) -> Mapping[int, int]:
-    counted = quarantine.groupBy(F.unix_millis("slot_start")).count()
-    return {int(row[0]): int(row[1]) for row in counted.collect()}
+def _refused_by_home(quarantine: DataFrame, grid: Grid) -> dict[tuple[int, str], int]:
+    counted = quarantine.groupBy(F.unix_millis("slot_start"), "reason").count()
+    ahead = grid.size_ms if grid.cumulative else 0
+    return {(int(row[0]) + ahead, row[1]): int(row[2]) for row in counted.collect()}
 
 
 def _calendar(
-    ctx: Context, rebuild: Rebuild, accepted: Accepted, late: Mapping[int, int]
+    ctx: Context,
+    rebuild: Rebuild,
+    taken: Mapping[int, Taken],
+    refused: Refused,
+    quarantine: DataFrame,
 ) -> pd.DataFrame:
     """The calendar of the range, and of the older slots that late records have touched."""
-    older, within = rebuild.older, rebuild.scope.windows
+    older, within, history = rebuild.older, rebuild.scope.windows, rebuild.history
     listed = within
     if len(older):
-        accepted = {**_published_accepted(ctx, older), **accepted}
-        totals = zip(older["slot_ms"].tolist(), older["records"].tolist(), strict=True)
-        # of older slots the records of earlier runs count too: what they do not hold, is late
-        late = {**late, **{s: int(n) - accepted.get(s, (0, 0))[0] for s, n in totals}}
+        # of older slots the records of earlier runs count too
+        taken = {**_published(ctx, older, history.grid), **taken}
+        refused = {**refused, **_refused_in_all(ctx, older, history.grid, quarantine)}
         listed = TimeRange(int(older["slot_ms"].min()), within.end_ms)
     if ctx.spec.quality.gaps == "allow":
         listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
     return completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
-        list_gaps(rebuild.history, listed, rebuild.clock),
-        accepted=accepted,
-        late=late,
+        list_gaps(history, listed, rebuild.clock),
+        taken=taken,
+        refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
     )
 
 
-def _published_accepted(ctx: Context, older: pd.DataFrame) -> Accepted:
-    """What the windows of older slots hold: they were final, and published, before this run."""
+def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
+    """What older windows took: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
-    there = ctx.spark.read.format("delta").load(ctx.store.uri("windows"))
+    there = _of_slots(ctx, "windows", "window_start", older)
+    taken = taken_by_window(there, grid)
+    if grid.one_window_each:
+        return taken
+    slots = _of_slots(ctx, "completeness", "slot_start", older)
+    missed = slots.select(
+        F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
+    )
+    return taken | {
+        int(row[0]): replace(taken.get(int(row[0]), Taken()), missed_pairs=int(row[1]))
+        for row in missed.collect()
+    }
+
+
+def _refused_in_all(
+    ctx: Context, older: pd.DataFrame, grid: Grid, quarantine: DataFrame
+) -> dict[tuple[int, str], int]:
+    """What older slots have refused, in this run or before."""
+    wanted = set(older["window_id"].tolist())
+    if ctx.store.table("quarantine") is None:
+        return {}
+    names = ["record_id", "slot_start", "reason"]
+    before = _of_slots(ctx, "quarantine", "slot_start", older).select(*names)
+    every = before.unionByName(quarantine.select(*names)).dropDuplicates(
+        ["record_id", "slot_start"]
+    )
+    return {key: n for key, n in _refused_by_home(every, grid).items() if key[0] in wanted}
+
+
+def _of_slots(ctx: Context, table: str, start: str, older: pd.DataFrame) -> DataFrame:
+    """The published rows between the first and the last of some slots."""
+    there = ctx.spark.read.format("delta").load(ctx.store.uri(table))
     least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
     last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
-    day = F.col("window_date").between(least.cast("date"), last.cast("date"))
-    counted = accepted_by_slot(there.where(day & F.col("window_start").between(least, last)))
-    wanted = set(older["slot_ms"].tolist())
-    return {start: pair for start, pair in counted.items() if start in wanted}
+    partition = {"windows": "window_date", "completeness": "slot_date"}
+    day = F.col(partition.get(table, "quarantine_date"))
+    in_days = day.between(least.cast("date"), last.cast("date"))
+    return there.where(in_days & F.col(start).between(least, last))
 
 
-def _books(rebuild: Rebuild, accepted: Accepted, late: Mapping[int, int]) -> list[Book]:
-    within = rebuild.scope.windows
-    inside = sum(count for start, count in late.items() if start in within)
-    parts = {
-        "accepted": sum(count for count, _ in accepted.values()),
-        "late": inside,
-        "no_window": 0,
-    }
+def _books(rebuild: Rebuild, taken: Mapping[int, Taken], refused: Refused) -> list[Book]:
+    ids = rebuild.history.grid.ids_within(rebuild.scope.windows)
+    parts = {"accepted": sum(window.at_home for window in taken.values())}
+    older = {}
+    for reason in ("late", "no_window"):
+        counts = {home: n for (home, why), n in refused.items() if why == reason}
+        parts[reason] = sum(n for home, n in counts.items() if ids.start <= home < ids.stop)
+        older[reason] = sum(counts.values()) - parts[reason]
     books = [Book("range", int(rebuild.slots["records"].sum()), parts)]
     since = rebuild.scope.older_since_ms
     if since is not None:
-        arrived = rebuild.history.older_records(within.start_ms, since)
-        books.append(
-            Book("older windows", arrived, {"late": sum(late.values()) - inside, "no_window": 0})
-        )
+        start_ms = rebuild.scope.windows.start_ms
+        arrived = rebuild.history.older_records(start_ms, since)
+        books.append(Book("older windows", arrived, older))
     return books

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,19 +12,36 @@ from strandline.engine.history import Clock, History
 from strandline.model.intervals import TimeRange, day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MOST_GAPS = 1_000_000
 """More gaps than this in one range are counted, not listed."""
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a window took, over all keys.
+
+    Attributes:
+        records: the records that it accepted.
+        late_accepted: those of them that fired it at once.
+        at_home: those of them whose newest window it is.
+        missed_pairs: the records that it refused and another window kept.
+    """
+
+    records: int = 0
+    late_accepted: int = 0
+    at_home: int = 0
+    missed_pairs: int = 0
+
+
 def completeness(
     slots: pd.DataFrame,
     gaps: pd.DataFrame,
     *,
-    accepted: Mapping[int, tuple[int, int]],
-    late: Mapping[int, int],
+    taken: Mapping[int, Taken],
+    refused: Mapping[tuple[int, str], int],
     spec_fingerprint: str,
     run_id: str,
 ) -> pd.DataFrame:
@@ -31,15 +49,16 @@ def completeness(
 
     Args:
         slots: the slots that have a record (`History.slots`).
-        gaps: the gaps to list (`History.placed`, with `slot_ms`).
-        accepted: by slot: the accepted records, and those of them that fired the window at once.
-        late: by slot: the late records.
+        gaps: the gaps to list (`History.placed`, with `window_id` and `slot_ms`).
+        taken: what each window took, by its id.
+        refused: by the id of the home and by reason: the records that no window took.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
     """
     both = pd.concat([slots.assign(gap=False), gaps.assign(gap=True)], ignore_index=True)
     starts = both["slot_ms"].astype("int64").tolist()
-    pairs = [accepted.get(start, (0, 0)) for start in starts]
+    ids = both["window_id"].astype("int64").tolist()
+    held = [taken.get(window, Taken()) for window in ids]
     heard = both["channels_heard"] if "channels_heard" in both else pd.Series([None] * len(both))
     return pd.DataFrame(
         {
@@ -50,11 +69,13 @@ def completeness(
             "gap": both["gap"].astype(bool),
             "fired_at": _moments(both["fire_at_ms"]),
             "closed_at": _moments(both["close_at_ms"]),
-            "on_time": pd.array([count - again for count, again in pairs], dtype="int64"),
-            "late_accepted": pd.array([again for _, again in pairs], dtype="int64"),
-            "late": pd.array([late.get(start, 0) for start in starts], dtype="int64"),
-            "no_window": pd.array([0] * len(starts), dtype="int64"),
-            "missed_pairs": pd.array([0] * len(starts), dtype="int64"),
+            "on_time": _counts(window.records - window.late_accepted for window in held),
+            "late_accepted": _counts(window.late_accepted for window in held),
+            **{
+                reason: _counts(refused.get((window, reason), 0) for window in ids)
+                for reason in ("late", "no_window")
+            },
+            "missed_pairs": _counts(window.missed_pairs for window in held),
             "channels_heard": pd.Series(
                 [channels if isinstance(channels, list) else [] for channels in heard], dtype=object
             ),
@@ -64,37 +85,39 @@ def completeness(
     )
 
 
+def _counts(values: Iterable[int]) -> pd.Series[int]:
+    return pd.Series(list(values), dtype="int64")
+
+
 def count_gaps(history: History, within: TimeRange) -> int:
     """How many slots of a range are empty although earlier and later ones have records."""
-    known = _known_slots(history)
-    if known is None:
-        return 0
-    step = history.grid.windows.step_ms
-    first = max(known.start_ms, history.grid.windows.ceil_start(within.start_ms))
-    last = min(known.end_ms, within.end_ms)
-    starts = history.well_formed["slot_ms"]
-    filled = starts[(starts >= first) & (starts < last)].nunique()
-    return max(-(-(last - first) // step) - int(filled), 0)
+    between = _between(history, within)
+    filled = history.windows_with_records
+    return len(between) - int(((filled >= between.start) & (filled < between.stop)).sum())
 
 
 def list_gaps(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
     """The gaps of a range, placed like slots; none if there are more than `MOST_GAPS`."""
-    known = _known_slots(history)
-    starts: list[int] = []
-    if known is not None and 0 < count_gaps(history, within) <= MOST_GAPS:
-        windows = history.grid.windows
-        first = max(known.start_ms, windows.ceil_start(within.start_ms))
-        filled = set(history.well_formed["slot_ms"].unique().tolist())
-        every = range(first, min(known.end_ms, within.end_ms), windows.step_ms)
-        starts = [start for start in every if start not in filled]
-    gaps = history.placed(starts, clock)
-    return gaps.assign(slot_ms=pd.Series(starts, dtype="int64", index=gaps.index))
+    ids: list[int] = []
+    if 0 < count_gaps(history, within) <= MOST_GAPS:
+        filled = set(history.windows_with_records.tolist())
+        ids = [window for window in _between(history, within) if window not in filled]
+    gaps = history.placed(ids, clock)
+    starts = history.grid.starts_of(np.array(ids, dtype=np.int64))
+    own = {"window_id": ids, "slot_ms": starts}
+    return gaps.assign(**{n: pd.Series(v, dtype="int64", index=gaps.index) for n, v in own.items()})
 
 
-def _known_slots(history: History) -> TimeRange | None:
-    """From the first slot with a record to the last one, which is left out."""
-    starts = history.well_formed["slot_ms"]
-    return TimeRange(int(starts.min()), int(starts.max())) if len(starts) else None
+def _between(history: History, within: TimeRange) -> range:
+    """The windows of a range from the first one with a record to the last one, which is left out.
+
+    By their ids, which are all of one step: what is empty among them is a gap.
+    """
+    known, asked = history.windows_with_records, history.grid.ids_within(within)
+    if not len(known):
+        return range(0)
+    first, last = max(asked.start, int(known.min())), min(asked.stop, int(known.max()))
+    return range(first, max(first, last), asked.step)
 
 
 def _moments(milliseconds: pd.Series[Any]) -> pd.Series[pd.Timestamp]:

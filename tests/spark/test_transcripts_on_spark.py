@@ -1,0 +1,39 @@
+"""The set-based engine tells every transcript as it was worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from strandline.conformance.answer import Answer
+from strandline.conformance.compare import compare
+from strandline.conformance.scenario import Unsupported
+from strandline.conformance.spark_runner import SparkEngine
+from transcripts import read_transcripts
+
+pytestmark = pytest.mark.spark
+
+TRANSCRIPTS = read_transcripts()
+AT_ONCE = 2
+"""Spark is mostly waiting for itself on small input."""
+
+
+@pytest.fixture(scope="module")
+def answers(request, spark) -> Iterator[dict[str, Future[Answer]]]:
+    """The answers to the transcripts that this run asks for."""
+    here = [item for item in request.session.items if item.path == request.path]
+    asked = [item.callspec.params["transcript"] for item in here]
+    engine, pool = SparkEngine(spark), ThreadPoolExecutor(AT_ONCE)
+    yield {t.title: pool.submit(engine, t.scenario) for t in asked}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda t: t.title)
+def test_the_engine_tells_the_story_as_it_stands(answers, transcript):
+    try:
+        answer = answers[transcript.title].result()
+    except Unsupported as error:
+        pytest.skip("; ".join(error.features))
+    assert [str(d) for d in compare(transcript.title, transcript.expected, answer)] == []

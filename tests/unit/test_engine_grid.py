@@ -1,0 +1,114 @@
+"""The grid of windows: it assigns what the assigners assign, and its thresholds are all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import cumulative_windows, sliding_windows, windows
+
+from strandline.engine.grid import Grid
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
+from strandline.spec import PipelineSpec, parse_spec
+
+
+def a_spec(window: dict[str, str], lateness_ms: int = 0) -> PipelineSpec:
+    content = {
+        "pipeline": "test",
+        "source": {"table": "t", "arrival_time": "a", "event_time": "e"},
+        "watermark": {"strategy": "ascending"},
+        "window": window,
+        "allowed_lateness": f"{lateness_ms}ms",
+    }
+    return parse_spec(content, origin="test.yaml")
+
+
+EVERY_KIND = windows() | sliding_windows() | cumulative_windows()
+SPECS = st.builds(a_spec, EVERY_KIND, st.sampled_from([0, 1, 7, 400, MAX_WATERMARK]))
+WATERMARKS = st.integers(-500, 500) | st.sampled_from([MIN_WATERMARK, MAX_WATERMARK])
+TIMES = st.integers(-300, 300)
+
+
+def pane_of(grid: Grid, ts_ms: int) -> int:
+    return int(grid.panes_of(np.array([ts_ms]))[0])
+
+
+def ids_of(grid: Grid, ts_ms: int) -> range:
+    """The windows of an event time by the grid, newest first."""
+    oldest, newest = grid.windows_of_panes(np.array([pane_of(grid, ts_ms)]))
+    return range(int(newest[0]), int(oldest[0]) - 1, -grid.step_ms)
+
+
+@given(SPECS, TIMES)
+def test_an_event_time_has_the_windows_that_the_assigner_gives_it(spec, ts_ms):
+    grid = Grid.of(spec)
+    assigned = spec.window.assigner.windows_of(ts_ms)
+    assert [grid.window(window) for window in ids_of(grid, ts_ms)] == list(assigned)
+    assert len(assigned) <= grid.most_windows
+    newest = int(grid.newest_starts(np.array([ts_ms]))[0])
+    assert newest == spec.window.assigner.newest_start(ts_ms)
+
+
+@given(SPECS, TIMES, st.integers(0, 60))
+def test_a_pane_holds_event_times_of_the_same_windows_only(spec, ts_ms, further_ms):
+    grid = Grid.of(spec)
+    other_ms = ts_ms + further_ms
+    if pane_of(grid, ts_ms) == pane_of(grid, other_ms):
+        assert ids_of(grid, ts_ms) == ids_of(grid, other_ms)
+
+
+@given(SPECS, TIMES, TIMES, st.integers(0, 100))
+def test_the_ids_of_a_range_are_those_of_the_windows_that_start_in_it(
+    spec, ts_ms, from_ms, long_ms
+):
+    grid, within = Grid.of(spec), TimeRange(from_ms, from_ms + long_ms)
+    for window in ids_of(grid, ts_ms):
+        assert (window in grid.ids_within(within)) == (grid.window(window).start_ms in within)
+
+
+@given(SPECS, TIMES, st.integers(0, 50))
+def test_within_a_part_no_window_and_no_threshold_begins(spec, ts_ms, delay_ms):
+    grid = Grid.of(spec)
+    into = (ts_ms - grid.offset_ms) % grid.step_ms
+    cuts = grid.parts(delay_ms)
+    if into and into not in cuts:
+        assert pane_of(grid, ts_ms) == pane_of(grid, ts_ms - 1)
+        assert all((ts_ms - delay_ms - residue) % grid.step_ms for residue in grid.residues)
+
+
+@given(SPECS, WATERMARKS, st.integers(-50, 50))
+def test_all_before_the_first_start_that_is_not_final_is_dropped(spec, at_ms, number):
+    grid = Grid.of(spec)
+    first_ms = grid.first_not_final(at_ms)
+    assert first_ms <= LEAST_INSTANT_MS or grid.newest_starts(np.array([first_ms]))[0] == first_ms
+    some = grid.ids_within(TimeRange(first_ms, first_ms + grid.span_ms)).start
+    window = some + number * grid.step_ms
+    dropped = is_window_late(
+        grid.fire_threshold(window),
+        allowed_lateness_ms=grid.allowed_lateness_ms,
+        watermark_ms=at_ms,
+    )
+    saturated = grid.close_threshold(window) == MAX_WATERMARK
+    before_time = grid.window(window).start_ms < LEAST_INSTANT_MS
+    if not (saturated or before_time):
+        assert dropped or grid.window(window).start_ms >= first_ms
+
+
+@given(SPECS, TIMES)
+def test_every_threshold_has_one_of_the_residues(spec, ts_ms):
+    grid = Grid.of(spec)
+    assert len(grid.residues) <= 2
+    for window in ids_of(grid, ts_ms):
+        fires_ms = grid.fire_threshold(window)
+        assert fires_ms == grid.window(window).max_timestamp_ms
+        assert fires_ms % grid.step_ms in grid.residues
+        assert (fires_ms + grid.allowed_lateness_ms) % grid.step_ms in grid.residues
+
+
+def test_a_window_wider_than_all_years_overflows_nothing():
+    grid = Grid.of(a_spec({"tumbling": f"{MAX_WATERMARK}ms", "offset": "-1ms"}))
+    assert grid.size_ms > END_OF_INSTANTS_MS - LEAST_INSTANT_MS
+    assert 2 * grid.size_ms < MAX_WATERMARK
+    grid = Grid.of(a_spec({"sliding": f"{MAX_WATERMARK}ms", "every": "1h"}))
+    assert 2 * grid.size_ms < MAX_WATERMARK

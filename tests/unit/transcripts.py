@@ -1,0 +1,289 @@
+"""Transcripts: worked examples told line by line, read as scenarios and the answers due to them.
+
+A file of `tests/transcripts` is a list of transcripts on one topic. Each has a `title`, the `rule`
+that it shows with Flink's class, the pipeline's `window`, `watermark`, `allowed_lateness` (none),
+`channels` ([a]), then a `story` from top to bottom, and what is left `open` at its end.
+
+| a line of a story | what it says |
+|---|---|
+| `{id: 3, at: 20, ts: 7, channel: a, key: k}` | record 3 arrives at 20 with event time 7 |
+| `tick: 200` | the clock has come to this tick; ticks at which nothing happens may be left out |
+| `end` | the input ends, at the last instant that was told; without it the story just stops |
+| `watermark: 9` | the combined watermark rises to 9; `max` is the end of time |
+| `fires: {window: [0, 10], holds: [1, 2], key: k}` | the window [0, 10) fires with these records |
+| `late`, `no_window` | what became of the record just told; otherwise a window has taken it |
+| `idle`, `active` | the combined input has gone idle, or is active again |
+
+A record without `at` arrives at the millisecond of its id; without `channel` on a, without `key`
+for k. It may have a `marker` (punctuated), the watermark that it `offers` (`candidate: offers`), or
+a `gap_ms`. An instant is in milliseconds, or a time of day such as "9:02". What is `open` is told
+as what fires is; `fired: true` there: the watermark has passed the end, the state is still kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from strandline.conformance.answer import (
+    Answer,
+    FiringRow,
+    LateRow,
+    OpenRow,
+    StatusRow,
+    WatermarkRow,
+    WindowRow,
+)
+from strandline.conformance.scenario import PIPELINE, Scenario
+from strandline.errors import InputError
+from strandline.model.intervals import datetime_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.reference import Record
+from strandline.spec import PipelineSpec, parse_spec
+
+FOLDER = Path(__file__).parents[1] / "transcripts"
+START_MS = 0
+_FIELDS = {"title", "rule", "window", "watermark", "allowed_lateness", "channels", "story", "open"}
+_RECORD_FIELDS = {"id", "at", "ts", "channel", "key", "marker", "offers", "gap_ms"}
+_OFFERS = "case when marker then timestamp_millis(value) end"
+"""`offers` over the columns that every scenario has."""
+
+
+@dataclass(frozen=True)
+class ToldScenario(Scenario):
+    """A scenario whose clock runs on to the last instant that its story tells."""
+
+    until_ms: int
+
+    @property
+    def horizon_ms(self) -> int:
+        """Just after the last instant that is told."""
+        return self.until_ms + 1
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A worked example.
+
+    Attributes:
+        title: what it shows, as a sentence.
+        rule: the rule behind it, and Flink's class.
+        scenario: what an engine is given.
+        expected: what it must answer, worked out by hand.
+    """
+
+    title: str
+    rule: str
+    scenario: ToldScenario
+    expected: Answer
+
+
+def read_transcripts(folder: Path = FOLDER) -> list[Transcript]:
+    """All transcripts of a folder, by file and place."""
+    return [
+        read_transcript(content)
+        for path in sorted(folder.glob("*.yaml"))
+        for content in yaml.safe_load(path.read_text(encoding="utf-8"))
+    ]
+
+
+def read_transcript(content: dict[str, Any]) -> Transcript:
+    """One transcript.
+
+    Raises:
+        InputError: a line of it cannot be understood.
+    """
+    title = str(content.get("title"))
+    _refuse_strangers(title, content, _FIELDS)
+    story = _Story(title)
+    for line in content["story"]:
+        story.tell(line)
+    scenario = ToldScenario(
+        name=title,
+        spec=_pipeline(content),
+        records=tuple(story.records.values()),
+        start_ms=START_MS,
+        end_of_input=story.ended,
+        until_ms=story.now_ms,
+    )
+    return Transcript(title, content["rule"], scenario, story.answer(content["open"]))
+
+
+def _pipeline(content: dict[str, Any]) -> PipelineSpec:
+    """The pipeline of a transcript, over the columns of a scenario."""
+    watermark = dict(content["watermark"])
+    if watermark.get("candidate") == "offers":
+        watermark["candidate"] = _OFFERS
+    pipeline = {
+        "pipeline": PIPELINE,
+        "source": {
+            "table": "scenario",
+            "arrival_time": "timestamp_millis(arrival_ms)",
+            "event_time": "timestamp_millis(ts_ms)",
+            "channel": "channel",
+            "channels": content.get("channels", ["a"]),
+            "key": ["key"],
+            "sequence": "id",
+            "start": datetime_of(START_MS),
+        },
+        "watermark": watermark,
+        "window": content["window"],
+        "allowed_lateness": content.get("allowed_lateness", "0ms"),
+        "aggregates": {
+            "count": "count(*)",
+            "sum": "sum(value)",
+            "ids": "array_sort(collect_list(id))",
+        },
+        "firings": True,
+    }
+    return parse_spec(pipeline, origin=content["title"])
+
+
+@dataclass
+class _Story:
+    """What has been told so far: the records, and what they and the clock have caused."""
+
+    title: str
+    records: dict[int, Record] = field(default_factory=dict)
+    now_ms: int = START_MS
+    ended: bool = False
+    _cause: str = ""
+    _watermark: int = MIN_WATERMARK
+    _watermarks: list[WatermarkRow] = field(default_factory=list)
+    _status: list[StatusRow] = field(default_factory=list)
+    _firings: list[FiringRow] = field(default_factory=list)
+    _late: list[LateRow] = field(default_factory=list)
+    _no_window: list[int] = field(default_factory=list)
+
+    def tell(self, line: Any) -> None:
+        """Take in the next line."""
+        if self.ended and line not in ("idle", "active") and not _is_consequence(line):
+            raise InputError(self.title, f"{line} comes after the end", "tell it before")
+        match line:
+            case {"id": _}:
+                self._record(line)
+            case {"tick": at}:
+                self._move_on(_instant(at), "tick")
+            case "end":
+                self.ended = True
+                self._move_on(self.now_ms, "end")
+            case _ if not self._cause:
+                raise InputError(self.title, f"nothing has caused {line}", "tell a record first")
+            case {"watermark": watermark}:
+                self._watermark = _instant(watermark)
+                self._watermarks.append(WatermarkRow(**self._when(), watermark=self._watermark))
+            case {"fires": pane}:
+                self._fires(pane)
+            case "idle" | "active":
+                self._status.append(StatusRow(**self._when(), status=line))
+            case "late" if self._cause == "record":
+                self._late.append(LateRow(id=self._last_id, watermark=self._watermark))
+            case "no_window" if self._cause == "record":
+                self._no_window.append(self._last_id)
+            case _:
+                raise InputError(self.title, f"{line} is no line of a story here", "see the table")
+
+    def answer(self, still_open: list[dict[str, Any]]) -> Answer:
+        """All that was told, and what is left open."""
+        final = {(row.key, row.start, row.end): row for row in self._firings}
+        return Answer(
+            firings=self._firings,
+            late=self._late,
+            no_window=self._no_window,
+            final=[WindowRow(**row.model_dump()) for row in final.values()],
+            open_at_end=[
+                OpenRow(**self._pane(pane, "fired"), end_passed=pane.get("fired", False))
+                for pane in still_open
+            ],
+            final_watermark=self._watermark,
+            watermarks=self._watermarks,
+            valve_status=self._status,
+        )
+
+    def _record(self, line: dict[str, Any]) -> None:
+        _refuse_strangers(self.title, line, _RECORD_FIELDS)
+        number, offers = line["id"], line.get("offers")
+        if number != self._last_id + 1:
+            raise InputError(self.title, f"record {number} is out of order", "count from 1")
+        at_ms = _instant(line.get("at", number))
+        self._move_on(at_ms, "record")
+        row = {
+            "id": number,
+            "arrival_ms": at_ms,
+            "ts_ms": _instant(line["ts"]),
+            "channel": line.get("channel", "a"),
+            "key": line.get("key", "k"),
+            "value": number if offers is None else _instant(offers),
+            "marker": line.get("marker", offers is not None),
+            "gap_ms": line.get("gap_ms"),
+        }
+        self.records[number] = Record(
+            arrival_ms=at_ms,
+            ts_ms=row["ts_ms"],
+            record_id=str(number),
+            channel=row["channel"],
+            key=(row["key"],),
+            sequence=number,
+            marker=row["marker"],
+            candidate_ms=None if offers is None else row["value"],
+            gap_ms=row["gap_ms"],
+            payload=row,
+        )
+
+    def _move_on(self, at_ms: int, cause: str) -> None:
+        if at_ms < self.now_ms:
+            raise InputError(self.title, f"{at_ms} comes after {self.now_ms}", "tell it in order")
+        self.now_ms, self._cause = at_ms, cause
+
+    def _fires(self, pane: dict[str, Any]) -> None:
+        when = self._when()
+        when["arrival_ms"] = when.pop("at_arrival_ms")
+        self._firings.append(FiringRow(**self._pane(pane), **when, watermark=self._watermark))
+
+    def _pane(self, pane: dict[str, Any], *further: str) -> dict[str, Any]:
+        _refuse_strangers(self.title, pane, {"window", "holds", "key", *further})
+        unknown = [number for number in pane["holds"] if number not in self.records]
+        if unknown:
+            raise InputError(self.title, f"no record {unknown} so far", "hold what has come")
+        start, end = pane["window"]
+        return {
+            "key": pane.get("key", "k"),
+            "start": _instant(start),
+            "end": _instant(end),
+            "count": len(pane["holds"]),
+            "sum": sum(self.records[number].payload["value"] for number in pane["holds"]),
+            "ids": sorted(pane["holds"]),
+        }
+
+    def _when(self) -> dict[str, Any]:
+        after = self._last_id if self._cause == "record" else None
+        return {"at_arrival_ms": self.now_ms, "after_record_id": after, "cause": self._cause}
+
+    @property
+    def _last_id(self) -> int:
+        return max(self.records, default=0)
+
+
+def _is_consequence(line: Any) -> bool:
+    return isinstance(line, dict) and line.keys() <= {"watermark", "fires"}
+
+
+def _instant(value: Any) -> int:
+    """Milliseconds of a whole number, of `max`, or of a time of day: h:mm, h:mm:ss, h:mm:ss.fff."""
+    if isinstance(value, int):
+        return value
+    if value == "max":
+        return MAX_WATERMARK
+    hours, minutes, *seconds = str(value).split(":")
+    whole, _, fraction = (seconds[0] if seconds else "0").partition(".")
+    past_the_hour = int(minutes) * 60_000 + int(whole) * 1_000 + int(f"{fraction:0<3}")
+    return int(hours) * 3_600_000 + past_the_hour
+
+
+def _refuse_strangers(title: str, part: dict[str, Any], known: set[str]) -> None:
+    strangers = sorted(part.keys() - known)
+    if strangers:
+        raise InputError(title, f"{strangers} in {part}", f"write {sorted(known)}")
