@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from strandline.cli import show
 from strandline.errors import InputError, StrandlineError
@@ -210,7 +211,19 @@ def report(
     show.document(written, as_json=as_json, human=show.written)
 
 
-runs_app = typer.Typer(help="The ledger: what ran, what it found, why it was rejected.")
+class _ListedByDefault(TyperGroup):
+    """`runs PIPELINE` is `runs list PIPELINE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `list` where no command stands."""
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["list", *args]
+        return list(super().parse_args(ctx, args))
+
+
+runs_app = typer.Typer(
+    cls=_ListedByDefault, help="The ledger: what ran, what it found, why it was rejected."
+)
 app.add_typer(runs_app, name="runs")
 
 
@@ -286,10 +299,6 @@ def _conformance(files: list[Path], *, on_spark: bool, as_json: bool) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code; an error is one message, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if "runs" in arguments:
-        following = arguments.index("runs") + 1
-        if arguments[following : following + 1] not in (["list"], ["show"], ["--help"], []):
-            arguments.insert(following, "list")
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:

@@ -24,6 +24,7 @@ _ORDER_DEPENDENT = {
     "ListAgg": "listagg(x) WITHIN GROUP (ORDER BY x)",
 }
 _CLOCKS = {"CurrentTimestamp", "CurrentDate", "CurDateExpressionBuilder", "Now", "LocalTimestamp"}
+_NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(r"\s*(count|sum|min|max|avg)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _SORTERS = {"ArraySort", "SortArray"}
 
@@ -98,21 +99,28 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
         raise InputError(
             place, f"{text!r} is no aggregate ({problem})", "see Spark SQL's functions"
         ) from None
+    kind = records.groupBy().agg(column.alias(name)).schema[0].dataType
+    if isinstance(kind, _NOT_KEPT):
+        raise InputError(
+            place,
+            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot hold",
+            "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
+        )
     for node, parents in _nodes(plan.expressions().apply(0), ()):
-        kind = node.getClass().getSimpleName()
-        if kind in _CLOCKS or (
-            not node.deterministic() and kind not in {"Alias", *_ORDER_DEPENDENT}
+        called = node.getClass().getSimpleName()
+        if called in _CLOCKS or (
+            not node.deterministic() and called not in {"Alias", *_ORDER_DEPENDENT}
         ):
             raise InputError(
                 place,
                 f"{text!r} is not deterministic ({node.prettyName()}): a rerun would differ",
                 "compute from the record's own columns",
             )
-        if kind in _ORDER_DEPENDENT and not _is_ordered(kind, node, parents):
+        if called in _ORDER_DEPENDENT and not _is_ordered(called, node, parents):
             raise InputError(
                 place,
                 f"{text!r} depends on the order of the records ({node.prettyName()})",
-                f"say which order, for example {_ORDER_DEPENDENT[kind]}",
+                f"say which order, for example {_ORDER_DEPENDENT[called]}",
             )
     return column
 

@@ -158,7 +158,7 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
         return F.col("`" + text.replace("`", "``") + "`")
     try:
         column = F.expr(text)
-        landing.select(column)
+        landing.select("*", column)  # beside the others: an aggregate is none of them
     except AnalysisException as error:
         known = ", ".join(landing.columns)
         raise InputError(

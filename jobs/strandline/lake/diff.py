@@ -65,8 +65,10 @@ def _equal(staged: Column, published: Column, kind: T.DataType) -> Column:
         return F.to_json(F.struct(staged)).eqNullSafe(F.to_json(F.struct(published)))
     same = staged.eqNullSafe(published)
     if isinstance(kind, T.DoubleType | T.FloatType):
-        near = F.abs(staged - published) <= _TOLERANCE * F.greatest(F.abs(staged), F.abs(published))
-        return same | F.coalesce(near, F.lit(False))
+        larger = F.greatest(F.abs(staged), F.abs(published))
+        near = F.abs(staged - published) <= _TOLERANCE * larger
+        finite = larger < float("inf")  # what is no number counts as larger than all of them
+        return same | F.coalesce(finite & near, F.lit(False))
     return same
 
 

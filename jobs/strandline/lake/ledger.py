@@ -153,12 +153,15 @@ def clock_start(entries: list[Entry]) -> int | None:
 
 
 def unfinished_publish(entries: list[Entry]) -> Entry | None:
-    """A publish that began and did not end: whoever takes the lock next finishes it."""
+    """A publish that began and did not end: whoever takes the lock next finishes it.
+
+    A failure on the way is no end: some tables may be written, and others not.
+    """
     last: Entry | None = None
     for entry in entries:
         if entry.step == "publishing":
             last = entry
-        elif last is not None and entry.run_id == last.run_id and entry.step in FINAL:
+        elif last is not None and entry.run_id == last.run_id and entry.step == "published":
             last = None
     return last
 

@@ -58,7 +58,8 @@ def spark_session(
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
     # expected analysis errors become our own; their JSON traces would only hide them
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_SETTINGS)
     if master is not None or not submitted:

@@ -34,7 +34,8 @@ class Lake:
 
     @classmethod
     def at(cls, root: str) -> Lake:
-        """The lake at a folder (made absolute) or a URI."""
+        """The lake at a folder (made absolute, also where it is written as a URI) or a URI."""
+        root = re.sub(r"^file:(//)?(?=/)", "", root)
         if _is_uri(root):
             return cls(root.rstrip("/"))
         return cls(str(Path(root).absolute()))

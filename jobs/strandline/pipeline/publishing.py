@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.errors import RetryableError
+from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.ledger import Entry, frontier_after, published_into, unfinished_publish
@@ -85,7 +85,22 @@ def _diff(
     # of older slots, rows are only added or mended
     changes = changes.where((F.col(OP) != DELETE) | (start >= least))
     kept = ctx.staging.write(f"{target.name}_diff", changes)
-    return Change(target, kept, out.tally(kept), whole=False)
+    tally = out.tally(kept)
+    if sum(tally.values()) > tally[INSERT]:
+        _refuse_ambiguous(kept, target, ctx.place(target.name))
+    return Change(target, kept, tally, whole=False)
+
+
+def _refuse_ambiguous(changes: DataFrame, target: out.Target, place: str) -> None:
+    """Refuse changes of published rows that the keys of today do not tell apart."""
+    same = changes.where(F.col(OP) != INSERT).groupBy(*target.keys).count().where("count > 1")
+    if not same.isEmpty():
+        raise InputError(
+            place,
+            "several published rows are one by the pipeline's key: they were published under "
+            "another key",
+            "give the pipeline with its new key a new name, or remove its published tables",
+        )
 
 
 def _started_in(name: str, within: TimeRange) -> ds.Expression:

@@ -17,7 +17,7 @@ from strandline.engine.grid import Grid
 from strandline.engine.quarantine import identity
 from strandline.engine.rebuild import Rebuild, close
 from strandline.model.books import Book
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
@@ -156,7 +156,7 @@ def _calendar(
         listed = TimeRange(int(older["slot_ms"].min()), within.end_ms)
     if ctx.spec.quality.gaps == "allow":
         listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
-    return completeness(
+    rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
         list_gaps(history, listed, rebuild.clock),
         taken=taken,
@@ -164,6 +164,9 @@ def _calendar(
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
     )
+    ended = [closure.windows for closure in rebuild.clock.closures]
+    starts = [instant_of(start) for start in rows["slot_start"]]
+    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
 
 
 def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:

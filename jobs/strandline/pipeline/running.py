@@ -186,7 +186,8 @@ class _Run:
             horizon_ms=plan.clock.horizon_ms,
             closed=request.close,
             reopened=request.reopen,
-            clock_start_ms=axis.start_ms,
+            # nothing has landed yet: what lands first will start the clock
+            clock_start_ms=axis.start_ms if ctx.landing.days else None,
         )
         return seen, plan, axis
 

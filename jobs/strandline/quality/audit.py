@@ -65,7 +65,8 @@ def audit(
     Args:
         spec: the pipeline.
         windows: the staged windows; read by two Spark jobs, and those of the declared expectations.
-        completeness: the staged slots, on the driver; its instants know their zone.
+        completeness: the staged slots, on the driver; its instants know their zone. With
+            `input_ended` where the input of some of them has been ended (`--close`).
         books: the books of the run.
         slots_expected: the slots with a record, counted apart from `completeness`.
         gaps: the number of gaps in the range, listed or not.
@@ -79,6 +80,8 @@ def audit(
         InputError: the spec declares an expectation that does not exist (`validate_expectations`).
     """
     is_gap = completeness["gap"].astype(bool)
+    if "input_ended" not in completeness:
+        completeness = completeness.assign(input_ended=False)
     of_range = RangeFigures(
         accepted=accepted,
         late=late,

@@ -123,15 +123,17 @@ class _FiredInOrder(MulticolumnMapMetricProvider):
     def _pandas(cls, column_list: pd.DataFrame, **_: Any) -> pd.Series[bool]:
         is_open: pd.Series[bool] = column_list["state"] == "open"
         # the watermark passes the ends of slots in their order, whatever their starts are
-        last_fired_end = column_list["slot_end"][~is_open].max()
+        # and what the end of the input has fired says nothing about it
+        by_watermark = ~is_open & ~column_list["input_ended"].astype(bool)
+        last_fired_end = column_list["slot_end"][by_watermark].max()
         in_order = ~is_open | (column_list["slot_end"] > last_fired_end)
-        return in_order if not is_open.all() else is_open
+        return in_order if by_watermark.any() else is_open | True
 
 
 class ExpectNoOpenSlotBeforeAFiredOne(MulticolumnMapExpectation):
     """The watermark has fired every slot that ends before a fired one. Table `completeness`."""
 
-    column_list: list[str] = ["slot_end", "state"]  # noqa: RUF012 - pydantic copies it
+    column_list: list[str] = ["slot_end", "state", "input_ended"]  # noqa: RUF012 - pydantic copies it
     ignore_row_if: Literal["never"] = "never"
     description: str | None = "No open slot stands before a fired one."
     map_metric = "multicolumn_values.fired_in_order"

@@ -33,12 +33,17 @@ RESULT_COLUMNS = (
 """The columns of `windows` that no key column and no aggregate may claim."""
 
 
+_FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+
+
 def _settings(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     for name, setting in value.items():
         if not isinstance(setting, str | int | float):
             refuse_at(str(name), setting, "not a setting; give a text, a number or a boolean")
+        if name in _FIXED_SETTINGS:
+            refuse_at(str(name), setting, "fixed, since it would change the numbers; leave it out")
     spelled = {True: "true", False: "false"}
     return {k: spelled[v] if isinstance(v, bool) else str(v) for k, v in value.items()}
 
