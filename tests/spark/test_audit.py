@@ -112,7 +112,9 @@ OWN = {
 @pytest.fixture
 def audited(spark):
     def run(windows=WINDOWS, slots=SLOTS, spec=None, context_folder=None, **changed) -> Audit:
-        completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
+        completeness = changed.pop("completeness", None)
+        if completeness is None:
+            completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
         figures = {"slots_expected": len(slots), "gaps": 0, "late": 1, "accepted": 37, **changed}
         return audit(
             spec or a_spec(),
@@ -211,6 +213,14 @@ def test_an_open_slot_before_a_fired_one_blocks(audited):
     failure = only_failure(audited(slots=[a_slot(0, **not_fired), a_slot(1), a_slot(2)]))
     assert failure.expectation == "expect_no_open_slot_before_a_fired_one"
     assert "slot_start=2013-01-05T00:00:00Z" in failure.figures
+
+
+def test_what_the_end_of_the_input_fired_says_nothing_about_the_slots_before_it(audited):
+    """`--close` of a part of history leaves earlier slots open, and later runs still pass."""
+    not_fired = {"state": "open", "fired_at": pd.NaT, "closed_at": pd.NaT}
+    slots = [a_slot(0, **not_fired), a_slot(1)]
+    frame = pd.DataFrame(slots, columns=list(a_slot(0))).assign(input_ended=[False, True])
+    assert audited(windows=[], completeness=frame, slots_expected=2).failures == ()
 
 
 def test_slots_that_are_all_open_are_in_order(audited):

@@ -374,6 +374,12 @@ def test_a_broken_file_breaks_only_its_own_pipeline(tmp_path):
 # ---------------------------------------------------------------- known, but not yet there
 
 
+@pytest.mark.parametrize("name", ["spark.sql.session.timeZone", "spark.sql.ansi.enabled"])
+def test_a_setting_of_spark_that_would_change_the_numbers_is_refused(name):
+    with pytest.raises(InputError, match=f"spark.{name}.*would change the numbers"):
+        parse_spec(changed("spark", {name: "x"}), origin="flights.yaml")
+
+
 @pytest.mark.parametrize(
     ("path", "value", "feature"),
     [
