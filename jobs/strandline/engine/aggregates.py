@@ -93,13 +93,14 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
     place = f"{spec.pipeline}: aggregates.{name}"
     try:
         column = F.expr(text)
-        plan = records.groupBy().agg(column.alias(name))._jdf.queryExecution().analyzed()
+        aggregated = records.groupBy().agg(column.alias(name))
+        plan = aggregated._jdf.queryExecution().analyzed()
     except (AnalysisException, ParseException) as error:
         problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(
             place, f"{text!r} is no aggregate ({problem})", "see Spark SQL's functions"
         ) from None
-    kind = records.groupBy().agg(column.alias(name)).schema[0].dataType
+    kind = aggregated.schema[0].dataType
     if isinstance(kind, _NOT_KEPT):
         raise InputError(
             place,

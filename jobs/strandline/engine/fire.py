@@ -44,7 +44,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
 def count_each(
     met: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
 ) -> DataFrame:
-    """Aggregate the pairs of records and windows (`pairs`), window by window.
+    """Aggregate the pairs of records and windows, window by window.
 
     What the windows refused is counted in rows of its own, which hold no record.
     """

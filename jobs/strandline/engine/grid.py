@@ -138,10 +138,6 @@ class Grid:
         let_go = np.where((panes > steps) | (self.cut_ms == 0), self.step_ms, 0)
         return steps - back + let_go, steps
 
-    def homes_of_panes(self, panes: Longs) -> Longs:
-        """The windows that records are counted in: their newest, in a gap the one before it."""
-        return self.windows_of_panes(panes)[1]
-
     def ids_within(self, within: TimeRange) -> range:
         """The ids of the windows that start in a range."""
         first, end = (

@@ -6,7 +6,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.grid import Grid
 
 
 def refused(records: DataFrame, homes: DataFrame) -> DataFrame:
@@ -19,12 +18,17 @@ def refused(records: DataFrame, homes: DataFrame) -> DataFrame:
     return placed.where((F.col(c.INSTANT) >= F.col(c.CLOSE_FROM)) | (F.col(c.MISSED) <= 0))
 
 
-def pairs(records: DataFrame, panes: DataFrame, windows: DataFrame, grid: Grid) -> DataFrame:
+def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
+    """Every record with where its one window fires and closes: tumbling, a pane is a window."""
+    own = windows.withColumn(c.PANE, F.col(c.WINDOW))
+    return records.join(F.broadcast(own), c.PANE)
+
+
+def in_each_window(
+    records: DataFrame, panes: DataFrame, windows: DataFrame, step_ms: int
+) -> DataFrame:
     """Every record once for each of its windows of a range, with where that fires and closes."""
-    if grid.one_window_each:
-        own = windows.withColumn(c.PANE, F.col(c.WINDOW))
-        return records.join(F.broadcast(own), c.PANE)
-    each = F.sequence(c.OLDEST, c.NEWEST, F.lit(grid.step_ms))
+    each = F.sequence(c.OLDEST, c.NEWEST, F.lit(step_ms))
     placed = records.join(F.broadcast(panes), c.PANE).withColumn(c.WINDOW, F.explode(each))
     return placed.join(F.broadcast(windows), c.WINDOW)
 

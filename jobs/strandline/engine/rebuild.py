@@ -20,7 +20,7 @@ from strandline.engine.fire import count_each, count_panes, fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
-from strandline.engine.place import is_accepted, pairs, refused
+from strandline.engine.place import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.quarantine import quarantine_late
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -114,7 +114,10 @@ class Rebuild:
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
     def _pairs(self, windows: DataFrame) -> DataFrame:
-        return pairs(self._of_range(), self._panes(), windows, self.history.grid)
+        grid, records = self.history.grid, self._of_range()
+        if grid.one_window_each:
+            return in_own_window(records, windows)
+        return in_each_window(records, self._panes(), windows, grid.step_ms)
 
     def _panes(self) -> DataFrame:
         panes = self.history.panes_within(self.scope.windows, self.slots, self.clock)

@@ -126,8 +126,8 @@ class _FiredInOrder(MulticolumnMapMetricProvider):
         # and what the end of the input has fired says nothing about it
         by_watermark = ~is_open & ~column_list["input_ended"].astype(bool)
         last_fired_end = column_list["slot_end"][by_watermark].max()
-        in_order = ~is_open | (column_list["slot_end"] > last_fired_end)
-        return in_order if by_watermark.any() else is_open | True
+        behind: pd.Series[bool] = column_list["slot_end"] <= last_fired_end  # of none fired: no one
+        return ~(is_open & behind)
 
 
 class ExpectNoOpenSlotBeforeAFiredOne(MulticolumnMapExpectation):

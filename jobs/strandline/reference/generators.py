@@ -180,8 +180,3 @@ class IdlenessTimer:
             self._quiet_since_ms = now_ms
             return False
         return now_ms - self._quiet_since_ms > self._timeout_ms
-
-    @property
-    def runs(self) -> bool:
-        """Whether a coming quiet tick could change the answer: nothing has come since the last."""
-        return not self._active
