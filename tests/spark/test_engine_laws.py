@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from cells import counted
@@ -32,9 +32,6 @@ from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, mi
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference import Record, Tables
 from strandline.spec import parse_spec
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.spark
 
@@ -138,7 +135,10 @@ def test_a_cell_counts_the_records_that_are_alike(session, streams):
         # a slot's parts count apart where no threshold tells them apart, too
         alike = Engine.on(session, stream).observed().groupBy(*CELL)
         rows = alike.agg(
-            F.sum(c.RECORDS), F.min(c.LEAST_TS), F.max(c.LARGEST_TS), F.min(c.FIRST_INSTANT)
+            F.sum(c.RECORDS),
+            F.min(c.LEAST_TS),
+            *(F.max(name) for name in (c.LARGEST_TS, c.LARGEST_CANDIDATE)),
+            F.min(c.FIRST_INSTANT),
         )
         return [tuple(row.values()) for row in rows.toArrow().to_pylist()]
 
