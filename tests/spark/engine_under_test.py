@@ -22,6 +22,7 @@ from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
+from strandline.engine.violations import violations
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables
@@ -29,6 +30,7 @@ from strandline.reference.answer import Firing, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import date
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from strategies import Stream
@@ -73,6 +75,7 @@ class Told:
         late: the late records, each with the watermark that it met and the lateness it lacked.
         firings: all of them, in Flink's order.
         final_watermark: MIN_WATERMARK: none yet.
+        violations: of an ascending order that the watermark assumes.
     """
 
     windows: list[dict[str, Any]]
@@ -80,6 +83,7 @@ class Told:
     late: list[dict[str, Any]]
     firings: list[dict[str, Any]]
     final_watermark: int
+    violations: int
 
 
 # ------------------------------------------------------------------------------------ the reference
@@ -141,6 +145,7 @@ def reference(stream: Stream) -> Told:
             for firing in told.firings
         ),
         final_watermark=told.final_watermark_ms,
+        violations=told.violations,
     )
 
 
@@ -252,7 +257,18 @@ class Engine:
             late=late_of(rebuild),
             firings=firings_of(rebuild),
             final_watermark=rebuild.final_watermark(),
+            violations=self.violations(rebuild.history),
         )
+
+    def violations(self, history: History, day: date | None = None) -> int:
+        """The violations below the horizon, of one arrival day or all; 0: they do not count."""
+        if self.stream.spec.watermark.violation_handler is None:
+            return 0
+        known = self.records.where(F.col(c.ARRIVAL) < self.stream.horizon_ms)
+        if day is not None:
+            known = known.where(F.col(c.ARRIVAL_DAY) == F.lit(day))
+        broken = violations(self.spark, known, history).toArrow().to_pylist()
+        return sum(row["violations"] for row in broken)
 
     def malformed(self) -> dict[int, str]:
         """The reason of every malformed row, by id."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lakes import Line
 
+    from strandline.reference import Replay
     from strandline.spec import PipelineSpec
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -39,13 +40,7 @@ def reason_of(row: Mapping[str, Any], spec: PipelineSpec) -> str | None:
 def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: str) -> Rows:
     """The tables of a pipeline over `lakes.SCHEMA` as of a horizon, whole days observed."""
     known = [row for row in rows if _known_from(row, spec) < instant(horizon)]
-    records = [_record(row, place, spec) for place, row in enumerate(known)]
-    told = replay(
-        spec,
-        [record for record in records if record is not None],
-        start_ms=instant("1"),
-        horizon_ms=instant(horizon),
-    )
+    told = replay_of(spec, known, horizon)
     tables = Tables(spec, told)
     return _sorted(
         windows=[
@@ -137,6 +132,17 @@ def published(line: Line) -> Rows:
             )
             for row in line.rows("firings")
         ],
+    )
+
+
+def replay_of(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: str) -> Replay:
+    """What a replay of the well-formed rows says as of a horizon."""
+    records = [_record(row, place, spec) for place, row in enumerate(rows)]
+    return replay(
+        spec,
+        [record for record in records if record is not None],
+        start_ms=instant("1"),
+        horizon_ms=instant(horizon),
     )
 
 

@@ -77,9 +77,7 @@ def test_the_engine_tells_what_the_reference_tells(session, streams):
         same(stream, told, reference(stream))
 
 
-EVERY_STRATEGY = any_watermarks(idleness=False).filter(
-    lambda watermark: watermark["strategy"] != "legacy_ascending"
-)
+EVERY_STRATEGY = any_watermarks(idleness=False)
 
 
 @law(8)
@@ -126,6 +124,29 @@ def test_aggregates_of_panes_put_together_are_those_of_the_records(session, stre
 def test_every_strategy_is_the_references_with_a_valve_and_with_splits(session, streams):
     for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
         same(stream, told, reference(stream))
+
+
+LEGACY_ASCENDING = any_watermarks(idleness=False).map(
+    lambda watermark: {
+        "strategy": "legacy_ascending",
+        **{name: watermark[name] for name in ("emit", "combine")},
+    }
+)
+
+
+@law(4)
+@given(st.lists(hard_streams(watermark=LEGACY_ASCENDING), min_size=8, max_size=8))
+def test_what_breaks_an_ascending_order_is_counted_in_one_go_and_day_by_day(session, streams):
+    def told(stream: Stream) -> tuple[int, int]:
+        engine = Engine.on(session, stream)
+        history = engine.history()
+        by_day = [
+            engine.violations(history, day) for day in history.well_formed["arrival_date"].unique()
+        ]
+        return engine.violations(history), sum(by_day)
+
+    for stream, counts in each([over_midnight(s) for s in streams], told):
+        assert counts == (stream.replay().violations,) * 2, stream
 
 
 @law(4)

@@ -387,11 +387,6 @@ def test_a_setting_of_spark_that_would_change_the_numbers_is_refused(name):
         ("window", {"session": "gap_ms * 2"}, "window.session: session windows"),
         ("watermark/idleness", "1m", "watermark.idleness: with periodic emission"),
         (
-            "watermark",
-            {"strategy": "legacy_ascending", "on_violation": "fail"},
-            "watermark.strategy: legacy_ascending",
-        ),
-        (
             "source/deduplicate",
             {"columns": ["flight"], "within": "1d of arrival"},
             "source.deduplicate: duplicates by columns",

@@ -165,3 +165,16 @@ def test_a_fingerprint_changes_with_what_it_is_of(changes, spec_changes, timelin
     one, other = least(), least(**changes)
     assert (one.spec_fingerprint != other.spec_fingerprint) == spec_changes
     assert (one.timeline_fingerprint != other.timeline_fingerprint) == timeline_changes
+
+
+@pytest.mark.parametrize(
+    ("watermark", "handler"),
+    [
+        ({"strategy": "legacy_ascending"}, "warn"),
+        ({"strategy": "legacy_ascending", "on_violation": "fail"}, "fail"),
+        ({"strategy": "legacy_ascending", "on_violation": "ignore"}, None),
+        ({"strategy": "ascending"}, None),
+    ],
+)
+def test_only_a_handler_that_says_something_counts_violations(watermark, handler):
+    assert least(watermark=watermark).watermark.violation_handler == handler

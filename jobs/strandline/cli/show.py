@@ -87,6 +87,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
             facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
     facts.add_row("malformed", _counts(run["malformed"]))
+    _add_violations(facts, run)
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     _out.print(facts)
     _out.print(_diff_table(run["diff"]))
@@ -116,6 +117,7 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("slots", _counts(found["slots"]))
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))
+    _add_violations(facts, last)
     _out.print(facts)
     if not found["spec_is_published"]:
         _out.print("note: the pipeline file has changed since the last run")
@@ -153,6 +155,8 @@ def one_run(run: Mapping[str, Any]) -> None:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
             _out.print(f"{book['name']}: {book['total']:,} = {parts}")
+    if run["violations"] is not None:
+        _out.print(f"out of order: {run['violations']:,} records")
     for result in run["audit"] or []:
         mark = "[green]met[/]   " if result["success"] else "[red]failed[/]"
         _out.print(
@@ -217,6 +221,12 @@ def _facts() -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     return facts
+
+
+def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
+    """The records that broke an ascending order, where the watermark assumes one and counts."""
+    if run["violations"] is not None:
+        facts.add_row("out of order", f"{run['violations']:,} records")
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -45,6 +45,7 @@ SCHEMA = pa.schema(
         ("versions", pa.string()),
         ("publish", pa.string()),
         ("gaps", pa.int64()),
+        ("violations", pa.int64()),
         ("reason", pa.string()),
         ("requested_by", pa.string()),
         ("message", pa.string()),
@@ -55,7 +56,11 @@ FINAL = ("published", "rejected", "dropped", "failed")
 
 @dataclass(frozen=True)
 class Entry:
-    """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it."""
+    """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
+
+    `violations`: the records known at the horizon that came behind an earlier one of their channel;
+    None where the watermark assumes no order, or ignores what breaks it.
+    """
 
     run_id: str
     attempt: int
@@ -77,6 +82,7 @@ class Entry:
     versions: Mapping[str, int] | None = None
     publish: Mapping[str, list[str]] | None = None
     gaps: int | None = None
+    violations: int | None = None
     reason: str | None = None
     requested_by: str | None = None
     message: str | None = None
@@ -215,6 +221,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         versions=parsed(row["versions"]),
         publish=parsed(row["publish"]),
         gaps=row["gaps"],
+        violations=row.get("violations"),
         reason=row["reason"],
         requested_by=row["requested_by"],
         message=row["message"],

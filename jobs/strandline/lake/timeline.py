@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
         ("first_sequence", _LONG),
         ("settled_ms", _LONG),
         ("pending_ms", _LONG),
+        ("violations", _LONG),
         ("timeline_fingerprint", pa.string()),
     ]
 )
@@ -54,6 +55,20 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
     return cells[whole.astype(bool)]
 
 
+def read_violations(store: Store, fingerprint: str, *, before_ms: int) -> int:
+    """The violations of an ascending order on the whole days observed before an instant."""
+    table = store.table("timeline")
+    if table is None or "violations" not in {field.name for field in table.schema().fields}:
+        return 0
+    wanted = (ds.field("timeline_fingerprint") == fingerprint) & ds.field("violations").is_valid()
+    found = dataset_of(table).to_table(columns=["arrival_date", "violations"], filter=wanted)
+    return sum(
+        row["violations"]
+        for row in found.to_pylist()
+        if midnight_of(row["arrival_date"]) + DAY_MS <= before_ms
+    )
+
+
 def observed_days(store: Store) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
     table = store.table("timeline")
@@ -68,7 +83,13 @@ def observed_days(store: Store) -> dict[str, set[date]]:
 
 
 def commit_days(
-    store: Store, history: History, fingerprint: str, days: Collection[date], *, replace: bool
+    store: Store,
+    history: History,
+    fingerprint: str,
+    days: Collection[date],
+    *,
+    replace: bool,
+    violations: pd.DataFrame | None = None,
 ) -> None:
     """Write what whole days say, in the one commit that makes them count; call it under the lock.
 
@@ -78,9 +99,13 @@ def commit_days(
         fingerprint: of the timeline that the days belong to.
         days: the whole days to write.
         replace: whether the table holds another fingerprint's days, which go.
+        violations: `arrival_date`, `channel`, `violations`, where these are counted.
     """
     cells = history.cells[history.cells["arrival_date"].isin(list(days))].assign(kind="cell")
     channels = history.channel_days.assign(kind="channel")
+    if violations is not None:
+        counted = violations[["arrival_date", "channel", "violations"]]
+        channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
     day_map = history.day_map.assign(kind="day")
     parts = [part[part["arrival_date"].isin(list(days))] for part in (cells, channels, day_map)]
     # a day on which nothing counts has been observed all the same
@@ -94,6 +119,7 @@ def commit_days(
         store.uri("timeline"),
         rows,
         mode="overwrite" if replace else "append",
+        schema_mode="overwrite" if replace else "merge",
         partition_by=["arrival_date"],
     )
 

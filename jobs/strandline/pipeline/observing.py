@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from typing import NoReturn
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -17,14 +18,17 @@ from strandline.engine.history import CELL_COLUMNS, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.source import in_days, lies_in_its_day, on_days
+from strandline.engine.violations import violations
+from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
-from strandline.lake.timeline import commit_days, observed_days, read_cells
+from strandline.lake.timeline import commit_days, observed_days, read_cells, read_violations
 from strandline.model.books import Book
-from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class Observation:
             never enter the timeline.
         cells: what was observed now, of both.
         records: the rows of both.
+        violations: where records of both broke the order that the watermark assumes (see
+            `engine.violations`); None: that is not counted.
+        violations_before: how many did on the days that the timeline has.
     """
 
     history: History
@@ -45,6 +52,15 @@ class Observation:
     partial_days: list[date | None]
     cells: pd.DataFrame
     records: DataFrame
+    violations: pd.DataFrame | None = None
+    violations_before: int = 0
+
+    @property
+    def all_violations(self) -> int | None:
+        """The violations known below the horizon; None: they are not counted."""
+        if self.violations is None:
+            return None
+        return self.violations_before + int(self.violations["violations"].sum())
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
@@ -68,7 +84,11 @@ class Malformed:
 
 
 def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int) -> Observation:
-    """Observe the days below a horizon that the timeline lacks."""
+    """Observe the days below a horizon that the timeline lacks.
+
+    Raises:
+        InputError: records break an order that the watermark assumes, with `on_violation: fail`.
+    """
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     observed = observed_days(store).get(spec.timeline_fingerprint, set())
@@ -83,7 +103,27 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
     cells = pd.DataFrame(columns=[*CELL_COLUMNS])
     if scanned:
         cells = cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)
-    return Observation(History(_together(known, cells), spec, axis), new, partial, cells, records)
+    seen = Observation(History(_together(known, cells), spec, axis), new, partial, cells, records)
+    if spec.watermark.violation_handler is None:
+        return seen
+    broken = violations(landing.spark, records, seen.history).toArrow().to_pandas()
+    if spec.watermark.violation_handler == "fail" and len(broken):
+        _fail(broken, spec)
+    before = read_violations(store, spec.timeline_fingerprint, before_ms=horizon_ms)
+    return replace(seen, violations=broken, violations_before=before)
+
+
+def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
+    """Fail where Flink's job does: at the first record that breaks the order."""
+    first = broken.sort_values(["first_arrival_ms", "channel"]).iloc[0]
+    of_channel = f" of channel {first['channel']!r}" if spec.source.channel else ""
+    raise InputError(
+        f"{spec.pipeline}: watermark.on_violation",
+        f"{int(broken['violations'].sum()):,} records came behind an earlier one of their channel, "
+        f"by up to {int(broken['behind_ms'].max())} ms; the first{of_channel} at "
+        f"{text_of(int(first['first_arrival_ms']))}",
+        "choose on_violation: warn, or bounded_out_of_orderness with a bound for the disorder",
+    )
 
 
 def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
@@ -118,12 +158,19 @@ def commit_observation(
         finish()
         observed = observed_days(store)
         meanwhile = observed.pop(fingerprint, set())
-        replace = bool(observed)  # under another spec: these days go
+        elsewhere = bool(observed)  # under another spec: these days go
         days = [day for day in seen.new_days if day not in meanwhile]
         if malformed is not None or _has_malformed(store, days):
             _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
-        if days or replace:
-            commit_days(store, seen.history, fingerprint, days, replace=replace)
+        if days or elsewhere:
+            commit_days(
+                store,
+                seen.history,
+                fingerprint,
+                days,
+                replace=elsewhere,
+                violations=seen.violations,
+            )
 
 
 def _has_malformed(store: Store, days: Sequence[date | None]) -> bool:

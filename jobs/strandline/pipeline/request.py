@@ -59,6 +59,7 @@ class Outcome:
     read: Mapping[str, Any] = field(default_factory=dict)
     books: list[Book] = field(default_factory=list)
     malformed: Mapping[str, int] = field(default_factory=dict)
+    violations: int | None = None
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class Outcome:
             "read": dict(self.read),
             "books": [book.to_json() for book in self.books],
             "malformed": dict(self.malformed),
+            "violations": self.violations,
             "slots": dict(self.slots),
             "gaps": self.gaps,
             "changed": self.changed,

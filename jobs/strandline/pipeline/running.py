@@ -186,6 +186,7 @@ class _Run:
             horizon_ms=plan.clock.horizon_ms,
             closed=request.close,
             reopened=request.reopen,
+            violations=seen.all_violations,
             # nothing has landed yet: what lands first will start the clock
             clock_start_ms=axis.start_ms if ctx.landing.days else None,
         )
@@ -223,6 +224,12 @@ class _Run:
         outcome.notes += plan.notes
         outcome.observed_days = [str(day) for day in (*seen.new_days, *seen.partial_days) if day]
         outcome.malformed = seen.malformed_by_reason
+        outcome.violations = seen.all_violations
+        if outcome.violations:
+            outcome.notes.append(
+                f"{outcome.violations:,} records came behind an earlier one of their channel: "
+                "the ascending order that the watermark assumes does not hold"
+            )
         outcome.read = {
             "arrival_days": len(days),
             "first": str(days[0]) if days else None,

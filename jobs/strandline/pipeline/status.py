@@ -95,6 +95,7 @@ def _run_line(steps: list[Entry]) -> dict[str, Any]:
         "start": text_of(within.start_ms) if within else None,
         "end": text_of(within.end_ms) if within else None,
         "horizon": None if horizon is None else text_of(horizon),
+        "violations": _last(one.violations for one in steps),
         "diff": _last(one.diff for one in steps),
         "message": last.message,
         "spec_fingerprint": last.spec_fingerprint,

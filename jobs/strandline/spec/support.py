@@ -11,8 +11,6 @@ def unsupported_features(spec: PipelineSpec) -> list[str]:
     """The features of a spec that the engines do not have yet, each as `path: what`."""
     watermark, source = spec.watermark, spec.source
     features = []
-    if watermark.strategy == "legacy_ascending":
-        features.append(f"watermark.strategy: {watermark.strategy}")
     if watermark.idleness_in_effect:
         features.append("watermark.idleness: with periodic emission")
     if isinstance(spec.window, Session):
@@ -34,5 +32,5 @@ def require_support(spec: PipelineSpec, *, origin: str) -> None:
         raise InputError(
             origin,
             "not supported yet: " + "; ".join(features),
-            "use no sessions, no legacy_ascending, no idleness with ticks",
+            "use no sessions, no idleness with ticks",
         )

@@ -70,6 +70,11 @@ class _Generator(SpecModel):
         """The interval at which what records offer becomes visible; 0: never; None: at once."""
         return self.interval_ms
 
+    @property
+    def violation_handler(self) -> Literal["warn", "fail"] | None:
+        """What is done about records that break an assumed order; None: they are not counted."""
+        return None
+
 
 class BoundedOutOfOrderness(_Generator):
     """Max event time − bound − 1. Flink: `BoundedOutOfOrdernessWatermarks`."""
@@ -116,6 +121,11 @@ class LegacyAscending(_Generator):
     def candidate(self) -> Candidate:
         """As for ascending: a violation moves nothing."""
         return Candidate(1)
+
+    @property
+    def violation_handler(self) -> Literal["warn", "fail"] | None:
+        """Flink: `LoggingHandler`, `FailingHandler`, `IgnoringHandler`."""
+        return None if self.on_violation == "ignore" else self.on_violation
 
 
 class Punctuated(_Generator):

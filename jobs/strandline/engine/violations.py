@@ -1,0 +1,69 @@
+"""Violations of the ascending order that `legacy_ascending` assumes, counted where they happen."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import History
+
+_CARRIED = "_strandline_carried_ms"
+"""The largest event time of the record's channel on earlier arrival days."""
+_LARGEST = "_strandline_so_far_ms"
+
+
+def violations(spark: SparkSession, records: DataFrame, history: History) -> DataFrame:
+    """How many records came behind an earlier one of their channel, by arrival day and channel.
+
+    Flink: `AscendingTimestampExtractor#extractAscendingTimestamp`, which calls its handler for each
+    record whose event time is below the largest of its channel so far; an equal one is none. The
+    order is that of processing: arrival, `sequence`, and among equal ones by rising event time, so
+    that ties violate nothing.
+
+    Args:
+        spark: the session.
+        records: the landing as `read_records` reads it, of some whole arrival days, or of one up
+            to the horizon.
+        history: everything observed below the horizon: what earlier days have reached.
+
+    Returns:
+        A row for each arrival day and channel with a violation: `arrival_date`, `channel`,
+        `violations`, `behind_ms` (the largest distance) and `first_arrival_ms`.
+    """
+    before = (
+        Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
+        .orderBy(c.ARRIVAL, c.SEQUENCE, c.TS)
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    behind = F.greatest(_LARGEST, _CARRIED) - F.col(c.TS)  # null: nothing came before
+    return (
+        records.where(F.col(c.REASON).isNull())
+        .select(c.ARRIVAL_DAY, c.CHANNEL, c.ARRIVAL, c.SEQUENCE, c.TS)
+        .withColumn(_LARGEST, F.max(c.TS).over(before))
+        .join(F.broadcast(_carried(spark, history)), [c.ARRIVAL_DAY, c.CHANNEL], "left")
+        .where(behind > 0)
+        .groupBy(F.col(c.ARRIVAL_DAY).alias("arrival_date"), F.col(c.CHANNEL).alias("channel"))
+        .agg(
+            F.count(F.lit(1)).alias("violations"),
+            F.max(behind).alias("behind_ms"),
+            F.min(c.ARRIVAL).alias("first_arrival_ms"),
+        )
+    )
+
+
+def _carried(spark: SparkSession, history: History) -> DataFrame:
+    """The largest event time of each channel before each of its arrival days."""
+    by_day = history.well_formed.groupby(["channel", "arrival_date"])["largest_ts_ms"].max()
+    earlier = by_day.groupby("channel").transform(lambda largest: largest.cummax().shift())
+    known = earlier.dropna().reset_index()
+    return spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array(known["arrival_date"].tolist(), pa.date32()),
+                c.CHANNEL: pa.array(known["channel"].tolist(), pa.string()),
+                _CARRIED: pa.array([int(ms) for ms in known["largest_ts_ms"]], pa.int64()),
+            }
+        )
+    )
