@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.duplicates import with_duplicates
 from strandline.engine.firings import ORDER
 from strandline.engine.history import Clock, Closure, History, cells_from
 from strandline.engine.observe import observe
@@ -221,10 +222,14 @@ class Engine:
         ended = (Closure(EVERYTHING, self.stream.horizon_ms),) if self.stream.end_of_input else ()
         return Clock(self.stream.horizon_ms, ended)
 
+    def marked(self, *days: date) -> DataFrame:
+        """The rows of some arrival days (none named: of all), duplicates marked."""
+        return with_duplicates(self.records, self.stream.spec, days, None if days else ())
+
     def observed(self) -> DataFrame:
         """The cells below the horizon; malformed rows are known with their day."""
         known = F.col(c.ARRIVAL) < self.stream.horizon_ms
-        return observe(self.records.where(known), self.stream.spec, self.axis)
+        return observe(self.marked().where(known), self.stream.spec, self.axis)
 
     def history(self) -> History:
         return History(
@@ -272,7 +277,7 @@ class Engine:
 
     def malformed(self) -> dict[int, str]:
         """The reason of every malformed row, by id."""
-        rows = quarantine_malformed(self.records, self.stream.spec, tuple(self.landing.columns))
+        rows = quarantine_malformed(self.marked(), self.stream.spec, tuple(self.landing.columns))
         return {row["id"]: row["reason"] for row in rows.toArrow().to_pylist()}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lakes import instant, ms
 
 from strandline.reference import Record, Tables, replay
+from strandline.reference.duplicates import without_duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +41,8 @@ def reason_of(row: Mapping[str, Any], spec: PipelineSpec) -> str | None:
 def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: str) -> Rows:
     """The tables of a pipeline over `lakes.SCHEMA` as of a horizon, whole days observed."""
     known = [row for row in rows if _known_from(row, spec) < instant(horizon)]
-    told = replay_of(spec, known, horizon)
+    counting, duplicates = _deduplicated(spec, known)
+    told = _replay(spec, counting, horizon)
     tables = Tables(spec, told)
     return _sorted(
         windows=[
@@ -62,6 +64,10 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
             ((None, row["position"], reason_of(row, spec)), (None, None, None))
             for row in known
             if reason_of(row, spec)
+        ]
+        + [
+            ((None, record.payload["position"], "duplicate"), (None, None, None))
+            for record in duplicates
         ],
         completeness=[
             (
@@ -137,12 +143,26 @@ def published(line: Line) -> Rows:
 
 def replay_of(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: str) -> Replay:
     """What a replay of the well-formed rows says as of a horizon."""
-    records = [_record(row, place, spec) for place, row in enumerate(rows)]
-    return replay(
-        spec,
-        [record for record in records if record is not None],
-        start_ms=instant("1"),
-        horizon_ms=instant(horizon),
+    counting, _ = _deduplicated(spec, rows)
+    return _replay(spec, counting, horizon)
+
+
+def _replay(spec: PipelineSpec, records: Iterable[Record], horizon: str) -> Replay:
+    return replay(spec, records, start_ms=instant("1"), horizon_ms=instant(horizon))
+
+
+def _deduplicated(
+    spec: PipelineSpec, rows: Iterable[Mapping[str, Any]]
+) -> tuple[list[Record], list[Record]]:
+    """The well-formed records that count, and the duplicates."""
+    every = [_record(row, place, spec) for place, row in enumerate(rows)]
+    records, rule = [record for record in every if record is not None], spec.source.deduplicate
+    if rule is None:
+        return records, []
+    return without_duplicates(
+        records,
+        lambda record: tuple(record.payload[name] for name in rule.columns),
+        within_ms=rule.within,
     )
 
 

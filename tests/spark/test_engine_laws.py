@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from cells import counted
 from engine_under_test import (
+    LANDING,
     Engine,
     Told,
     each,
@@ -25,13 +28,15 @@ from strategies import Stream, any_watermarks, cumulative_windows, sliding_windo
 
 from strandline.engine import columns as c
 from strandline.engine.history import Clock, Closure
+from strandline.engine.identity import identity
 from strandline.engine.observe import CELL
-from strandline.engine.quarantine import identity
 from strandline.engine.rebuild import Scope
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference import Record, Tables
+from strandline.reference.duplicates import without_duplicates
 from strandline.spec import parse_spec
+from strandline.spec.source import Deduplicate
 
 pytestmark = pytest.mark.spark
 
@@ -220,6 +225,8 @@ def malformed(stream: Stream) -> dict[str, dict[str, Any]]:
         "null_key": {"k": None},
         "event_time_out_of_range": {"ts_ms": 10**15},
     }
+    if stream.spec.arrival_is_event_time:  # nobody looks at the event time that has landed
+        del wrong["null_event_time"], wrong["event_time_out_of_range"]
     if stream.spec.source.channel is not None:
         wrong["null_channel"] = {"channel": None}
         if stream.spec.source.declared_channels is not None:
@@ -228,6 +235,78 @@ def malformed(stream: Stream) -> dict[str, dict[str, Any]]:
         reason: {**sound, "id": 1_000 + number, **changed}
         for number, (reason, changed) in enumerate(wrong.items())
     }
+
+
+RULES = st.builds(
+    lambda columns, within_ms: {"columns": columns, "within": f"{within_ms}ms of arrival"},
+    st.sampled_from([["k"], ["value"], ["channel", "marker"], ["k", "candidate_ms"]]),
+    st.sampled_from([1, 2, 10, 61, 10 * DAY_MS, 2**63 - 1]),
+)
+
+
+def deduplicated(stream: Stream, rule: dict[str, Any]) -> tuple[Stream, list[Record]]:
+    """The stream under a rule, with the records that count; and the duplicates, by the model."""
+    source = stream.spec.source.model_copy(update={"deduplicate": Deduplicate(**rule)})
+    rows = {row["id"]: {n: row.get(n) for n in LANDING.names} for row in stream.rows()}
+
+    def whole_row(record: Record) -> str:
+        text = json.dumps(rows[record.payload["id"]], separators=(",", ":"))
+        return sha256(text.encode()).hexdigest()
+
+    def told(record: Record) -> tuple:
+        return tuple(rows[record.payload["id"]][name] for name in rule["columns"])
+
+    sequenced, by_arrival = stream.spec.source.sequence, stream.spec.arrival_is_event_time
+    ordered = [
+        replace(
+            record,
+            record_id=whole_row(record),
+            sequence=record.sequence if sequenced else None,
+            ts_ms=record.arrival_ms if by_arrival else record.ts_ms,
+        )
+        for record in stream.records
+    ]
+    _, repeated = without_duplicates(ordered, told, within_ms=source.deduplicate.within)
+    gone = {record.payload["id"] for record in repeated}
+    return (
+        replace(
+            stream,
+            spec=stream.spec.model_copy(update={"source": source}),
+            records=tuple(r for r in stream.records if r.payload["id"] not in gone),
+        ),
+        repeated,
+    )
+
+
+@law(6)
+@given(batches(watermark=EVERY_STRATEGY), RULES)
+def test_duplicates_are_those_of_the_model_and_move_nothing(session, streams, rule):
+    streams = [over_midnight(stream) for stream in streams]
+    expected = {id(stream): deduplicated(stream, rule) for stream in streams}
+
+    def told(stream: Stream) -> tuple[Told, dict[int, str], dict[int, str]]:
+        counting, _ = expected[id(stream)]
+        engine = Engine.on(
+            session,
+            replace(stream, spec=counting.spec),
+            beside=list(malformed(stream).values()),
+            partitions=2,
+        )
+        days = {day_of(record.arrival_ms) for record in stream.records}
+        by_day = [
+            engine.marked(day).where(f"{c.REASON} = 'duplicate'").select("id", c.ARRIVAL_DAY)
+            for day in sorted(days)
+        ]
+        alone = {row[0]: row[1] for rows in by_day for row in rows.collect()}
+        return engine.told(), engine.malformed(), alone
+
+    for stream, (answer, reasons, alone) in each(streams, told):
+        counting, repeated = expected[id(stream)]
+        same(stream, answer, reference(counting))
+        # what is malformed is no duplicate, and nothing is a duplicate of it
+        wrong = {row["id"]: reason for reason, row in malformed(stream).items()}
+        assert reasons == wrong | {r.payload["id"]: "duplicate" for r in repeated}, stream
+        assert alone == {r.payload["id"]: day_of(r.arrival_ms) for r in repeated}, stream
 
 
 @law(3)

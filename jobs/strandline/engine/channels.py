@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history import History
-from strandline.engine.source import on_days
+from strandline.engine.known import of_days
 from strandline.model.intervals import day_of
 
 
@@ -33,7 +33,7 @@ def in_probe_order(records: DataFrame, history: History) -> History:
         return history
     instants = sorted(set(tied.values()))
     first = (
-        on_days(records, {day_of(axis.arrival_of(at)) for at in instants})
+        of_days(records, history, {day_of(axis.arrival_of(at)) for at in instants})
         .where(
             F.col(c.REASON).isNull()
             & F.col(c.INSTANT).isin([axis.literal(at) for at in instants])

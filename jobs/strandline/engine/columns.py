@@ -70,6 +70,11 @@ RANK = _PREFIX + "rank"
 """The order among what stands at one instant: channels by number, then the records."""
 
 
+def is_ours(name: str) -> bool:
+    """Whether a column is one that the engine has added."""
+    return name.startswith(_PREFIX)
+
+
 def key_column(name: str) -> str:
     """The engine's column of a key: the source may have another column of the same name."""
     return f"{_PREFIX}key_{name}"

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.history import History
 from strandline.engine.source import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
@@ -23,15 +24,30 @@ def known_records(
     for every way of being malformed costs as much as half a plain aggregation of it.
 
     Args:
-        records: the landing as `read_records` reads it, of observed days at most.
+        records: the landing as `read_records` reads it, of `days_to_read` at most.
         history: everything observed below the horizon.
         horizon_ms: the horizon.
         days: the arrival days to read.
     """
-    chosen = on_days(records, days, history.well_formed["arrival_date"])
+    chosen = of_days(records, history, days)
     read = history.malformed_days if chosen is records else set(days)
     if history.malformed_days & read:
         chosen = chosen.where(F.col(c.REASON).isNull())
     if any(midnight_of(day) + DAY_MS > horizon_ms for day in days):
         chosen = chosen.where(F.col(c.ARRIVAL) < horizon_ms)
     return chosen
+
+
+def of_days(records: DataFrame, history: History, days: Collection[date]) -> DataFrame:
+    """The rows of some arrival days; duplicates are looked for where observation has found some."""
+    cells, among = history.cells, days_to_read(history)
+    if set(days) & set(cells.loc[cells["reason"] == DUPLICATE, "arrival_date"]):
+        return with_duplicates(records, history.spec, days, among)
+    return on_days(records, days, among)
+
+
+def days_to_read(history: History) -> list[date]:
+    """The arrival days that a rebuild may read: those of its records, and what tells duplicates."""
+    only_records = history.spec.source.deduplicate is None
+    cells = history.well_formed if only_records else history.cells
+    return sorted(cells["arrival_date"].dropna().unique())

@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.emissions import Emissions
+from strandline.engine.identity import content, identity
+from strandline.engine.source import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -26,11 +28,6 @@ OWN_COLUMNS = (
     "quarantine_date",
 )
 _CONTENT = "_strandline_content"
-_EXACT_JSON = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "ignoreNullFields": "false",
-}
 
 
 def quarantine_late(
@@ -101,13 +98,6 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def identity(spec: PipelineSpec, source_columns: Sequence[str]) -> Column:
-    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
-    arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
-    content = F.concat_ws("|", _json(spec.source.id or source_columns), arrival)
-    return F.substring(F.sha2(content, 256), 1, 32)
-
-
 def _rows(
     records: DataFrame,
     spec: PipelineSpec,
@@ -122,7 +112,7 @@ def _rows(
 ) -> DataFrame:
     names = result_names(source_columns)
     rows = records.select(
-        *(_quoted(name).alias(names[name]) for name in source_columns),
+        *(quoted(name).alias(names[name]) for name in source_columns),
         identity(spec, source_columns).alias("record_id"),
         reason.alias("reason"),
         watermark.alias("watermark_ms"),
@@ -131,7 +121,7 @@ def _rows(
         missed.alias("missed_windows"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         day.alias("quarantine_date"),
-        F.sha2(_json(source_columns), 256).alias(_CONTENT),
+        content(source_columns).alias(_CONTENT),
     )
     # equal ids are told apart by a number; rows equal in everything are interchangeable
     equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_CONTENT)
@@ -142,13 +132,5 @@ def _rows(
     ).drop(_CONTENT)
 
 
-def _json(names: Sequence[str]) -> Column:
-    return F.to_json(F.struct(*(_quoted(name) for name in names)), _EXACT_JSON)
-
-
 def _decimal(name: str) -> Column:
     return F.col(name).cast("decimal(20,0)")
-
-
-def _quoted(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")

@@ -155,7 +155,7 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
         InputError: it is neither.
     """
     if text in landing.columns:
-        return F.col("`" + text.replace("`", "``") + "`")
+        return quoted(text)
     try:
         column = F.expr(text)
         landing.select("*", column)  # beside the others: an aggregate is none of them
@@ -168,6 +168,11 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
             f"its columns are {known}",
         ) from None
     return column
+
+
+def quoted(name: str) -> Column:
+    """A column by its exact name, whatever signs that has."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _condition(landing: DataFrame, text: str, place: str) -> Column:

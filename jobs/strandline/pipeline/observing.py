@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.duplicates import with_duplicates
 from strandline.engine.history import CELL_COLUMNS, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
@@ -99,7 +100,8 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
     ]
     partial += [None] * (None in landing.days)
     scanned: list[date | None] = [*new, *partial]
-    records = landing.records(axis, scanned).where(_known(horizon_ms))
+    landed = with_duplicates(landing.records(axis), spec, scanned, landing.days)
+    records = landed.where(_known(horizon_ms))
     cells = pd.DataFrame(columns=[*CELL_COLUMNS])
     if scanned:
         cells = cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
-from strandline.engine.quarantine import identity
+from strandline.engine.identity import identity
+from strandline.engine.known import days_to_read
 from strandline.engine.rebuild import Rebuild, close
 from strandline.model.books import Book
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
@@ -80,7 +81,7 @@ class Staged:
 
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Close the slots, stage windows and late records side by side, count what became of all."""
-    records = ctx.landing.records(axis, sorted(seen.history.well_formed["arrival_date"].unique()))
+    records = ctx.landing.records(axis, days_to_read(seen.history))
     columns = ctx.landing.columns
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
     stamp = F.lit(ctx.run_id)

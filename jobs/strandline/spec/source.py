@@ -74,7 +74,11 @@ _Channels = Annotated[
 
 
 class Deduplicate(SpecModel):
-    """Records equal in `columns` within a time of arrival count once: the first to arrive."""
+    """Records equal in `columns` count once: the first to arrive.
+
+    `within`: the longest pause in ms, exclusive. A record counts again if no equal one, whether it
+    counted or not, arrived less than this before it.
+    """
 
     columns: Annotated[tuple[Text, ...], BeforeValidator(_columns)]
     within: Annotated[int, BeforeValidator(_within)]

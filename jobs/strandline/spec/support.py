@@ -9,15 +9,12 @@ from strandline.spec.window import Session
 
 def unsupported_features(spec: PipelineSpec) -> list[str]:
     """The features of a spec that the engines do not have yet, each as `path: what`."""
-    watermark, source = spec.watermark, spec.source
     features = []
-    if watermark.idleness_in_effect:
+    if spec.watermark.idleness_in_effect:
         features.append("watermark.idleness: with periodic emission")
     if isinstance(spec.window, Session):
         kind = next(iter(type(spec.window).model_fields))
         features.append(f"window.{kind}: {kind} windows")
-    if source.deduplicate is not None:
-        features.append("source.deduplicate: duplicates by columns")
     return features
 
 
