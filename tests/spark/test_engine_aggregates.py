@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.aggregates import aggregate_columns, in_two_steps, not_in_two_steps
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 
@@ -16,8 +16,8 @@ def landing(spark):
     return spark.sql("SELECT 1L AS value, 'x' AS k, TIMESTAMP '2013-01-05' AS landed_at")
 
 
-def checked(landing, text: str):
-    spec = parse_spec(
+def a_spec(text: str):
+    return parse_spec(
         {
             "pipeline": "p",
             "source": {"table": "t", "arrival_time": "landed_at", "event_time": "landed_at"},
@@ -27,6 +27,10 @@ def checked(landing, text: str):
         },
         origin="p.yaml",
     )
+
+
+def checked(landing, text: str):
+    spec = a_spec(text)
     return landing.agg(aggregate_columns(landing, spec)["total"]).first()[0]
 
 
@@ -116,3 +120,25 @@ def test_what_is_no_aggregate_is_refused(landing, text):
     assert refused.value.place == "p: aggregates.total"
     assert refused.value.problem.startswith(repr(text))
     assert refused.value.way_out
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "way_out"),
+    [
+        ("count(*)", None, None),
+        ("avg(value)", None, None),
+        ("max(struct(value, k))", None, None),
+        ("sum(value) / count(*)", "not one call", "compute it from them when you read"),
+        ("percentile(value, 0.5)", "not one call", "compute it from them when you read"),
+        ("count(DISTINCT k)", "needs the single values", "a pipeline of its own"),
+        ("avg(CAST(value AS DECIMAL(9, 2)))", "gives decimal(", "CAST(value AS DECIMAL(9, 2)) AS"),
+    ],
+)
+def test_what_panes_cannot_put_together_is_told_with_the_way_out(landing, text, problem, way_out):
+    told = not_in_two_steps(landing, a_spec(text))
+    assert (in_two_steps(landing, a_spec(text)) is None) == bool(told)
+    assert list(told) == ([] if problem is None else ["total"])
+    for found in told.values():
+        assert repr(text) in found[0]
+        assert problem in found[0]
+        assert way_out in found[1]

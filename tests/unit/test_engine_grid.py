@@ -10,6 +10,7 @@ from strategies import cumulative_windows, sliding_windows, windows
 from strandline.engine.grid import Grid
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
+from strandline.model.windows import TimeWindow
 from strandline.spec import PipelineSpec, parse_spec
 
 
@@ -48,6 +49,16 @@ def test_an_event_time_has_the_windows_that_the_assigner_gives_it(spec, ts_ms):
     assert len(assigned) <= grid.most_windows
     newest = int(grid.newest_starts(np.array([ts_ms]))[0])
     assert newest == spec.window.assigner.newest_start(ts_ms)
+
+
+@given(SPECS, TIMES, st.integers(-30, 30), st.integers(-30, 30))
+def test_a_start_and_an_end_are_a_window_only_where_the_assigner_has_it(spec, ts_ms, start, end):
+    grid = Grid.of(spec)
+    for window in spec.window.assigner.windows_of(ts_ms):
+        moved = TimeWindow(window.start_ms + start, window.end_ms + end)
+        if moved.start_ms < moved.end_ms:
+            has = grid.has_windows(np.array([moved.start_ms]), np.array([moved.end_ms]))
+            assert has == [moved in spec.window.assigner.windows_of(moved.start_ms)]
 
 
 @given(SPECS, TIMES, st.integers(0, 60))

@@ -37,17 +37,40 @@ class Partial:
     whole: Column
 
 
+Problem = tuple[str, str]
+"""What stands in the way, and what to write instead."""
+
+
 def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
     """The aggregates such that the aggregates of parts can be put together; None: one cannot."""
-    partials = {name: _partial(records, name, text) for name, text in spec.aggregates.items()}
-    return None if None in partials.values() else cast("dict[str, Partial]", partials)
+    found = _partials(records, spec)
+    partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
+    return cast("dict[str, Partial]", partials) if len(partials) == len(found) else None
 
 
-def _partial(records: DataFrame, name: str, text: str) -> Partial | None:
+def not_in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Problem]:
+    """The aggregates that cannot be put together from those of parts, by name, and why."""
+    found = _partials(records, spec).items()
+    return {name: partial for name, partial in found if not isinstance(partial, Partial)}
+
+
+def _partials(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial | Problem]:
+    return {name: _partial(records, name, text) for name, text in spec.aggregates.items()}
+
+
+def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
     """`count`, `sum`, `min`, `max` or `avg` of one expression, and nothing else around it."""
     call = _SIMPLE.fullmatch(text)
-    if call is None or not _is_one_argument(call[2]) or call[2].lower().startswith("distinct "):
-        return None
+    if call is None or not _is_one_argument(call[2]):
+        return (
+            f"{text!r} is not one call of count, sum, min, max or avg",
+            "give its parts as aggregates of their own, and compute it from them when you read",
+        )
+    if call[2].lower().startswith("distinct "):
+        return (
+            f"{text!r} needs the single values",
+            "give it a pipeline of its own, so that it does not slow down the others",
+        )
     function, argument = call[1].lower(), call[2]
     kind = records.groupBy().agg(F.expr(text).alias(name)).schema[0].dataType
     part = f"_strandline_part_{name}"
@@ -65,7 +88,10 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | None:
         }
         return Partial(parts, F.sum(part) / F.nullif(F.sum(number), F.lit(0)))
     else:
-        return None
+        return (
+            f"{text!r} gives {kind.simpleString()}",
+            f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
+        )
     return Partial({part: F.expr(text)}, whole)
 
 

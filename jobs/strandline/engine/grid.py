@@ -138,6 +138,13 @@ class Grid:
         let_go = np.where((panes > steps) | (self.cut_ms == 0), self.step_ms, 0)
         return steps - back + let_go, steps
 
+    def has_windows(self, starts: Longs, ends: Longs) -> npt.NDArray[np.bool_]:
+        """Whether each (start, end) is a window of the grid."""
+        ids = ends if self.cumulative else starts
+        on_grid = (ids - self.offset_ms) % self.step_ms == 0
+        fits = (self.starts_of(ids) == starts) & (self.ends_of(ids) == ends)
+        return np.asarray(on_grid & fits, dtype=bool)
+
     def ids_within(self, within: TimeRange) -> range:
         """The ids of the windows that start in a range."""
         first, end = (

@@ -25,6 +25,7 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
 from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
     Observation,
     commit_observation,
@@ -179,7 +180,7 @@ class _Run:
         seen, plan = self._planned(axis, horizon_ms)
         if plan.clock.horizon_ms != horizon_ms:  # a later one is published into the range
             seen, plan = self._planned(axis, plan.clock.horizon_ms)
-        self._describe(seen, plan)
+        self._describe(seen, plan, axis)
         self.entry = replace(
             self.entry,
             range=plan.scope.windows,
@@ -217,19 +218,14 @@ class _Run:
             return seen, plan_advance(self.request, seen.history, self.entries)
         return seen, plan_backfill(self.request, seen.history, horizon_ms, self.entries)
 
-    def _describe(self, seen: Observation, plan: Plan) -> None:
+    def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows
         days = seen.history.arrival_days(within)
         outcome.range, outcome.horizon_ms = within, plan.clock.horizon_ms
-        outcome.notes += plan.notes
+        outcome.notes += notes_of(self.ctx, seen, plan, axis, self.entries)
         outcome.observed_days = [str(day) for day in (*seen.new_days, *seen.partial_days) if day]
         outcome.malformed = seen.malformed_by_reason
         outcome.violations = seen.all_violations
-        if outcome.violations:
-            outcome.notes.append(
-                f"{outcome.violations:,} records came behind an earlier one of their channel: "
-                "the ascending order that the watermark assumes does not hold"
-            )
         outcome.read = {
             "arrival_days": len(days),
             "first": str(days[0]) if days else None,

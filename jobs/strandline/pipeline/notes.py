@@ -1,0 +1,78 @@
+"""notes: what a person should know about a run beside its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from strandline.engine.aggregates import aggregate_columns, not_in_two_steps
+from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
+from strandline.lake.ledger import Entry
+from strandline.lake.store import dataset_of
+from strandline.model.intervals import TimeRange, text_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.observing import Observation
+from strandline.pipeline.planning import Plan
+
+
+def notes_of(
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, entries: Sequence[Entry]
+) -> list[str]:
+    """The notes of a run that is planned: those of the plan, and what else it should not hide."""
+    return [
+        *plan.notes,
+        *_of_violations(seen),
+        *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
+        *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
+    ]
+
+
+def _of_violations(seen: Observation) -> Iterator[str]:
+    if seen.all_violations:
+        yield (
+            f"{seen.all_violations:,} records came behind an earlier one of their channel: the "
+            "ascending order that the watermark assumes does not hold"
+        )
+
+
+def _of_another_grid(
+    ctx: Context, grid: Grid, within: TimeRange, entries: Sequence[Entry]
+) -> Iterator[str]:
+    """Whether slots that are none of the pipeline's windows stay published outside the range."""
+    under = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
+    if under <= {ctx.spec.timeline_fingerprint}:
+        return
+    table = ctx.store.table("completeness")
+    if table is None:
+        return
+    slots = dataset_of(table).to_table(columns=["slot_start", "slot_end"])
+    starts, ends = (
+        pc.divide(pc.cast(slots[name], "int64"), 1000).to_numpy()
+        for name in ("slot_start", "slot_end")
+    )
+    stays = ~grid.has_windows(starts, ends)
+    stays &= (starts < within.start_ms) | (starts >= within.end_ms)
+    if np.any(stays):
+        first, last = (text_of(int(ms)) for ms in (starts[stays].min(), ends[stays].max()))
+        yield (
+            f"{int(stays.sum()):,} slots from {first} to {last} were published under other windows "
+            f"and stay as they are: strandline backfill {ctx.spec.pipeline} --start {first} "
+            f"--end {last} replaces them"
+        )
+
+
+def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
+    """Which aggregates make every record meet each of its windows alone, and the way out."""
+    if grid.one_window_each:
+        return
+    records = ctx.landing.records(axis)
+    aggregate_columns(records, ctx.spec)  # what is no aggregate at all is told by its own error
+    for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
+        yield (
+            f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "
+            f"computed from each record once for each of its windows (up to "
+            f"{grid.most_windows:,}); {way_out}"
+        )

@@ -1,0 +1,37 @@
+"""The notes of a run: what it would otherwise do, or leave, in silence."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import Line, a_spec, a_week, land
+
+pytestmark = pytest.mark.spark
+
+
+def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_them(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, a_week(days=3))
+    assert line.advance("4").notes == []
+    hourly = len(line.rows("completeness"))
+    halves = line.of(a_spec(window={"sliding": "1h", "every": "30m"}))
+    (told,) = halves.backfill("1", "3", dry_run=True).notes
+    (first, last) = [told.split(f" --{name} ")[1].split()[0] for name in ("start", "end")]
+    assert f"strandline backfill meter --start {first} --end {last} replaces them" in told
+    assert 0 < int(told.split()[0]) < hourly
+    assert halves.backfill(first, last).notes == []
+    lengths = {row["slot_end"] - row["slot_start"] for row in halves.rows("completeness")}
+    starts = {row["slot_start"].minute for row in halves.rows("completeness")}
+    assert (len(lengths), starts) == (1, {0, 30})
+    assert halves.backfill("1", "3", dry_run=True).notes == []
+
+
+def test_a_preview_tells_the_aggregates_that_panes_cannot_put_together(spark, tmp_path):
+    spec = a_spec(
+        window={"sliding": "2h", "every": "30m"},
+        aggregates={"devices": "count(DISTINCT device)", "total": "sum(amount)"},
+    )
+    line = Line(spark, tmp_path, spec)
+    land(tmp_path, a_week(days=1))
+    (told,) = line.backfill("1", "2", dry_run=True).notes
+    assert told.startswith("aggregates.devices: 'count(DISTINCT device)' needs the single values")
+    assert "once for each of its windows (up to 4)" in told
