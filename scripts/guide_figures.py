@@ -1,0 +1,282 @@
+"""The figures of the guide, as the record-by-record reference computes them.
+
+python scripts/guide_figures.py    # writes each anew where docs/*.md has `<!-- figure: NAME -->`
+
+A test fails where a figure in the docs is not what this makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.reference import Record, Replay, Tables, replay
+from strandline.reference.duplicates import without_duplicates
+from strandline.spec import PipelineSpec, parse_spec
+
+DOCS = Path(__file__).parents[1] / "docs"
+_MINUTE = 60_000
+_BLOCK = re.compile(r"(<!-- figure: (\w+) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
+
+
+def drawn(page: str) -> str:
+    """A page with its figures drawn anew."""
+    return _BLOCK.sub(lambda block: block[1] + FIGURES[block[2]]() + block[4], page)
+
+
+def _watermarks() -> str:
+    """The combined watermark after each of some records, strategy by strategy."""
+    told = [("12:01", "12:00"), ("12:03", "12:02"), ("12:07", "11:58"), ("12:08", "12:07", True)]
+    records = _records([*told, ("12:20", "12:19")])
+    strategies = {
+        "bounded 10m": {"strategy": "bounded_out_of_orderness", "bound": "10m"},
+        "legacy bounded 10m": {"strategy": "legacy_bounded_out_of_orderness", "bound": "10m"},
+        "ascending": {"strategy": "ascending"},
+        "punctuated": {"strategy": "punctuated", "marker": "marker"},
+        "time lag 10m": {"strategy": "time_lag", "lag": "10m"},
+        "ingestion": {"strategy": "ingestion"},
+    }
+    columns = [
+        _after(records, replay(_spec(watermark={**one, "emit": "per_record"}), records, start_ms=0))
+        for one in strategies.values()
+    ]
+    return _table(
+        ["arrival", "event time", *strategies],
+        (
+            [_clock(r.arrival_ms), _clock(r.ts_ms) + " marked" * r.marker, *cells]
+            for r, *cells in zip(records, *columns, strict=True)
+        ),
+    )
+
+
+def _after(records: Sequence[Record], told: Replay) -> list[str]:
+    def at(record: Record) -> int:
+        known = (e for e in told.watermarks if e.moment.at_ms <= record.arrival_ms)
+        return max((emission.watermark_ms for emission in known), default=MIN_WATERMARK)
+
+    return [_watermark(at(record)) for record in records]
+
+
+def _emission() -> str:
+    """When what the same records offer becomes visible."""
+    records = _records([("12:01", "12:00"), ("12:03", "12:02"), ("12:20", "12:19")])
+    emissions: dict[str, Any] = {
+        "per_record": "per_record",
+        "{every: 10m}": {"every": "10m"},
+        "{every: 0ms}": {"every": "0ms"},
+    }
+    rows = []
+    for name, emit in emissions.items():
+        spec = _spec(watermark={"strategy": "ascending", "emit": emit})
+        told = replay(spec, records, start_ms=0, horizon_ms=_ms("12:31"))
+        seen = [
+            f"{_watermark(e.watermark_ms)} at {_clock(e.moment.at_ms)}" for e in told.watermarks
+        ]
+        rows.append([name, ", ".join(seen) or "none before the end of the input"])
+    return _table(["emit", "the watermark rises to"], rows)
+
+
+def _idleness() -> str:
+    """A channel that falls silent and comes back behind: without idleness, valve, splits."""
+    spoken = [("b", minute, 0) for minute in range(1, 16)]
+    spoken += [("a", 1, 0), ("a", 2, 0), ("a", 9, 5), ("a", 12, 0), ("a", 13, 0)]
+    records = [
+        Record(
+            (12 * 60 + at) * _MINUTE,
+            (12 * 60 + at - behind) * _MINUTE,
+            f"{at:02}{channel}",
+            channel,
+        )
+        for channel, at, behind in spoken
+    ]
+    ways: dict[str, dict[str, Any]] = {
+        "no idleness": {},
+        "idleness 3m, valve": {"idleness": "3m"},
+        "idleness 3m, splits": {"idleness": "3m", "combine": "splits"},
+    }
+    source = {"channel": "channel", "channels": ["a", "b"]}
+    ticks = [(12 * 60 + minute) * _MINUTE for minute in range(2, 15)]
+    columns = []
+    for way in ways.values():
+        watermark = {"strategy": "ascending", "emit": {"every": "1m"}, **way}
+        told = replay(
+            _spec(source=source, watermark=watermark),
+            records,
+            start_ms=_ms("12:00"),
+            horizon_ms=_ms("12:15"),
+        )
+        columns.append([_at(told, tick) for tick in ticks])
+    came = [
+        " ".join(
+            f"{r.channel} {_clock(r.ts_ms)}"
+            for r in sorted(records, key=lambda r: r.channel)
+            if tick - _MINUTE <= r.arrival_ms < tick
+        )
+        for tick in ticks
+    ]
+    rows = ([_clock(t), *row] for t, *row in zip(ticks, came, *columns, strict=True))
+    return _table(["tick", "records since the last", *ways], rows)
+
+
+def _at(told: Replay, tick_ms: int) -> str:
+    known = [e.watermark_ms for e in told.watermarks if e.moment.at_ms <= tick_ms]
+    return _watermark(max(known, default=MIN_WATERMARK))
+
+
+def _windows() -> str:
+    """The windows of the same records, kind by kind."""
+    times = ["10:05", "10:15", "10:25", "11:10", "11:20"]
+    records = _records([(time, time) for time in times])
+    first, last = _ms("9:20"), _ms("12:20")
+    lines = [_axis(first, last), _marks(first, [record.ts_ms for record in records])]
+    kinds: list[dict[str, Any]] = [
+        {"tumbling": "1h"},
+        {"tumbling": "1h", "offset": "15m"},
+        {"sliding": "1h", "every": "30m"},
+        {"sliding": "10m", "every": "30m"},
+        {"cumulative": "1h", "step": "20m"},
+        {"session": "20m"},
+        {"session": "45m"},
+    ]
+    for kind in kinds:
+        spec = _spec(window=kind, watermark={"strategy": "none"})
+        told = replay(spec, records, start_ms=0, end_of_input=True)
+        lines.append(", ".join(f"{name}: {value}" for name, value in kind.items()))
+        for row in sorted(Tables(spec, told).windows(), key=lambda row: row.window):
+            place = " " * _place(first, row.window.start_ms)
+            length = (row.window.end_ms - row.window.start_ms) // (5 * _MINUTE)
+            lines.append(f"{place}[{str(len(row.members)).center(length - 1, '-')})")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _place(first_ms: int, instant_ms: int) -> int:
+    """A column of a picture in which a sign is five minutes."""
+    return (instant_ms - first_ms) // (5 * _MINUTE)
+
+
+def _axis(first_ms: int, last_ms: int) -> str:
+    line = ""
+    for instant in range(first_ms, last_ms, 40 * _MINUTE):
+        line = line.ljust(_place(first_ms, instant)) + _clock(instant)
+    return line
+
+
+def _marks(first_ms: int, instants: Iterable[int]) -> str:
+    line = ""
+    for instant in instants:
+        line = line.ljust(_place(first_ms, instant)) + "x"
+    return line
+
+
+def _lateness() -> str:
+    """What becomes of records of one window as they come later and later."""
+    told = [("12:03", "12:02"), ("12:16", "12:15"), ("12:17", "12:08"), ("12:26", "12:25")]
+    records = _records([*told, ("12:27", "12:09"), ("12:36", "12:35"), ("12:37", "12:04")])
+    spec = _spec(
+        watermark={"strategy": "bounded_out_of_orderness", "bound": "5m", "emit": "per_record"},
+        window={"tumbling": "10m"},
+        allowed_lateness="15m",
+    )
+    answer = replay(spec, records, start_ms=0)
+    fired = {id(f): f for f in answer.firings if f.window.start_ms == _ms("12:00")}
+    before = ["none yet", *_after(records, answer)]
+    rows = []
+    for record, met in zip(records, before[:-1], strict=True):
+        if record.ts_ms >= _ms("12:10"):
+            became = "is of a later window"
+        else:
+            became = "late" if any(late.record == record for late in answer.late) else "accepted"
+        firings = [
+            f"{f.timing.value} with {len(f.members)}"
+            for f in fired.values()
+            if f.moment.at_ms == record.arrival_ms
+        ]
+        rows.append([_clock(record.arrival_ms), _clock(record.ts_ms), met, became, *firings[:1]])
+    return _table(
+        ["arrival", "event time", "watermark it meets", "it is", "[12:00, 12:10) fires"], rows
+    )
+
+
+def _duplicates() -> str:
+    """One record that is delivered again and again, under `within: 1h of arrival`."""
+    arrivals = ["12:00", "12:40", "13:20", "14:20", "14:20", "16:00"]
+    records = [Record(_ms(at), 0, str(number)) for number, at in enumerate(arrivals)]
+    kept, _ = without_duplicates(records, lambda _: 0, within_ms=60 * _MINUTE)
+    rows = []
+    for record, before in zip(records, [None, *records], strict=False):
+        pause = (
+            "" if before is None else f"{(record.arrival_ms - before.arrival_ms) // _MINUTE} min"
+        )
+        rows.append([_clock(record.arrival_ms), pause, "counts" if record in kept else "duplicate"])
+    return _table(["arrival", "after the one before", "it"], rows)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "watermarks": _watermarks,
+    "emission": _emission,
+    "idleness": _idleness,
+    "windows": _windows,
+    "lateness": _lateness,
+    "duplicates": _duplicates,
+}
+
+
+def _spec(**changed: Any) -> PipelineSpec:
+    source = {"table": "t", "arrival_time": "arrived", "event_time": "happened"}
+    content = {
+        "pipeline": "figure",
+        "watermark": {"strategy": "ascending"},
+        "window": {"tumbling": "1h"},
+        **changed,
+        "source": {**source, **changed.get("source", {})},
+    }
+    return parse_spec(content, origin="guide_figures.py")
+
+
+def _records(told: Iterable[tuple[Any, ...]]) -> list[Record]:
+    """Records by arrival, event time and, if given, whether they are marked."""
+    return [
+        Record(_ms(at), _ms(ts), f"{number:02}", marker=bool(marker))
+        for number, (at, ts, *marker) in enumerate(told)
+    ]
+
+
+def _ms(clock: str) -> int:
+    hours, minutes = clock.split(":")
+    return (int(hours) * 60 + int(minutes)) * _MINUTE
+
+
+def _clock(instant_ms: int) -> str:
+    minutes = instant_ms // _MINUTE
+    return f"{minutes // 60}:{minutes % 60:02}"
+
+
+def _watermark(watermark_ms: int) -> str:
+    """A watermark; `<12:00` is the millisecond before."""
+    if watermark_ms == MIN_WATERMARK:
+        return "none yet"
+    return ("<" if (watermark_ms + 1) % _MINUTE == 0 else "") + _clock(watermark_ms + 1)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [[*row, *[""] * (len(head) - len(row))] for row in (head, *rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    shown = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
+    shown.insert(1, "  ".join("-" * width for width in widths))
+    return "".join(f"{line.rstrip()}\n" for line in shown)
+
+
+def main() -> int:
+    """Draw the figures of every page anew."""
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(drawn(page), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
