@@ -48,13 +48,6 @@ def test_offsets_a_whole_size_apart_are_the_same(assigner, ts_ms):
     assert shifted.windows_of(ts_ms) == assigner.windows_of(ts_ms)
 
 
-@given(assigners(), instants)
-def test_the_first_start_at_or_after_an_instant_is_less_than_a_window_away(assigner, instant_ms):
-    start_ms = assigner.ceil_start(instant_ms)
-    assert instant_ms <= start_ms < instant_ms + assigner.size_ms
-    assert assigner.newest_start(start_ms) == start_ms
-
-
 @pytest.mark.parametrize(
     ("offset_ms", "ts_ms", "window"),
     [

@@ -44,7 +44,7 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     if source.where is not None:
         rows = landing.where(_condition(landing, source.where, f"{spec.pipeline}: source.where"))
     arrival, _ = _time(landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time")
-    ts, ts_given = arrival, F.lit(True)
+    ts, ts_given = arrival, None
     if not spec.arrival_is_event_time:
         ts, ts_given = _time(landing, source.event_time, f"{spec.pipeline}: source.event_time")
     channel = (
@@ -261,14 +261,18 @@ def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
 
 
 def _reason(
-    landing: DataFrame, spec: PipelineSpec, grid: Grid, ts_given: Column, keys: list[str]
+    landing: DataFrame, spec: PipelineSpec, grid: Grid, ts_given: Column | None, keys: list[str]
 ) -> Column:
-    """The first reason that makes a row malformed, in the order of the design; null: none."""
+    """The first reason that makes a row malformed, in the order of the design; null: none.
+
+    `ts_given`: whether the row has an event time of its own; None: nobody looks at it.
+    """
     source = spec.source
     ts, arrival, channel = F.col(c.TS), F.col(c.ARRIVAL), F.col(c.CHANNEL)
-    reasons: list[tuple[str, Column]] = [
-        ("null_event_time", ~ts_given),
-        ("unparsable_event_time", ts.isNull() & F.lit(not spec.arrival_is_event_time)),
+    reasons: list[tuple[str, Column]] = []
+    if ts_given is not None:
+        reasons += [("null_event_time", ~ts_given), ("unparsable_event_time", ts.isNull())]
+    reasons += [
         ("null_arrival", arrival.isNull()),
         ("arrival_outside_partition", ~lies_in_its_day()),
     ]

@@ -69,10 +69,6 @@ class TumblingWindows:
         start = self.newest_start(ts_ms)
         return (TimeWindow(start, start + self.size_ms),)
 
-    def ceil_start(self, instant_ms: int) -> int:
-        """The first window start at or after an instant."""
-        return instant_ms + (self.offset_ms - instant_ms) % self.step_ms
-
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:

@@ -17,6 +17,7 @@ from strandline.engine.grid import Grid
 from strandline.engine.identity import identity
 from strandline.engine.known import days_to_read
 from strandline.engine.rebuild import Rebuild, close
+from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
 from strandline.model.books import Book
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
@@ -174,11 +175,11 @@ def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken
     """What older windows took: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
-    there = _of_slots(ctx, "windows", "window_start", older)
+    there = _of_slots(ctx, windows_target(list(ctx.spec.source.key)), "window_start", older)
     taken = taken_by_window(there, grid)
     if grid.one_window_each:
         return taken
-    slots = _of_slots(ctx, "completeness", "slot_start", older)
+    slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
     missed = slots.select(
         F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
     )
@@ -196,21 +197,19 @@ def _refused_in_all(
     if ctx.store.table("quarantine") is None:
         return {}
     names = ["record_id", "slot_start", "reason"]
-    before = _of_slots(ctx, "quarantine", "slot_start", older).select(*names)
+    before = _of_slots(ctx, QUARANTINE, "slot_start", older).select(*names)
     every = before.unionByName(quarantine.select(*names)).dropDuplicates(
         ["record_id", "slot_start"]
     )
     return {key: n for key, n in _refused_by_home(every, grid).items() if key[0] in wanted}
 
 
-def _of_slots(ctx: Context, table: str, start: str, older: pd.DataFrame) -> DataFrame:
+def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> DataFrame:
     """The published rows between the first and the last of some slots."""
-    there = ctx.spark.read.format("delta").load(ctx.store.uri(table))
+    there = ctx.spark.read.format("delta").load(ctx.store.uri(target.name))
     least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
     last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
-    partition = {"windows": "window_date", "completeness": "slot_date"}
-    day = F.col(partition.get(table, "quarantine_date"))
-    in_days = day.between(least.cast("date"), last.cast("date"))
+    in_days = F.col(target.partition).between(least.cast("date"), last.cast("date"))
     return there.where(in_days & F.col(start).between(least, last))
 
 
