@@ -31,7 +31,7 @@ test: check ## all checks, then all tests
 
 .PHONY: test-fast
 test-fast: setup ## the tests without Spark and Airflow, in under a minute
-	@$(WITH) pytest -m 'not spark and not airflow and not system'
+	@$(WITH) pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter

@@ -86,6 +86,10 @@ def _as_flink_writes(firing: Firing, size_ms: int) -> dict[str, Any]:
     }
 
 
+a_year = pytest.mark.slow
+"""The whole year is replayed, record by record."""
+
+
 @pytest.fixture(scope="module")
 def year() -> Answer:
     return answer()
@@ -150,6 +154,7 @@ def test_a_late_record_within_the_lateness_fires_at_once_and_one_beyond_is_late(
     assert (first.late_accepted, first.firings, first.closed_at_ms) == (1, 2, 600)
 
 
+@a_year
 def test_both_books_of_the_year_balance(year: Answer) -> None:
     counts = year.counts
     malformed = counts["null_event_time"] + counts["null_arrival"]
@@ -167,6 +172,7 @@ def test_both_books_of_the_year_balance(year: Answer) -> None:
     }
 
 
+@a_year
 def test_windows_agree_with_the_crossings_of_the_watermark(year: Answer) -> None:
     slots = {slot["slot_start_ms"]: slot for slot in year.slots}
     for window in year.windows:
@@ -183,6 +189,7 @@ def test_windows_agree_with_the_crossings_of_the_watermark(year: Answer) -> None
         assert late["landed_ms"] >= slot["closed_at_ms"]
 
 
+@a_year
 def test_the_answer_as_of_a_midnight_is_what_was_known_then(year: Answer) -> None:
     then = answer(FEBRUARY_9)
     assert then.late == [late for late in year.late if late["landed_ms"] < FEBRUARY_9]
