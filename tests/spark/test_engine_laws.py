@@ -40,22 +40,15 @@ from strandline.spec.source import Deduplicate
 
 pytestmark = pytest.mark.spark
 
-TUNING = {
-    # thousands of small queries, each another one: compiling them would take most of the time
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-}
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @pytest.fixture(scope="module")
 def session(spark):
-    before = {name: spark.conf.get(name) for name in TUNING}
-    for name, value in TUNING.items():
-        spark.conf.set(name, value)
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, "1")
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    spark.conf.set(PARTITIONS, before)
 
 
 def batches(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Stream]]:

@@ -29,6 +29,19 @@ SLOT = ["slot_start", "slot_end", "state", "fired_at", "closed_at", "on_time", "
 SLOT += ["late", "channels_heard"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def generated_code(spark):
+    """Real input runs the code that Spark generates, as users run it."""
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    before = {name: spark.conf.get(name) for name in names}
+    for name in names:
+        spark.conf.unset(name)
+        assert spark.conf.get(name) in {"true", "FALLBACK"}
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory):
     lake = tmp_path_factory.mktemp("flights")
