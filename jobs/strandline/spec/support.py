@@ -13,8 +13,6 @@ def unsupported_features(spec: PipelineSpec) -> list[str]:
     features = []
     if watermark.strategy == "legacy_ascending":
         features.append(f"watermark.strategy: {watermark.strategy}")
-    if watermark.idleness_in_effect:
-        features.append("watermark.idleness: with periodic emission")
     if isinstance(spec.window, Session):
         kind = next(iter(type(spec.window).model_fields))
         features.append(f"window.{kind}: {kind} windows")
@@ -34,5 +32,5 @@ def require_support(spec: PipelineSpec, *, origin: str) -> None:
         raise InputError(
             origin,
             "not supported yet: " + "; ".join(features),
-            "use no sessions, no legacy_ascending, no idleness with ticks",
+            "use no sessions, no legacy_ascending, no deduplicate",
         )
