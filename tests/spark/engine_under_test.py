@@ -18,8 +18,9 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.duplicates import with_duplicates
 from strandline.engine.firings import ORDER
-from strandline.engine.history import Clock, Closure, History, cells_from
+from strandline.engine.history import Clock, Closure, History
 from strandline.engine.observe import observe
+from strandline.engine.observed import history_of
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
@@ -228,13 +229,14 @@ class Engine:
 
     def observed(self) -> DataFrame:
         """The cells below the horizon; malformed rows are known with their day."""
-        known = F.col(c.ARRIVAL) < self.stream.horizon_ms
-        return observe(self.marked().where(known), self.stream.spec, self.axis)
+        return observe(self.known, self.stream.spec, self.axis)
+
+    @property
+    def known(self) -> DataFrame:
+        return self.marked().where(F.col(c.ARRIVAL) < self.stream.horizon_ms)
 
     def history(self) -> History:
-        return History(
-            cells_from(self.observed().toPandas(), self.axis), self.stream.spec, self.axis
-        )
+        return history_of(self.known, self.stream.spec, self.axis, self.stream.horizon_ms)
 
     def rebuild(
         self,

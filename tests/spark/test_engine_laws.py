@@ -147,6 +147,21 @@ def test_what_breaks_an_ascending_order_is_counted_in_one_go_and_day_by_day(sess
         assert counts == (stream.replay().violations,) * 2, stream
 
 
+IDLE = any_watermarks(idleness=True).filter(
+    lambda watermark: (
+        watermark["idleness"] is not None
+        and watermark["emit"] not in ("per_record", {"every": "0ms"})
+    )
+)
+
+
+@law(10)
+@given(batches(watermark=IDLE))
+def test_channels_that_go_idle_count_as_they_do_in_the_reference(session, streams):
+    for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
+        same(stream, told, reference(stream))
+
+
 @law(4)
 @given(st.lists(hard_streams(), min_size=8, max_size=8))
 def test_a_cell_counts_the_records_that_are_alike(session, streams):

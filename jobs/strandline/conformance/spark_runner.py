@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
 from strandline.conformance.scenario import Scenario, Unsupported
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
+from strandline.engine.axis import TICK_RANK, Axis
 from strandline.engine.firings import ORDER
-from strandline.engine.history import Clock, Closure, History, cells_from
-from strandline.engine.observe import observe
+from strandline.engine.history import Clock, Closure
+from strandline.engine.observed import history_of
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
 from strandline.model.intervals import EVERYTHING
@@ -77,9 +77,7 @@ class SparkEngine:
         landing = self._spark.createDataFrame(table)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
-        history = History(
-            cells_from(observe(known, spec, axis).toArrow().to_pandas(), axis), spec, axis
-        )
+        history = history_of(known, spec, axis, scenario.horizon_ms)
         ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
         clock = Clock(scenario.horizon_ms, ended)
         names = tuple(landing.columns)
@@ -115,7 +113,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
         cause, after = "record", int(row["fired_by"])
     elif seen_from == axis.end:
         cause = "end"
-    elif axis.interval_ms is None:
+    elif axis.interval_ms is None and row["order_rank"] < TICK_RANK:
         cause, after = "record", axis.sequence_of(seen_from - 1)
     else:
         cause = "tick"

@@ -22,6 +22,9 @@ from strandline.spec.pipeline import PipelineSpec
 SEQUENCE_SPAN = 2**64
 AFTER_CHANNELS = 2**31
 """The rank of a record at its instant: after all channels that are seen from it on."""
+TICK_RANK = 2**30
+"""Where channels go idle: the rank of the first channel's probe on a tick, after the offers that
+records have made at once before it."""
 _LEAST_SEQUENCE = -(2**63)
 _LONGEST_INTERVAL_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""
@@ -119,9 +122,10 @@ class Axis:
             return self.never
         return ticks.after(max(threshold_ms + lag_ms - 1, after_ms, self.start_ms))
 
-    def event_ms(self, seen_from: int) -> int:
+    def event_ms(self, seen_from: int, rank: int = 0) -> int:
         """The millisecond at which something first seen by `seen_from` happened."""
-        return self.arrival_of(seen_from - 1) if self.interval_ms is None else seen_from
+        at_once = self.interval_ms is None and rank < TICK_RANK
+        return self.arrival_of(seen_from - 1 if at_once else seen_from)
 
     def known_below(self, horizon_ms: int) -> int:
         """What is seen first from an earlier instant than this happened before the horizon."""

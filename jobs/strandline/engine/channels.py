@@ -24,7 +24,7 @@ def in_probe_order(records: DataFrame, history: History) -> History:
         records: the well-formed records, at least of the days on which a channel joined.
         history: everything observed below the horizon.
     """
-    if history.spec.source.declared_channels is not None:
+    if history.spec.source.declared_channels is not None or history.steps is not None:
         return history
     axis, joined = history.axis, dict(zip(history.channels, history.joined, strict=True))
     newcomers = Counter(joined.values())

@@ -14,6 +14,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -28,6 +29,7 @@ from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Candidate
 
+_UNTIL = "_strandline_until"
 _CARRIED = -1
 """The rank of what was emitted before a day began: ahead of all channels."""
 
@@ -130,6 +132,80 @@ class RecordEmissions:
         )
 
 
+@dataclass(frozen=True)
+class StepEmissions:
+    """The watermark by the steps of the combined one: where channels can go idle.
+
+    Attributes:
+        rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), _UNTIL. A day's rows begin
+            with the last step before it.
+        axis: of the instants.
+    """
+
+    rows: DataFrame
+    axis: Axis
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the WATERMARK of the last step that they see."""
+        ranked = F.col(c.RANK).cast("bigint") * 2
+        asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(c.RANK, ranked + 1)
+        rows = self.rows.withColumn(c.RANK, ranked).unionByName(asked, allowMissingColumns=True)
+        seen = (
+            Window.partitionBy(c.ARRIVAL_DAY)
+            .orderBy(c.SEEN_FROM, c.RANK)
+            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        )
+        step = F.struct(c.CANDIDATE, c.SEEN_FROM, _UNTIL, c.RANK)
+        last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen)
+        reached = F.col("last." + c.CANDIDATE)
+        if self.axis.interval_ms:
+            # a run of ticks: the watermark has risen with the clock since its first one
+            interval = F.lit(self.axis.interval_ms)
+            first = F.col("last." + c.SEEN_FROM)
+            elapsed = F.least(F.col(c.SEEN_FROM), F.col("last." + _UNTIL)) - first
+            whole = elapsed - F.pmod(elapsed, interval)
+            unfinished = (F.col(c.SEEN_FROM) == first + whole) & (
+                F.col(c.RANK) < F.col("last." + c.RANK)
+            )
+            reached += F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
+        return (
+            rows.withColumn("last", last)
+            .where(F.col(c.CANDIDATE).isNull())
+            .withColumn(c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK)))
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _UNTIL, "last")
+        )
+
+
+def _steps(
+    spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
+) -> StepEmissions:
+    axis, steps = history.axis, history.known_steps(clock.horizon_ms)
+    seen = steps.table["seen_from"].to_numpy()
+    until = steps.table["until"].to_numpy()
+    parts = []
+    for day in days:
+        start = axis.first_of(midnight_of(day))
+        # what a day's last instant emits at once is seen from the next midnight on
+        chosen = (until >= start) & (seen <= start + DAY_MS * axis.scale)
+        earlier = np.flatnonzero(until < start)
+        chosen[earlier[-1:]] = True
+        parts.append(steps.table[chosen].assign(day=day))
+        if clock.closes_now:
+            ends = pd.DataFrame(steps.at_end, columns=["rank", "watermark_ms"])
+            parts.append(ends.assign(day=day, seen_from=axis.end, until=axis.end))
+    rows = pd.concat(parts, ignore_index=True) if parts else steps.table.assign(day=None)[:0]
+    table = pa.table(
+        {
+            c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
+            c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), _instants(axis)),
+            _UNTIL: pa.array(rows["until"].tolist(), _instants(axis)),
+            c.RANK: pa.array(rows["rank"].tolist(), pa.int64()),
+            c.CANDIDATE: pa.array(rows["watermark_ms"].tolist(), pa.int64()),
+        }
+    )
+    return StepEmissions(spark.createDataFrame(table), axis)
+
+
 def emissions(
     spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
@@ -143,6 +219,8 @@ def emissions(
         clock: what is known.
         days: the days at which positions will be asked for.
     """
+    if history.steps is not None:
+        return _steps(spark, history, clock, days)
     if history.spec.watermark.goes_by_the_clock:
         return ClockEmissions(history, clock)
     plain = _emissions(spark, records, history, clock, days)

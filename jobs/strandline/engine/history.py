@@ -19,6 +19,7 @@ import pandas as pd
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS, Axis
 from strandline.engine.grid import Grid
+from strandline.engine.steps import Steps
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -98,15 +99,18 @@ class History:
         spec: PipelineSpec,
         axis: Axis,
         discovered: tuple[str, ...] | None = None,
+        steps: Steps | None = None,
     ) -> None:
         """Keep the cells (columns: `CELL_COLUMNS`) of every arrival day that a run may read.
 
         `discovered`: the discovered channels in probe order, where that is already known.
+        `steps`: of the combined watermark, where channels can go idle; else the cells tell it.
         """
         self.cells = cells
         self.spec = spec
         self.axis = axis
         self.grid = Grid.of(spec)
+        self.steps = steps
         self._discovered = discovered
 
     @cached_property
@@ -204,6 +208,8 @@ class History:
         Never, where the combined watermark does not reach the threshold before the horizon; the
         end, where it does not but the input has `ended`.
         """
+        if self.steps is not None:
+            return self.known_steps(horizon_ms).crossings(thresholds, ended)
         beyond = self._filled(len(thresholds))
         if ended is not None:
             beyond[ended] = self.axis.end
@@ -224,6 +230,17 @@ class History:
         if self.spec.watermark.combine == "splits":  # all splits of a moment are merged at once
             number[:] = AFTER_CHANNELS
         return latest, number
+
+    def known_steps(self, horizon_ms: int) -> Steps:
+        """The steps before a horizon, where channels can go idle.
+
+        Raises:
+            TypeError: they cannot: there are none.
+        """
+        if self.steps is None:
+            msg = f"{self.spec.pipeline} has no steps"
+            raise TypeError(msg)
+        return self.steps if horizon_ms >= self.steps.horizon_ms else self.steps.before(horizon_ms)
 
     def _known(self, seen: npt.NDArray[Any], horizon_ms: int) -> npt.NDArray[np.bool_]:
         limit = min(self.axis.known_below(horizon_ms), self.axis.end)
@@ -360,11 +377,13 @@ class History:
         close_thresholds = [grid.close_threshold(window) for window in ids]
         fire_thresholds = [grid.fire_threshold(window) for window in ids]
         fire, rank = self.crossings(fire_thresholds, clock.horizon_ms, ended)
-        close, _ = self.crossings(close_thresholds, clock.horizon_ms, ended)
+        close, close_rank = self.crossings(close_thresholds, clock.horizon_ms, ended)
         never_cleaned = [threshold == MAX_WATERMARK for threshold in close_thresholds]
         close[np.array(never_cleaned, dtype=bool)] = axis.never
-        fired = [self._bounded(p, at, clock) for p, at in zip(fire, closed_before, strict=True)]
-        closed = [self._bounded(p, at, clock) for p, at in zip(close, closed_before, strict=True)]
+        fired, closed = (
+            [self._bounded(p, int(r), at, clock) for p, r, at in zip(*found, strict=True)]
+            for found in ((fire, rank, closed_before), (close, close_rank, closed_before))
+        )
         # what is never cleaned is late after an end of input all the same, but stays fired
         close_at = [
             None if kept else at for (_, at), kept in zip(closed, never_cleaned, strict=True)
@@ -385,7 +404,9 @@ class History:
             }
         )
 
-    def _bounded(self, seen: int, ended_ms: int | None, clock: Clock) -> tuple[int, int | None]:
+    def _bounded(
+        self, seen: int, rank: int, ended_ms: int | None, clock: Clock
+    ) -> tuple[int, int | None]:
         """A crossing and its millisecond; at the latest where the input had ended before now."""
         seen = int(seen)
         if ended_ms is not None and seen >= self.axis.known_below(ended_ms):
@@ -394,13 +415,15 @@ class History:
             return seen, None
         if seen == self.axis.end:
             return seen, clock.horizon_ms - 1
-        return seen, self.axis.event_ms(seen)
+        return seen, self.axis.event_ms(seen, rank)
 
     def watermark_reached(self, horizon_ms: int) -> int:
         """The largest threshold of the grid that the watermark has reached at a horizon.
 
         As good as the watermark itself where it is compared with thresholds; MIN: none.
         """
+        if self.steps is not None:
+            return self.known_steps(horizon_ms).watermark_ms
         if self.spec.watermark.goes_by_the_clock:
             return self.clock_watermark(horizon_ms)
         thresholds = np.unique(self.well_formed["threshold_ms"].dropna().astype("int64").to_numpy())

@@ -10,8 +10,6 @@ from strandline.spec.window import Session
 def unsupported_features(spec: PipelineSpec) -> list[str]:
     """The features of a spec that the engines do not have yet, each as `path: what`."""
     features = []
-    if spec.watermark.idleness_in_effect:
-        features.append("watermark.idleness: with periodic emission")
     if isinstance(spec.window, Session):
         kind = next(iter(type(spec.window).model_fields))
         features.append(f"window.{kind}: {kind} windows")
@@ -29,5 +27,5 @@ def require_support(spec: PipelineSpec, *, origin: str) -> None:
         raise InputError(
             origin,
             "not supported yet: " + "; ".join(features),
-            "use no sessions, no idleness with ticks",
+            "use no sessions",
         )

@@ -1,0 +1,234 @@
+"""How the events of several channels become one watermark, in stretches of arrays.
+
+The set form of `StatusWatermarkValve` and of the combiner of a source's splits: between two changes
+of status the combined watermark is a running minimum of running maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+
+JOIN, RAISE, IDLE = 0, 1, 2
+_SHORT = 8
+"""Below so many events, arrays cost more than they save."""
+_FIRST_CHUNK = 64
+_MOST_VALUES = 4_000_000
+Longs = npt.NDArray[Any]
+Rises = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+"""Where among the events the combined watermark rises, and to what."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """What happens to the channels, in order.
+
+    Attributes:
+        channel: the number of the channel.
+        kind: JOIN; RAISE: it offers a watermark; IDLE: it is judged idle.
+        value: the watermark offered.
+        last_of_moment: whether no other event stands at the same moment after it.
+    """
+
+    channel: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int8]
+    value: npt.NDArray[np.int64]
+    last_of_moment: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.kind)
+
+
+@dataclass
+class Channels:
+    """Where the channels stand, and the combined watermark; `run` moves them on.
+
+    Attributes:
+        watermark_ms: of each channel.
+        active: whether it takes part: it has joined, and is not idle.
+        been_idle: whether it has ever been idle.
+        combined_ms: the combined watermark.
+    """
+
+    watermark_ms: npt.NDArray[np.int64]
+    active: npt.NDArray[np.bool_]
+    been_idle: npt.NDArray[np.bool_]
+    combined_ms: int = MIN_WATERMARK
+
+
+class Valve:
+    """Flink: `StatusWatermarkValve`.
+
+    A channel is aligned if it is active and not behind the combined watermark; one that has never
+    been idle is aligned from the beginning, and holds the others back.
+    """
+
+    def __init__(self, channels: Channels) -> None:
+        """Begin where the channels stand."""
+        self.channels = channels
+
+    def run(self, events: Events) -> Rises:
+        """Take the events in, of which each raise is higher than the channel's last."""
+        rises: Rises = []
+        start, chunk = 0, _FIRST_CHUNK
+        most = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
+        while start < len(events):
+            end = min(start + chunk, len(events))
+            change = self._first_change(events, start, end)
+            if change > start:
+                start = self._stretch(events, start, change, rises)
+            else:
+                self._single(events, start, rises)
+                start += 1
+            chunk = min(chunk * 2, most) if change == end else _FIRST_CHUNK
+        return rises
+
+    def end(self) -> Iterator[tuple[int, int]]:
+        """Give every channel that has joined the last watermark: (channel, combined) of rises.
+
+        The channels are left as they are.
+        """
+        at = self.channels
+        copy = Valve(
+            Channels(at.watermark_ms.copy(), at.active.copy(), at.been_idle, at.combined_ms)
+        )
+        for channel in np.flatnonzero(at.active | at.been_idle).tolist():
+            rises: Rises = []
+            copy._raise(0, channel, MAX_WATERMARK, rises)
+            for _, values in rises:
+                yield channel, int(values[0])
+
+    def _first_change(self, events: Events, start: int, end: int) -> int:
+        """The first event that changes a channel's status."""
+        active = self.channels.active[events.channel[start:end]]
+        changes = np.flatnonzero(np.where(events.kind[start:end] == IDLE, active, ~active))
+        return start + int(changes[0]) if len(changes) else end
+
+    def _stretch(self, events: Events, start: int, end: int, rises: Rises) -> int:
+        """Take in raises of active channels; up to where one that was behind has caught up."""
+        at = self.channels
+        if end - start < _SHORT:
+            for i in range(start, end):
+                self._single(events, i, rises)
+            return end
+        numbers = np.flatnonzero(at.active)
+        if not len(numbers):
+            return end
+        offered, kinds = events.value[start:end], events.kind[start:end]
+        column = np.searchsorted(numbers, events.channel[start:end])
+        raised = np.flatnonzero(kinds == RAISE)
+        own = np.full((end - start, len(numbers)), MIN_WATERMARK, dtype=np.int64)
+        own[raised, column[raised]] = offered[raised]
+        own[0] = np.maximum(own[0], at.watermark_ms[numbers])
+        np.maximum.accumulate(own, axis=0, out=own)
+        aligned = (at.watermark_ms[numbers] >= at.combined_ms) | ~at.been_idle[numbers]
+        combined = np.full(end - start, at.combined_ms, dtype=np.int64)
+        if aligned.any():
+            np.maximum(own[:, aligned].min(axis=1), combined, out=combined)
+        before = np.concatenate([[at.combined_ms], combined[:-1]])
+        catches_up = np.zeros(end - start, dtype=bool)
+        catches_up[raised] = ~aligned[column[raised]] & (offered[raised] >= before[raised])
+        length = int(np.argmax(catches_up)) if catches_up.any() else end - start
+        if length:
+            risen = np.flatnonzero(combined[:length] > before[:length])
+            rises.append((start + risen, combined[risen]))
+            at.watermark_ms[numbers] = own[length - 1]
+            at.combined_ms = int(combined[length - 1])
+        if length < end - start:
+            self._single(events, start + length, rises)
+            return start + length + 1
+        return end
+
+    def _single(self, events: Events, place: int, rises: Rises) -> None:
+        channel, kind = int(events.channel[place]), int(events.kind[place])
+        if kind == JOIN:
+            self.channels.active[channel] = True
+        elif kind == RAISE:
+            self._raise(place, channel, int(events.value[place]), rises)
+        else:
+            self._idle(place, channel, rises)
+
+    def _raise(self, place: int, channel: int, watermark_ms: int, rises: Rises) -> None:
+        at = self.channels
+        at.active[channel] = True
+        at.watermark_ms[channel] = watermark_ms
+        self._rise_to_least_aligned(place, rises)
+
+    def _idle(self, place: int, channel: int, rises: Rises) -> None:
+        """The last channel to go idle lets the largest through, if it stood at the combined one."""
+        at = self.channels
+        if not at.active[channel]:
+            return
+        at.active[channel], at.been_idle[channel] = False, True
+        if at.watermark_ms[channel] != at.combined_ms:
+            return
+        if at.active.any():
+            self._rise_to_least_aligned(place, rises)
+        else:
+            self._rise(place, int(at.watermark_ms.max()), rises)
+
+    def _rise_to_least_aligned(self, place: int, rises: Rises) -> None:
+        at = self.channels
+        aligned = at.active & ((at.watermark_ms >= at.combined_ms) | ~at.been_idle)
+        if aligned.any():
+            self._rise(place, int(at.watermark_ms[aligned].min()), rises)
+
+    def _rise(self, place: int, watermark_ms: int, rises: Rises) -> None:
+        if watermark_ms > self.channels.combined_ms:
+            self.channels.combined_ms = watermark_ms
+            rises.append((np.array([place]), np.array([watermark_ms])))
+
+
+class Splits:
+    """Splits of one source. Flink: `WatermarkOutputMultiplexer`.
+
+    The minimum over the splits that are not idle, the maximum if all are; all of a moment at once.
+    """
+
+    def __init__(self, channels: Channels) -> None:
+        """Begin where the splits stand."""
+        self.channels = channels
+        self.all_idle_since_rise = False
+
+    def run(self, events: Events) -> Rises:
+        """Take the events in, whose offers need not be higher than the last."""
+        rises: Rises = []
+        chunk = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
+        for start in range(0, len(events), chunk):
+            self._stretch(events, start, min(start + chunk, len(events)), rises)
+        return rises
+
+    def _stretch(self, events: Events, start: int, end: int, rises: Rises) -> None:
+        at, length = self.channels, end - start
+        channel, kind = events.channel[start:end], events.kind[start:end]
+        rows = np.arange(length)
+        last = np.full((length, len(at.active)), -1, dtype=np.int64)
+        last[rows, channel] = rows
+        np.maximum.accumulate(last, axis=0, out=last)
+        active = np.where(last >= 0, kind[last] != IDLE, at.active)
+        own = np.full((length, len(at.active)), MIN_WATERMARK, dtype=np.int64)
+        offers = np.flatnonzero(kind == RAISE)
+        own[offers, channel[offers]] = events.value[start:end][offers]
+        own[0] = np.maximum(own[0], at.watermark_ms)
+        np.maximum.accumulate(own, axis=0, out=own)
+        none = ~active.any(axis=1)
+        least = np.where(active, own, MAX_WATERMARK).min(axis=1)
+        merged = np.where(none, own.max(axis=1), least)
+        merged[~events.last_of_moment[start:end]] = MIN_WATERMARK
+        combined = np.maximum(np.maximum.accumulate(merged), at.combined_ms)
+        risen = np.flatnonzero(combined > np.concatenate([[at.combined_ms], combined[:-1]]))
+        rises.append((start + risen, combined[risen]))
+        idle = np.flatnonzero(none & events.last_of_moment[start:end])
+        if len(risen):
+            self.all_idle_since_rise = bool(len(idle)) and bool(idle[-1] >= risen[-1])
+        elif len(idle):
+            self.all_idle_since_rise = True
+        at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
+        at.combined_ms = int(combined[-1])

@@ -1,0 +1,119 @@
+"""Where channels go idle, the steps of the combined watermark are those of the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from activity import activity_of
+from cells import axis_of
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from strategies import any_watermarks, streams
+
+from strandline.engine.axis import TICK_RANK
+from strandline.engine.idleness import Activity, Carried, Source
+from strandline.engine.steps import Steps
+from strandline.model.intervals import day_of
+from strandline.reference.answer import Cause
+
+if TYPE_CHECKING:
+    from strategies import Stream
+
+IDLE = any_watermarks(idleness=True).filter(
+    lambda w: w["idleness"] is not None and w["emit"] not in ("per_record", {"every": "0ms"})
+)
+
+
+def steps_of(stream: Stream) -> Steps:
+    """The steps below the horizon, day by day."""
+    axis = axis_of(stream)
+    source, carried = Source(stream.spec, axis), Carried.at_the_start(stream.spec, axis)
+    known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
+    days = sorted({day_of(record.arrival_ms) for record in known})
+    told = []
+    for day in days:
+        activity = activity_of(stream, known)
+        carried = Carried.from_json(carried.to_json())
+        for _, steps, after in source.follow(carried, activity, [day], stream.horizon_ms):
+            told.append(steps)
+            carried = after
+    silent, carried = source.advance(carried, Activity.none(), stream.horizon_ms)
+    table = pd.concat([*told, silent], ignore_index=True)
+    return Steps(table, axis, stream.horizon_ms, source.at_end(carried))
+
+
+def expanded(steps: Steps) -> list[tuple[int, str, int]]:
+    axis = steps.axis
+    rows = []
+    for row in steps.table.to_dict("records"):
+        cause = "tick" if row["rank"] >= TICK_RANK else "record"
+        for more in range(0, row["until"] - row["seen_from"] + 1, axis.ticks.interval_ms):
+            at = axis.event_ms(int(row["seen_from"]) + more, int(row["rank"]))
+            rows.append((at, cause, row["watermark_ms"] + more))
+    return rows
+
+
+def expected(stream: Stream) -> list[tuple[int, str, int]]:
+    causes = {Cause.TICK: "tick", Cause.RECORD: "record", Cause.END: "end"}
+    told = [
+        (w.moment.at_ms, causes[w.moment.cause], w.watermark_ms) for w in stream.replay().watermarks
+    ]
+    merged: list[tuple[int, str, int]] = []
+    for row in told:
+        # by the clock, only the last rise of a tick is told: no record lies between
+        if merged and merged[-1][:2] == row[:2] and stream.spec.watermark.goes_by_the_clock:
+            merged.pop()
+        merged.append(row)
+    return merged
+
+
+def law(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    )
+
+
+@law(1000)
+@given(streams(watermark=IDLE, most=60))
+def test_the_steps_are_the_rises_of_the_reference(stream):
+    steps = steps_of(stream)
+    told = expanded(steps)
+    if stream.end_of_input:
+        told += [(stream.horizon_ms - 1, "end", value) for _, value in steps.at_end]
+    assert told == expected(stream)
+
+
+@law(500)
+@given(streams(watermark=IDLE, most=40), st.data())
+def test_every_threshold_is_crossed_where_the_reference_crosses_it(stream, data):
+    steps, replayed = steps_of(stream), stream.replay()
+    rises = [w.watermark_ms for w in replayed.watermarks]
+    near = [rise + by for rise in rises for by in (-1, 0, 1)] or [stream.start_ms]
+    thresholds = sorted(
+        {b for b in data.draw(st.lists(st.sampled_from(near), min_size=1)) if abs(b) < 2**62}
+    )
+    ended = np.full(len(thresholds), stream.end_of_input)
+    seen, ranks = steps.crossings(thresholds, ended)
+    axis = steps.axis
+    for threshold, instant, rank in zip(thresholds, seen.tolist(), ranks.tolist(), strict=True):
+        moment = replayed.crossing(threshold)
+        if moment is None:
+            assert instant == axis.never, threshold
+        elif moment.cause is Cause.END:
+            assert instant == axis.end, threshold
+        else:
+            assert axis.event_ms(int(instant), rank) == moment.at_ms, threshold
+
+
+@law(500)
+@given(streams(watermark=IDLE), st.integers(-10, 400))
+def test_the_steps_of_an_earlier_horizon_are_known(stream, back_ms):
+    horizon_ms = stream.horizon_ms - back_ms
+    if back_ms >= 0:
+        earlier = replace(stream, horizon_ms=horizon_ms)
+        assert expanded(steps_of(stream).before(horizon_ms)) == expanded(steps_of(earlier))
