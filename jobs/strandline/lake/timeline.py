@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import date
 
 import pandas as pd
@@ -10,9 +10,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
+from strandline.engine.axis import Axis
 from strandline.engine.history import CELL_COLUMNS, History
+from strandline.engine.idleness import Carried
+from strandline.engine.observed import KnownSteps, ObservedDay
+from strandline.engine.steps import steps_from, steps_to
 from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.spec.pipeline import PipelineSpec
 
 _LONG = pa.int64()
 SCHEMA = pa.schema(
@@ -33,9 +38,15 @@ SCHEMA = pa.schema(
         ("first_sequence", _LONG),
         ("settled_ms", _LONG),
         ("pending_ms", _LONG),
+        ("until_arrival_ms", _LONG),
+        ("rank", _LONG),
+        ("watermark_ms", _LONG),
+        ("source_state", pa.string()),
         ("timeline_fingerprint", pa.string()),
     ]
 )
+"""Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first
+instant that sees it) and source (where the source stands after the day)."""
 
 
 def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) -> pd.DataFrame:
@@ -54,6 +65,35 @@ def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) 
     return cells[whole.astype(bool)]
 
 
+def read_steps(
+    store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int | None = None
+) -> KnownSteps:
+    """The steps of the whole days observed before an instant, and where the source stands then."""
+    table, nothing = store.table("timeline"), KnownSteps.none(spec, axis)
+    if table is None or "source_state" not in table.schema().to_arrow().names:
+        return nothing
+    rows = dataset_of(table)
+    own = ds.field("timeline_fingerprint") == spec.timeline_fingerprint
+    states = rows.to_table(
+        columns=["arrival_date", "source_state"], filter=own & (ds.field("kind") == "source")
+    ).to_pylist()
+    known = [
+        row
+        for row in states
+        if before_ms is None or midnight_of(row["arrival_date"]) + DAY_MS <= before_ms
+    ]
+    if not known:
+        return nothing
+    last = max(known, key=lambda row: row["arrival_date"])
+    names = ["arrival_date", "first_arrival_ms", "first_sequence", "until_arrival_ms", "rank"]
+    of_days = ds.field("arrival_date") <= last["arrival_date"]
+    steps = rows.to_table(
+        columns=[*names, "watermark_ms"], filter=own & of_days & (ds.field("kind") == "step")
+    )
+    table_of_steps = steps_from(steps.to_pandas(types_mapper={_LONG: pd.Int64Dtype()}.get), axis)
+    return KnownSteps(table_of_steps, Carried.from_json(last["source_state"]))
+
+
 def observed_days(store: Store) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
     table = store.table("timeline")
@@ -68,14 +108,19 @@ def observed_days(store: Store) -> dict[str, set[date]]:
 
 
 def commit_days(
-    store: Store, history: History, fingerprint: str, days: Collection[date], *, replace: bool
+    store: Store,
+    history: History,
+    followed: Sequence[ObservedDay],
+    days: Collection[date],
+    *,
+    replace: bool,
 ) -> None:
     """Write what whole days say, in the one commit that makes them count; call it under the lock.
 
     Args:
         store: the pipeline's tables.
         history: holds the cells of these days (others are left out).
-        fingerprint: of the timeline that the days belong to.
+        followed: where channels can go idle, holds their steps; later days go then.
         days: the whole days to write.
         replace: whether the table holds another fingerprint's days, which go.
     """
@@ -83,19 +128,29 @@ def commit_days(
     channels = history.channel_days.assign(kind="channel")
     day_map = history.day_map.assign(kind="day")
     parts = [part[part["arrival_date"].isin(list(days))] for part in (cells, channels, day_map)]
+    for observed in followed:
+        if observed.day in days:
+            steps = steps_to(observed.steps, history.axis)
+            state = {"arrival_date": observed.day, "source_state": observed.carried.to_json()}
+            parts += [steps.assign(kind="step"), pd.DataFrame([state]).assign(kind="source")]
     # a day on which nothing counts has been observed all the same
     silent = sorted(set(days) - set(cells["arrival_date"]))
     if silent:
         parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
+    fingerprint = history.spec.timeline_fingerprint
     rows = pa.concat_tables(
         [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
     )
-    write_deltalake(
-        store.uri("timeline"),
-        rows,
-        mode="overwrite" if replace else "append",
-        partition_by=["arrival_date"],
-    )
+    uri, parted = store.uri("timeline"), ["arrival_date"]
+    if replace:
+        write_deltalake(uri, rows, mode="overwrite", partition_by=parted, schema_mode="overwrite")
+    elif history.steps is not None and days:
+        later = f"arrival_date >= '{min(days)}'"
+        write_deltalake(
+            uri, rows, mode="overwrite", predicate=later, partition_by=parted, schema_mode="merge"
+        )
+    else:
+        write_deltalake(uri, rows, mode="append", partition_by=parted, schema_mode="merge")
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
-from strandline.engine.history import CELL_COLUMNS, History, cells_from
-from strandline.engine.observe import observe
+from strandline.engine.history import CELL_COLUMNS, History
+from strandline.engine.observed import ObservedDay, cells_of, observe_days, put_together
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.source import in_days, lies_in_its_day, on_days
 from strandline.lake import publish as out
@@ -22,7 +22,7 @@ from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
-from strandline.lake.timeline import commit_days, observed_days, read_cells
+from strandline.lake.timeline import commit_days, observed_days, read_cells, read_steps
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
 
@@ -38,6 +38,8 @@ class Observation:
             never enter the timeline.
         cells: what was observed now, of both.
         records: the rows of both.
+        followed: where channels can go idle: the steps of both.
+        based_on: the days that the timeline had.
     """
 
     history: History
@@ -45,6 +47,8 @@ class Observation:
     partial_days: list[date | None]
     cells: pd.DataFrame
     records: DataFrame
+    followed: list[ObservedDay]
+    based_on: set[date]
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
@@ -68,22 +72,36 @@ class Malformed:
 
 
 def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int) -> Observation:
-    """Observe the days below a horizon that the timeline lacks."""
+    """Observe the days below a horizon that the timeline lacks.
+
+    Where channels can go idle, a day follows from the one before: all days from the first one that
+    is lacking are observed.
+    """
     spec = landing.spec
+    goes_idle = spec.watermark.idleness_in_effect
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     observed = observed_days(store).get(spec.timeline_fingerprint, set())
     days = [day for day in landing.days if day is not None]
-    new = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms and d not in observed]
+    whole = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms]
+    new = [d for d in whole if d not in observed]
+    if goes_idle and new:
+        new = [d for d in whole if d >= new[0]]
+        known = known[[day < new[0] for day in known["arrival_date"]]]
     partial: list[date | None] = [
         d for d in days if midnight_of(d) < horizon_ms < midnight_of(d) + DAY_MS
     ]
     partial += [None] * (None in landing.days)
     scanned: list[date | None] = [*new, *partial]
     records = landing.records(axis, scanned).where(_known(horizon_ms))
-    cells = pd.DataFrame(columns=[*CELL_COLUMNS])
-    if scanned:
-        cells = cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)
-    return Observation(History(_together(known, cells), spec, axis), new, partial, cells, records)
+    cells = cells_of(records, spec, axis) if scanned else pd.DataFrame(columns=[*CELL_COLUMNS])
+    steps, followed = None, []
+    if goes_idle:
+        before_ms = midnight_of(new[0]) if new else horizon_ms
+        steps = read_steps(store, spec, axis, before_ms=before_ms)
+        followed = list(observe_days(records, spec, axis, cells, steps, horizon_ms))
+    every = _together(known, cells)
+    history = put_together(every, spec, axis, steps, followed, horizon_ms=horizon_ms)
+    return Observation(history, new, partial, cells, records, followed, observed)
 
 
 def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
@@ -120,10 +138,13 @@ def commit_observation(
         meanwhile = observed.pop(fingerprint, set())
         replace = bool(observed)  # under another spec: these days go
         days = [day for day in seen.new_days if day not in meanwhile]
+        if seen.history.steps is not None:
+            # these days follow from those before; if others count by now, they do not
+            days = seen.new_days if meanwhile == seen.based_on else []
         if malformed is not None or _has_malformed(store, days):
             _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
         if days or replace:
-            commit_days(store, seen.history, fingerprint, days, replace=replace)
+            commit_days(store, seen.history, seen.followed, days, replace=replace)
 
 
 def _has_malformed(store: Store, days: Sequence[date | None]) -> bool:
