@@ -16,7 +16,7 @@ from strandline.engine.idleness import Carried
 from strandline.engine.observed import KnownSteps, ObservedDay
 from strandline.engine.steps import steps_from, steps_to
 from strandline.lake.store import Store, dataset_of
-from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 _LONG = pa.int64()
@@ -69,29 +69,47 @@ def read_steps(
     store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int | None = None
 ) -> KnownSteps:
     """The steps of the whole days observed before an instant, and where the source stands then."""
-    table, nothing = store.table("timeline"), KnownSteps.none(spec, axis)
-    if table is None or "source_state" not in table.schema().to_arrow().names:
-        return nothing
-    rows = dataset_of(table)
-    own = ds.field("timeline_fingerprint") == spec.timeline_fingerprint
-    states = rows.to_table(
-        columns=["arrival_date", "source_state"], filter=own & (ds.field("kind") == "source")
-    ).to_pylist()
-    known = [
-        row
-        for row in states
-        if before_ms is None or midnight_of(row["arrival_date"]) + DAY_MS <= before_ms
-    ]
-    if not known:
-        return nothing
-    last = max(known, key=lambda row: row["arrival_date"])
+    carried = read_source(store, spec.timeline_fingerprint, before_ms=before_ms)
+    table = store.table("timeline")
+    if table is None or carried is None or carried.until_ms is None:
+        return KnownSteps.none(spec, axis)
     names = ["arrival_date", "first_arrival_ms", "first_sequence", "until_arrival_ms", "rank"]
-    of_days = ds.field("arrival_date") <= last["arrival_date"]
-    steps = rows.to_table(
-        columns=[*names, "watermark_ms"], filter=own & of_days & (ds.field("kind") == "step")
+    wanted = (ds.field("timeline_fingerprint") == spec.timeline_fingerprint) & (
+        ds.field("kind") == "step"
     )
-    table_of_steps = steps_from(steps.to_pandas(types_mapper={_LONG: pd.Int64Dtype()}.get), axis)
-    return KnownSteps(table_of_steps, Carried.from_json(last["source_state"]))
+    until = ds.field("arrival_date") < day_of(carried.until_ms)
+    rows = dataset_of(table).to_table(columns=[*names, "watermark_ms"], filter=wanted & until)
+    steps = steps_from(rows.to_pandas(types_mapper={_LONG: pd.Int64Dtype()}.get), axis)
+    return KnownSteps(steps, carried)
+
+
+def read_source(
+    store: Store, fingerprint: str | None = None, *, before_ms: int | None = None
+) -> Carried | None:
+    """Where the source stands after the last whole day observed before an instant.
+
+    None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
+    """
+    table = store.table("timeline")
+    if table is None or "source_state" not in table.schema().to_arrow().names:
+        return None
+    wanted = ds.field("kind") == "source"
+    if fingerprint is not None:
+        wanted &= ds.field("timeline_fingerprint") == fingerprint
+    rows = dataset_of(table).to_table(columns=["arrival_date", "source_state"], filter=wanted)
+    states = {row["arrival_date"]: row["source_state"] for row in rows.to_pylist()}
+    whole = [d for d in states if before_ms is None or midnight_of(d) + DAY_MS <= before_ms]
+    return Carried.from_json(states[max(whole)]) if whole else None
+
+
+def channel_days(store: Store) -> pd.DataFrame:
+    """What each channel has offered on each observed day: settled by midnight, and pending."""
+    names, table = ["channel", "arrival_date", "settled_ms", "pending_ms"], store.table("timeline")
+    if table is None:
+        return pd.DataFrame(columns=names)
+    wanted = ds.field("kind") == "channel"
+    rows: pd.DataFrame = dataset_of(table).to_table(columns=names, filter=wanted).to_pandas()
+    return rows
 
 
 def observed_days(store: Store) -> dict[str, set[date]]:
