@@ -212,3 +212,43 @@ def test_the_last_firing_of_a_window_is_its_row(by_sequence):
         for name in ("window_end", "records", "total", "mean", "spec_fingerprint"):
             assert firing[name] == window[name]
     assert {row["timing"] for row in last.values()} == {"ON_TIME", "LATE"}
+
+
+GOES_IDLE = a_spec(
+    pipeline="goes_idle",
+    watermark__emit={"every": "7m"},
+    watermark__idleness="90m",
+    source__channels="discovered",
+    firings=True,
+)
+
+
+def test_where_channels_go_idle_day_by_day_equals_in_one_go_also_after_a_day_that_lands_late(
+    spark, tmp_path
+):
+    line = Line(spark, tmp_path / "days", GOES_IDLE)
+    land(line.folder, [row for row in WEEK if row["arrived_on"].day != 4])
+    for day in ("2", "3", "6"):
+        line.advance(day)
+    land(line.folder, [row for row in WEEK if row["arrived_on"].day == 4], mode="append")
+    once = Line(spark, tmp_path / "once", GOES_IDLE)
+    land(once.folder, reversed(WEEK), partition_by=["source"])
+    outcome = once.backfill("1", "8", as_of="7")
+    assert len(outcome.observed_days) == 6
+    assert_told_by_replay(once, "7")
+    # a day follows from those before it: those after the late one are observed again
+    healed = line.backfill("1", "8", as_of="7")
+    assert [day[-2:] for day in healed.observed_days] == ["04", "05", "06"]
+    for name in (*RESULTS, "firings"):
+        assert line.rows(name) == once.rows(name), name
+    assert_nothing_written(line, lambda: line.backfill("1", "8", as_of="7"))
+    line.backfill("1", "8", as_of="3")
+    assert_told_by_replay(line, "3")
+
+
+def test_where_channels_go_idle_each_day_leaves_what_flink_would_have_said(spark, tmp_path):
+    line = Line(spark, tmp_path, GOES_IDLE)
+    land(line.folder, WEEK)
+    for day in ("2", "4", "7"):
+        line.advance(day)
+        assert_told_by_replay(line, day)

@@ -20,15 +20,22 @@ def legacy(on_violation: str = "warn"):
 
 def test_every_run_counts_and_keeps_the_violations_known_at_its_horizon(spark, tmp_path):
     line = Line(spark, tmp_path, a_spec())
-    land(tmp_path, WEEK)
+    second, others = (
+        [row for row in WEEK if (row["arrived_on"].day == 2) == is_second]
+        for is_second in (True, False)
+    )
+    land(tmp_path, others)
     assert line.advance("2").violations is None  # under a watermark that assumes no order
     line = line.of(legacy())
-    for day in ("3", "4"):
-        outcome = line.advance(day)
-        known = replay_of(line.spec, WEEK, day).violations
-        assert 0 < outcome.violations == known
-        assert any(f"{known:,} records came behind an earlier one" in n for n in outcome.notes)
-        assert line.ledger[-1].violations == known
+    outcome = line.advance("4")
+    assert outcome.violations == replay_of(line.spec, others, "4").violations
+    # a day that lands late has its say about those after it
+    land(tmp_path, second, mode="append")
+    outcome = line.backfill("1", "4", as_of="4")
+    known = replay_of(line.spec, WEEK, "4").violations
+    assert 0 < outcome.violations == known
+    assert any(f"{known:,} records came behind an earlier one" in note for note in outcome.notes)
+    assert line.ledger[-1].violations == known
     assert published(line)["windows"] == told_by_replay(line.spec, WEEK, "4")["windows"]
     assert run_of(line.spec, line.lake, outcome.run_id)["violations"] == known
     assert status_of(line.spec, line.lake)["last_run"]["violations"] == known

@@ -76,7 +76,8 @@ def tables(text="late", rows=True):
     )  # fmt: skip
     if rows:
         return found
-    return ReportTables(**{name: frame.iloc[:0] for name, frame in vars(found).items()})
+    frames = {name: part for name, part in vars(found).items() if part is not None}
+    return ReportTables(**{name: frame.iloc[:0] for name, frame in frames.items()})
 
 
 class Page(HTMLParser):
@@ -180,3 +181,4 @@ def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
 def test_a_silent_declared_channel_is_named():
     page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
     assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
+    assert "none; held by channel JFK which has never offered one" in page.text

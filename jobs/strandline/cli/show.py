@@ -114,6 +114,8 @@ def status(found: Mapping[str, Any]) -> None:
         "last run", f"{last['run_id']} ({last['kind']}): {last['status']}, {last['ended']}"
     )
     facts.add_row("", f"windows from {last['start']} to {last['end']}, horizon {last['horizon']}")
+    if found["watermark"]:
+        facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("slots", _counts(found["slots"]))
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))

@@ -85,3 +85,33 @@ class Steps:
             return MIN_WATERMARK
         last = self.table.iloc[-1]
         return int(last["watermark_ms"]) + int(last["until"]) - int(last["seen_from"])
+
+
+def steps_to(steps: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """Steps under the timeline's names; instants as an arrival and a sequence."""
+    first, until = steps["seen_from"].tolist(), steps["until"].tolist()
+    return pd.DataFrame(
+        {
+            "arrival_date": steps["arrival_date"],
+            "first_arrival_ms": [axis.arrival_of(instant) for instant in first],
+            "first_sequence": pd.array([axis.sequence_of(i) for i in first], dtype="Int64"),
+            "until_arrival_ms": [axis.arrival_of(instant) for instant in until],
+            "rank": steps["rank"],
+            "watermark_ms": steps["watermark_ms"],
+        }
+    )
+
+
+def steps_from(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """The steps of the timeline, in order. Only ticks run on, and these have no sequence."""
+    arrivals = rows["first_arrival_ms"].astype("int64")
+    first = until = arrivals
+    if axis.sequenced:
+        pairs = zip(arrivals.tolist(), rows["first_sequence"].tolist(), strict=True)
+        first = pd.Series([axis.instant(a, int(s)) for a, s in pairs], dtype=object)
+        until = first
+    else:
+        until = rows["until_arrival_ms"].astype("int64")
+    steps = rows.assign(seen_from=first, until=until, rank=rows["rank"].astype("int64"))
+    steps["watermark_ms"] = steps["watermark_ms"].astype("int64")
+    return steps[list(STEP_COLUMNS)].sort_values(["seen_from", "rank"], ignore_index=True)

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.duplicates import with_duplicates
-from strandline.engine.history import CELL_COLUMNS, History, cells_from
-from strandline.engine.observe import observe
+from strandline.engine.history import CELL_COLUMNS, History
+from strandline.engine.observed import ObservedDay, cells_of, observe_days, put_together
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.source import in_days, lies_in_its_day, on_days
 from strandline.engine.violations import violations
@@ -26,7 +26,13 @@ from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
-from strandline.lake.timeline import commit_days, observed_days, read_cells, read_violations
+from strandline.lake.timeline import (
+    commit_days,
+    observed_days,
+    read_cells,
+    read_steps,
+    read_violations,
+)
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.spec import PipelineSpec
@@ -43,6 +49,8 @@ class Observation:
             never enter the timeline.
         cells: what was observed now, of both.
         records: the rows of both.
+        followed: where channels can go idle: the steps of both.
+        based_on: the days that the timeline had.
         violations: where records of both broke the order that the watermark assumes (see
             `engine.violations`); None: that is not counted.
         violations_before: how many did on the days that the timeline has.
@@ -53,6 +61,8 @@ class Observation:
     partial_days: list[date | None]
     cells: pd.DataFrame
     records: DataFrame
+    followed: list[ObservedDay]
+    based_on: set[date]
     violations: pd.DataFrame | None = None
     violations_before: int = 0
 
@@ -87,6 +97,9 @@ class Malformed:
 def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int) -> Observation:
     """Observe the days below a horizon that the timeline lacks.
 
+    Where a day follows from the one before (`days_follow_each_other`), all days from the first one
+    that is lacking are observed.
+
     Raises:
         InputError: records break an order that the watermark assumes, with `on_violation: fail`.
     """
@@ -94,7 +107,11 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     observed = observed_days(store).get(spec.timeline_fingerprint, set())
     days = [day for day in landing.days if day is not None]
-    new = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms and d not in observed]
+    whole = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms]
+    new = [d for d in whole if d not in observed]
+    if spec.days_follow_each_other and new:
+        new = [d for d in whole if d >= new[0]]
+        known = known[[day < new[0] for day in known["arrival_date"]]]
     partial: list[date | None] = [
         d for d in days if midnight_of(d) < horizon_ms < midnight_of(d) + DAY_MS
     ]
@@ -102,16 +119,21 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
     scanned: list[date | None] = [*new, *partial]
     landed = with_duplicates(landing.records(axis), spec, scanned, landing.days)
     records = landed.where(_known(horizon_ms))
-    cells = pd.DataFrame(columns=[*CELL_COLUMNS])
-    if scanned:
-        cells = cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)
-    seen = Observation(History(_together(known, cells), spec, axis), new, partial, cells, records)
+    cells = cells_of(records, spec, axis) if scanned else pd.DataFrame(columns=[*CELL_COLUMNS])
+    steps, followed = None, []
+    before_ms = midnight_of(new[0]) if new else horizon_ms
+    if spec.watermark.idleness_in_effect:
+        steps = read_steps(store, spec, axis, before_ms=before_ms)
+        followed = list(observe_days(records, spec, axis, cells, steps, horizon_ms))
+    every = _together(known, cells)
+    history = put_together(every, spec, axis, steps, followed, horizon_ms=horizon_ms)
+    seen = Observation(history, new, partial, cells, records, followed, observed)
     if spec.watermark.violation_handler is None:
         return seen
-    broken = violations(landing.spark, records, seen.history).toArrow().to_pandas()
+    broken = violations(landing.spark, records, history).toArrow().to_pandas()
     if spec.watermark.violation_handler == "fail" and len(broken):
         _fail(broken, spec)
-    before = read_violations(store, spec.timeline_fingerprint, before_ms=horizon_ms)
+    before = read_violations(store, spec.timeline_fingerprint, before_ms=before_ms)
     return replace(seen, violations=broken, violations_before=before)
 
 
@@ -162,13 +184,15 @@ def commit_observation(
         meanwhile = observed.pop(fingerprint, set())
         elsewhere = bool(observed)  # under another spec: these days go
         days = [day for day in seen.new_days if day not in meanwhile]
+        if spec.days_follow_each_other:
+            # these days follow from those before; if others count by now, they do not
+            days = seen.new_days if meanwhile == seen.based_on else []
         if malformed is not None or _has_malformed(store, days):
             _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
-        if days or elsewhere:
             commit_days(
                 store,
                 seen.history,
-                fingerprint,
+                seen.followed,
                 days,
                 replace=elsewhere,
                 violations=seen.violations,

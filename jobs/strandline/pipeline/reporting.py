@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError
 from strandline.lake.store import Lake, Store, dataset_of
+from strandline.lake.timeline import channel_days, read_source
 from strandline.quality.report import ReportTables, build_report
 from strandline.spec import PipelineSpec
 
@@ -21,7 +22,6 @@ _COLUMNS = {
         "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
         "on_time", "late_accepted", "late", "no_window", "missed_pairs",
     ),
-    "timeline": ("channel", "arrival_date", "settled_ms", "pending_ms"),
 }  # fmt: skip
 
 
@@ -66,22 +66,18 @@ def report_tables(store: Store) -> ReportTables:
         completeness=_read(store, "completeness", _COLUMNS["completeness"]),
         quarantine=_by_reason(store),
         lateness=_lateness(store),
-        channels=_read(store, "timeline", _COLUMNS["timeline"], ds.field("kind") == "channel"),
+        channels=channel_days(store),
         runs=_read(store, "runs", None),
+        source=read_source(store),
     )
 
 
-def _read(
-    store: Store,
-    name: str,
-    columns: Sequence[str] | None,
-    where: ds.Expression | None = None,
-) -> pd.DataFrame:
+def _read(store: Store, name: str, columns: Sequence[str] | None) -> pd.DataFrame:
     table = store.table(name)
     if table is None:
         return pd.DataFrame(columns=list(columns or []))
     wanted = list(columns) if columns else None
-    rows: pd.DataFrame = dataset_of(table).to_table(columns=wanted, filter=where).to_pandas()
+    rows: pd.DataFrame = dataset_of(table).to_table(columns=wanted).to_pandas()
     return rows
 
 

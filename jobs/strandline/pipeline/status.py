@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 from strandline.errors import InputError
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
+from strandline.lake.timeline import channel_days, read_source
 from strandline.model.intervals import text_of
+from strandline.quality.holding import holding
 from strandline.spec import PipelineSpec
 
 
@@ -34,6 +36,7 @@ def status_of(spec: PipelineSpec, lake: Lake) -> dict[str, Any]:
         "records": records,
         "quarantine": _quarantine(store),
         "versions": store.versions(),
+        "watermark": _watermark(spec, store),
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
     }
 
@@ -122,6 +125,22 @@ def _calendar(store: Store) -> tuple[dict[str, int], dict[str, int]]:
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
     }
     return by_state, {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
+
+
+def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
+    """Where the combined watermark stands, and which channel holds it there; None: no channels."""
+    found = holding(channel_days(store), spec, read_source(store))
+    if found is None:
+        return None
+    combined_ms = found.watermark_ms
+    return {
+        "combined": None if combined_ms is None else text_of(combined_ms),
+        "held_by": found.held_by,
+        "since": found.since,
+        "ahead_ms": found.ahead_ms,
+        "idle": list(found.idle),
+        "summary": str(found),
+    }
 
 
 def _quarantine(store: Store) -> dict[str, int]:

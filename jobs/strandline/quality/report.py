@@ -10,6 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from strandline.engine.idleness import Carried
+from strandline.quality.holding import holding
 from strandline.quality.report_calendar import calendar
 from strandline.quality.report_plots import REFUSED, lateness_plot, quarantine_plot, saved_by
 from strandline.quality.report_runs import run_lines
@@ -32,6 +34,7 @@ class ReportTables:
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
             and, if it is there, `pending_ms`.
         runs: the ledger `runs`.
+        source: where channels can go idle: where the source stands after the last observed day.
     """
 
     completeness: pd.DataFrame
@@ -39,6 +42,7 @@ class ReportTables:
     lateness: pd.DataFrame
     channels: pd.DataFrame
     runs: pd.DataFrame
+    source: Carried | None = None
 
 
 _MEANINGS = {
@@ -135,6 +139,7 @@ def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) ->
         lateness=lateness_plot(tables.lateness),
         saved=saved_by(tables.lateness),
         watermarks=progress,
+        holding=holding(tables.channels, spec, tables.source),
         plotly=Markup(get_plotlyjs()),
     )
 

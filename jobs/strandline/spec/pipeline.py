@@ -98,6 +98,17 @@ class PipelineSpec(SpecModel):
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
     @property
+    def days_follow_each_other(self) -> bool:
+        """Whether what is observed of a day of arrivals depends on the days before it, too.
+
+        A channel that is silent may be so since yesterday, a record out of order or a repetition of
+        one of then.
+        """
+        counts_order = self.watermark.violation_handler is not None
+        repeats = self.source.deduplicate is not None
+        return self.watermark.idleness_in_effect or counts_order or repeats
+
+    @property
     def spec_fingerprint(self) -> str:
         """Of all that decides the numbers; not of quality, schedule and Spark's settings."""
         return _fingerprint(

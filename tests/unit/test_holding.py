@@ -1,0 +1,79 @@
+"""Which channel holds the watermark back, and since when."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pandas as pd
+import pytest
+
+from strandline.engine.idleness import Carried, Channel
+from strandline.model.intervals import midnight_of
+from strandline.quality.holding import holding
+from strandline.spec import parse_spec
+
+HOUR_MS = 3_600_000
+DAY = midnight_of(date(2013, 1, 5))
+
+
+def spec(**source):
+    return parse_spec(
+        {
+            "pipeline": "meter",
+            "source": {
+                "table": "landing/meter",
+                "arrival_time": "arrived_at",
+                "event_time": "happened_at",
+                "key": {"device": "device"},
+                "channel": "source",
+                "channels": ["a", "b", "c"],
+                **source,
+            },
+            "watermark": {"strategy": "ascending"},
+            "window": {"tumbling": "1h"},
+        },
+        origin="meter.yaml",
+    )
+
+
+def days(*rows: tuple[str, int, int | None, int | None]) -> pd.DataFrame:
+    told = [(name, date(2013, 1, day), settled, pending) for name, day, settled, pending in rows]
+    return pd.DataFrame(told, columns=["channel", "arrival_date", "settled_ms", "pending_ms"])
+
+
+def test_the_channel_with_the_least_watermark_holds_since_the_day_that_last_raised_it():
+    channels = days(
+        ("a", 5, DAY, None),
+        ("b", 3, DAY - 9 * HOUR_MS, DAY - 5 * HOUR_MS),
+        ("b", 4, DAY - 6 * HOUR_MS, None),
+        ("c", 5, DAY + HOUR_MS, None),
+    )
+    assert str(holding(channels, spec())) == (
+        "at 2013-01-04T19:00:00Z; held by channel b since 2013-01-03; the others are 5h ahead"
+    )
+
+
+def test_a_declared_channel_that_has_never_spoken_holds_everything():
+    found = holding(days(("a", 5, DAY, None), ("b", 5, DAY, None)), spec())
+    assert str(found) == "none; held by channel c which has never offered one"
+    assert holding(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
+
+
+@pytest.mark.parametrize("change", [{"channel": None, "channels": None}])
+def test_without_channels_none_holds(change):
+    assert holding(days(), spec(**change)) is None
+
+
+def test_an_idle_channel_holds_nothing_and_one_that_came_back_behind_neither():
+    channels = (
+        Channel("a", watermark_ms=DAY, raised_ms=DAY + 7),
+        Channel("b", watermark_ms=DAY - HOUR_MS, active=False, been_idle=True),
+        Channel("c", watermark_ms=DAY - HOUR_MS, been_idle=True),
+    )
+    found = holding(days(), spec(), Carried(DAY, channels, combined_ms=DAY))
+    assert str(found) == (
+        "at 2013-01-05T00:00:00Z; held by channel a since 2013-01-05T00:00:00.007Z; "
+        "idle, and left out: b"
+    )
+    asleep = tuple(Channel(name, active=False, been_idle=True) for name in "ab")
+    assert str(holding(days(), spec(), Carried(DAY, asleep))) == "none; idle, and left out: a, b"
