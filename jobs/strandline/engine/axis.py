@@ -25,6 +25,8 @@ AFTER_CHANNELS = 2**31
 TICK_RANK = 2**30
 """Where channels go idle: the rank of the first channel's probe on a tick, after the offers that
 records have made at once before it."""
+ALL_SPLITS = TICK_RANK - 1
+"""The rank of what the splits of a source, merged at once, say at a moment."""
 _LEAST_SEQUENCE = -(2**63)
 _LONGEST_INTERVAL_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine.axis import AFTER_CHANNELS, Axis
+from strandline.engine.axis import ALL_SPLITS, Axis
 from strandline.engine.grid import Grid
 from strandline.engine.steps import Steps
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
@@ -228,7 +228,7 @@ class History:
             latest = np.where(newly, running, latest)
             settled |= newly
         if self.spec.watermark.combine == "splits":  # all splits of a moment are merged at once
-            number[:] = AFTER_CHANNELS
+            number[:] = ALL_SPLITS
         return latest, number
 
     def known_steps(self, horizon_ms: int) -> Steps:

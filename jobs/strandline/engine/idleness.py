@@ -56,13 +56,13 @@ class Activity:
         parts = (self.heard, self.at_once, self.first)
         return Activity(*(part[part["arrival_date"] == day] for part in parts))
 
-    @classmethod
-    def none(cls) -> Activity:
-        """Silence."""
-        heard = ["arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms"]
-        at_once = ["arrival_date", "channel", "seen_from", "candidate_ms"]
-        first = ["arrival_date", "channel", "instant", "sequence", "ts_ms"]
-        return cls(*(pd.DataFrame(columns=columns) for columns in (heard, at_once, first)))
+
+SILENCE = Activity(
+    pd.DataFrame(columns=["arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms"]),
+    pd.DataFrame(columns=["arrival_date", "channel", "seen_from", "candidate_ms"]),
+    pd.DataFrame(columns=["arrival_date", "channel", "instant", "sequence", "ts_ms"]),
+)
+"""What channels do on days without a record."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.activity import observe_activity
 from strandline.engine.axis import Axis
 from strandline.engine.history import History, cells_from
-from strandline.engine.idleness import Activity, Carried, Source
+from strandline.engine.idleness import SILENCE, Carried, Source
 from strandline.engine.observe import observe
 from strandline.engine.source import on_days
 from strandline.engine.steps import STEP_COLUMNS, Steps
@@ -103,7 +103,7 @@ def put_together(
     source = Source(spec, axis)
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
-    silent, now = source.advance(carried, Activity.none(), horizon_ms)
+    silent, now = source.advance(carried, SILENCE, horizon_ms)
     told = [part for part in (known.steps, *(d.steps for d in days), silent) if len(part)]
     table = pd.concat(told, ignore_index=True) if told else known.steps
     steps = Steps(table, axis, horizon_ms, source.at_end(now))
