@@ -26,6 +26,7 @@ from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables
 from strandline.reference.answer import Firing, Timing
+from strandline.spec.window import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from strategies import Stream
 
     from strandline.reference import Record
+    from strandline.spec import PipelineSpec
 
 LANDING = pa.schema(
     [
@@ -46,6 +48,7 @@ LANDING = pa.schema(
         ("value", pa.int64()),
         ("marker", pa.bool_()),
         ("candidate_ms", pa.int64()),
+        ("gap_ms", pa.int64()),
     ]
 )
 AGGREGATES = {"count": "count(*)", "sum": "sum(value)", "ids": "array_sort(collect_list(id))"}
@@ -127,7 +130,7 @@ def reference(stream: Stream) -> Told:
         ),
         firings=_in_order(
             (
-                _place(firing, sequenced=stream.spec.source.sequence is not None),
+                _place(firing, stream.spec),
                 {
                     "key": firing.key[0],
                     "start": firing.window.start_ms,
@@ -144,13 +147,17 @@ def reference(stream: Stream) -> Told:
     )
 
 
-def _place(firing: Firing, *, sequenced: bool) -> tuple[Any, ...]:
+def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
     if firing.timing is Timing.ON_TIME:
         return (firing.timing, firing.moment, firing.window.end_ms)
     cause = firing.moment.after_record
-    sequence = cause.sequence if sequenced else 0
-    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, -firing.window.end_ms)
+    sequence = cause.sequence if spec.source.sequence is not None else 0
+    # a record fires its newest window first; of sessions it fires one, after those of shorter gaps
+    last = cause.gap_ms if isinstance(spec.window, Session) else -firing.window.end_ms
+    if isinstance(spec.window, Session) and spec.window.gap_ms is not None:
+        last = 0
+    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, last)
 
 
 def _content(members: Sequence[Record]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ _FIELDS = pa.schema(
         ("key", pa.string()),
         ("value", pa.int64()),
         ("marker", pa.bool_()),
+        ("gap_ms", pa.int64()),
     ]
 )
 
@@ -51,9 +52,6 @@ class SparkEngine:
             raise Unsupported(*features)
         rebuild = self._rebuild(scenario)
         firings = _rows(rebuild.firings(F.col("id").cast("string")))
-        windows = [
-            row for row in _rows(rebuild.windows()) if row["state"] != "closed" and row["records"]
-        ]
         last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
         refused = _rows(rebuild.late())
         return Answer(
@@ -66,7 +64,8 @@ class SparkEngine:
             no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
             final=[WindowRow(**_content(row)) for row in last.values()],
             open_at_end=[
-                OpenRow(**_content(row), end_passed=row["state"] == "fired") for row in windows
+                OpenRow(**_content(row), end_passed=row["state"] == "fired")
+                for row in _rows(rebuild.held())
             ],
             final_watermark=rebuild.final_watermark(),
         )

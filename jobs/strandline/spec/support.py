@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 def unsupported_features(spec: PipelineSpec) -> list[str]:
@@ -15,9 +14,6 @@ def unsupported_features(spec: PipelineSpec) -> list[str]:
         features.append(f"watermark.strategy: {watermark.strategy}")
     if watermark.idleness_in_effect:
         features.append("watermark.idleness: with periodic emission")
-    if isinstance(spec.window, Session):
-        kind = next(iter(type(spec.window).model_fields))
-        features.append(f"window.{kind}: {kind} windows")
     if source.deduplicate is not None:
         features.append("source.deduplicate: duplicates by columns")
     return features
@@ -34,5 +30,5 @@ def require_support(spec: PipelineSpec, *, origin: str) -> None:
         raise InputError(
             origin,
             "not supported yet: " + "; ".join(features),
-            "use no sessions, no legacy_ascending, no idleness with ticks",
+            "use no legacy_ascending, no idleness with ticks",
         )

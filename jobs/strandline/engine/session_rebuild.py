@@ -1,0 +1,393 @@
+"""The story of a rebuild of sessions: observe → digest → cut → save → fire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.aggregates import Partial, in_two_steps
+from strandline.engine.axis import AFTER_CHANNELS
+from strandline.engine.close import part_table
+from strandline.engine.digest import (
+    AT,
+    AT_SEQUENCE,
+    digest,
+    in_rows,
+    keys_of,
+    row_instant,
+    row_key,
+    with_watermarks,
+)
+from strandline.engine.quarantine import quarantine_late
+from strandline.engine.scope import Rebuild
+from strandline.engine.session_firings import (
+    EVENT,
+    FIRED_AT,
+    FIRST_UNIT,
+    SESSION_START,
+    UNITS,
+    fired,
+    is_quiet,
+    islands,
+    moment_ms,
+    standing,
+    units_of,
+)
+from strandline.engine.session_reach import largest_end, read_far_enough
+from strandline.engine.sessions import in_sessions, levels_of, with_saved
+from strandline.engine.source import date_of, slot_of
+from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+_COPY = "_strandline_copy"
+_NUMBER = "_strandline_number"
+
+
+@dataclass(frozen=True)
+class SessionRebuild(Rebuild):
+    """The rebuild of sessions; its rows and units are computed when first asked for."""
+
+    def windows(self) -> DataFrame:
+        """The windows that Flink has emitted and not superseded, and the sessions still open."""
+        sessions = self._sessions
+        shown = sessions.where(is_quiet() | (F.col("state") == "open"))
+        members = self._members_of_sessions(sessions.where(F.col("state") == "open"))
+        loud = self._fired
+        if loud is not None:
+            emitted = standing(loud, self._spec).withColumn(
+                "state", self._state(F.lit(True), F.col(c.CLOSE_FROM))
+            )
+            shown = shown.unionByName(emitted, allowMissingColumns=True)
+            own = self._islands.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
+            members = members.unionByName(own.select(c.FIRING, c.UNIT))
+        return self._told(self._starts_in_range(shown), members)
+
+    def held(self) -> DataFrame:
+        """The sessions that the state still holds, each with all that it took."""
+        sessions = self._sessions.where(F.col("state") != "closed")
+        return self._told(self._starts_in_range(sessions), self._members_of_sessions(sessions))
+
+    def late(self) -> DataFrame:
+        """The records of the range that no session took, and all of older ones that came since."""
+        spec, grid, within = self._spec, self.history.grid, self.scope.windows
+        late = self._rows.where(
+            F.col(c.SESSION).isNull()
+            & (F.col(c.START) >= within.start_ms)
+            & (F.col(c.START) < within.end_ms)
+        ).select(*row_key(spec), c.WATERMARK)
+        days = [row[0] for row in late.select(date_of(F.col(AT))).distinct().collect()]
+        met = self._in_rows(days, within).join(F.broadcast(late), row_key(spec))
+        since = self.scope.older_since_ms
+        if since is not None:
+            days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since]
+            older = self._known(days).where(F.col(c.TS) < within.start_ms)
+            probes = older.withColumns(
+                {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
+            )
+            met = met.drop(c.SEEN_FROM, c.RANK).unionByName(
+                self._emissions(days).at(probes), allowMissingColumns=True
+            )
+        nothing = F.lit(None).cast("bigint")
+        met = met.withColumns(
+            {
+                c.SLOT: slot_of(F.col(c.TS), grid),
+                c.SLOT_END: F.col(c.END),
+                c.MISSED: F.lit(1).cast("bigint"),
+                c.ENDED_AT: nothing,
+            }
+        )
+        return quarantine_late(met, spec, self.source_columns)
+
+    def taken(self) -> DataFrame:
+        """What became of the records of each slot: SLOT, `accepted` and `late_accepted`."""
+        within = self.scope.windows
+        slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
+        nothing = F.lit(0).cast("bigint")
+        accepted = self._rows.where(F.col(c.SESSION).isNotNull()).select(
+            slot, F.col("records").alias("accepted"), nothing.alias("late_accepted"), c.START
+        )
+        if self._fired is not None:
+            event = F.col(EVENT)
+            late = self._fired.where(event[c.SEGMENT].isNull()).select(
+                event[c.START].alias(c.START), event["records"].alias("late_accepted")
+            )
+            accepted = accepted.unionByName(
+                late.select(slot, nothing.alias("accepted"), "late_accepted", c.START)
+            )
+        inside = (F.col(c.START) >= within.start_ms) & (F.col(c.START) < within.end_ms)
+        return (
+            accepted.where(inside)
+            .groupBy(c.SLOT)
+            .agg(*(F.sum(name).alias(name) for name in ("accepted", "late_accepted")))
+        )
+
+    def firings(self, identity: Column) -> DataFrame:
+        """One row for each firing of each session, as `firings.firings` tells them."""
+        spec, axis = self._spec, self.history.axis
+        never = axis.literal(axis.never)
+        quiet = self._units.where(is_quiet() & (F.col(c.FIRE_FROM) < never)).select(
+            *keys_of(spec),
+            SESSION_START,
+            c.START,
+            c.END,
+            F.col(c.UNIT).alias(c.FIRING),
+            F.lit(False).alias("late"),
+            F.col(c.FIRE_FROM).alias(c.SEEN_FROM),
+            c.RANK,
+            moment_ms(F.col(c.FIRE_FROM), axis, self.clock).alias(FIRED_AT),
+            F.lit(1).cast("bigint").alias(_COPY),
+        )
+        members = None
+        every = quiet
+        if self._fired is not None:
+            event = F.col(EVENT)
+            late = event[c.SEGMENT].isNull()
+            loud = self._fired.withColumns({name: event[name] for name in (AT, AT_SEQUENCE)})
+            every = quiet.unionByName(
+                loud.select(
+                    *keys_of(spec),
+                    SESSION_START,
+                    c.START,
+                    c.END,
+                    c.FIRING,
+                    late.alias("late"),
+                    F.when(late, row_instant(axis))
+                    .otherwise(event[c.FIRE_FROM])
+                    .alias(c.SEEN_FROM),
+                    F.when(late, F.lit(AFTER_CHANNELS)).otherwise(event[c.RANK]).alias(c.RANK),
+                    FIRED_AT,
+                    F.explode(
+                        F.sequence(
+                            F.lit(1).cast("bigint"),
+                            F.when(late, event["records"]).otherwise(F.lit(1)),
+                        )
+                    ).alias(_COPY),
+                    F.when(late, F.col(AT_SEQUENCE)).alias("order_sequence"),
+                    F.when(late, event[c.START]).alias("order_ts_ms"),
+                    F.when(late, event[c.END]).alias("_own_end"),
+                ),
+                allowMissingColumns=True,
+            )
+            members = self._islands.select(c.FIRING, c.UNIT)
+        else:
+            every = every.withColumns(
+                {
+                    name: F.lit(None).cast("bigint")
+                    for name in ("order_sequence", "order_ts_ms", "_own_end")
+                }
+            )
+        every = self._starts_in_range(every)
+        in_unit = Window.partitionBy(c.UNIT).orderBy(c.RECORD_ID)
+        taken = self._records_in_units().withColumn(c.RECORD_ID, identity)
+        taken = taken.withColumn(_NUMBER, F.row_number().over(in_unit))
+        held = _in_firings(taken, members).join(every.select(c.FIRING, _COPY, "late"), c.FIRING)
+        caused = F.col("late") & (F.col(c.UNIT) == F.col(c.FIRING))
+        contents = (
+            held.where(~caused | (F.col(_NUMBER) <= F.col(_COPY)))
+            .groupBy(c.FIRING, _COPY)
+            .agg(
+                *(column.alias(name) for name, column in self._aggregates().items()),
+                F.count(F.lit(1)).alias("records"),
+                F.max(F.when(caused & (F.col(_NUMBER) == F.col(_COPY)), F.col(c.RECORD_ID))).alias(
+                    c.RECORD_ID
+                ),
+            )
+        )
+        day = date_of(F.col(FIRED_AT))
+        days = [row[0] for row in every.select(day).distinct().collect()]
+        probes = (
+            every.join(contents, [c.FIRING, _COPY])
+            .withColumn(c.ARRIVAL_DAY, day)
+            .withColumn("order_rank", F.col(c.RANK))
+        )
+        place = (
+            *("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms"),
+            _COPY,
+        )
+        of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
+        return (
+            self._emissions(sorted({*days, *self._days(self._region)}))
+            .at(probes)
+            .select(
+                F.timestamp_millis(c.START).cast("date").alias("window_date"),
+                F.timestamp_millis(c.START).alias("window_start"),
+                F.timestamp_millis(c.END).alias("window_end"),
+                *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+                *spec.aggregates,
+                "records",
+                F.when(F.col("late"), "LATE").otherwise("ON_TIME").alias("timing"),
+                F.timestamp_millis(FIRED_AT).alias("fired_at"),
+                F.col(c.RECORD_ID).alias("fired_by"),
+                F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+                F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
+                "order_rank",
+                "order_sequence",
+                "order_ts_ms",
+                F.coalesce("_own_end", c.END).alias("order_window_ms"),
+                F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+                _COPY,
+            )
+            .withColumn("firing", F.row_number().over(of_window.orderBy(*place)).cast("bigint"))
+            .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
+            .drop(_COPY)
+        )
+
+    # ------------------------------------------------------------------------------- what it is of
+
+    @property
+    def _spec(self) -> PipelineSpec:
+        return self.history.spec
+
+    @cached_property
+    def _partials(self) -> dict[str, Partial] | None:
+        return in_two_steps(self.records, self._spec)
+
+    @cached_property
+    def _ahead(self) -> DataFrame:
+        ahead = self.history.ahead(self.clock)
+        return part_table(self.spark, ahead, self.history.axis)
+
+    @property
+    def _region(self) -> TimeRange:
+        """The event times that decide about the range: see `read_far_enough`."""
+        return self._digested[0]
+
+    @cached_property
+    def _digested(self) -> tuple[TimeRange, DataFrame]:
+        def digested(region: TimeRange) -> DataFrame:
+            records = self._in_rows(self._days(region), region)
+            return digest(records, self._spec, self._partials or {})
+
+        return read_far_enough(digested, self.scope.windows, self.history)
+
+    def _days(self, within: TimeRange) -> list[date]:
+        return self.history.days_of_events(within)
+
+    def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
+        records = self._known(days)
+        if within != EVERYTHING:
+            inside = (F.col(c.TS) >= within.start_ms) & (F.col(c.TS) < within.end_ms)
+            # a record with a gap of its own may reach into the range from anywhere before it
+            reaches = F.col(c.END) >= self.scope.windows.start_ms
+            records = records.where(inside & reaches)
+        return in_rows(records, self._ahead, self._spec, self.history.grid)
+
+    @cached_property
+    def _rows(self) -> DataFrame:
+        spec, (region, rows) = self._spec, self._digested
+        days = self._days(region)
+        behind = set(self.history.behind_days(self.clock)) & set(days)
+        emitted = self._emissions(sorted(behind))
+        met = with_watermarks(rows, emitted, self.history.axis)
+        placed = in_sessions(met, spec).localCheckpoint()
+        return with_saved(placed, spec)
+
+    @cached_property
+    def _units(self) -> DataFrame:
+        spec, last = self._spec, largest_end(self._region, self._spec)
+        asked = TimeRange(self.scope.windows.start_ms - 1, last + spec.allowed_lateness)
+        days = self.history.rise_days(asked, self.clock)
+        return units_of(self._rows, self._emissions(days), spec, self.history.axis, self.clock)
+
+    @cached_property
+    def _islands(self) -> DataFrame:
+        loud = self._units.where(~is_quiet())
+        return islands(loud, self._spec).localCheckpoint()
+
+    @cached_property
+    def _fired(self) -> DataFrame | None:
+        if self._units.where(~is_quiet()).isEmpty():
+            return None
+        levels = levels_of(self._rows)
+        return fired(
+            self._islands, self._rows, levels, self._spec, self.history.axis, self.clock
+        ).localCheckpoint()
+
+    @cached_property
+    def _sessions(self) -> DataFrame:
+        """The final sessions, whether emitted or not, with everything that they took."""
+        loud = -1 - F.col(FIRST_UNIT)
+        axis = self.history.axis
+        return (
+            self._units.groupBy(*keys_of(self._spec), c.SESSION, SESSION_START, UNITS, FIRST_UNIT)
+            .agg(
+                F.min(c.START).alias(c.START),
+                F.max(c.END).alias(c.END),
+                F.sum("records").alias("records"),
+                *(F.max(name).alias(name) for name in (c.SEGMENT, c.FIRE_FROM, c.CLOSE_FROM)),
+            )
+            .withColumns(
+                {
+                    c.FIRING: F.when(is_quiet(), F.col(FIRST_UNIT)).otherwise(loud),
+                    "late_accepted": F.lit(0).cast("bigint"),
+                    "firings": F.lit(1).cast("bigint"),
+                    FIRED_AT: moment_ms(F.col(c.FIRE_FROM), axis, self.clock),
+                    "state": self._state(
+                        F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM)
+                    ),
+                }
+            )
+        )
+
+    def _state(self, has_fired: Column, close_from: Column) -> Column:
+        never = self.history.axis.literal(self.history.axis.never)
+        fired_or_open = F.when(has_fired, "fired").otherwise("open")
+        return F.when(close_from < never, "closed").otherwise(fired_or_open)
+
+    def _starts_in_range(self, windows: DataFrame) -> DataFrame:
+        within, start = self.scope.windows, F.col(c.START)
+        return windows.where((start >= within.start_ms) & (start < within.end_ms))
+
+    def _members_of_sessions(self, sessions: DataFrame) -> DataFrame:
+        loud = sessions.where(~is_quiet()).select(*keys_of(self._spec), c.SESSION, c.FIRING)
+        return self._units.join(loud, [*keys_of(self._spec), c.SESSION]).select(c.FIRING, c.UNIT)
+
+    def _records_in_units(self) -> DataFrame:
+        """The accepted records, each with the UNIT that it is in."""
+        spec = self._spec
+        units = self._rows.where(F.col(c.SESSION).isNotNull()).select(*row_key(spec), c.UNIT)
+        return self._in_rows(self._days(self._region), self._region).join(units, row_key(spec))
+
+    def _told(self, windows: DataFrame, members: DataFrame) -> DataFrame:
+        """Windows by their FIRING as rows, with the aggregates of the units in it."""
+        spec, partials = self._spec, self._partials
+        axis = self.history.axis
+        if partials is None:
+            aggregates, of_units = self._aggregates(), self._records_in_units()
+        else:
+            self._aggregates()
+            aggregates = {name: partial.whole for name, partial in partials.items()}
+            of_units = self._rows.where(F.col(c.SESSION).isNotNull())
+        if aggregates:
+            contents = _in_firings(of_units, members).groupBy(c.FIRING)
+            windows = windows.join(
+                contents.agg(*(column.alias(name) for name, column in aggregates.items())), c.FIRING
+            )
+        fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
+        return windows.select(
+            F.timestamp_millis(c.START).cast("date").alias("window_date"),
+            F.timestamp_millis(c.START).alias("window_start"),
+            F.timestamp_millis(c.END).alias("window_end"),
+            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+            *spec.aggregates,
+            "records",
+            "late_accepted",
+            "firings",
+            "state",
+            F.timestamp_millis(fired_at).alias("fired_at"),
+            F.timestamp_millis(moment_ms(F.col(c.CLOSE_FROM), axis, self.clock)).alias("closed_at"),
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        )
+
+
+def _in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
+    """What has a UNIT, once for each FIRING that holds it; if none does its own."""
+    if members is None:
+        return of_units.withColumn(c.FIRING, F.col(c.UNIT))
+    return of_units.join(members, c.UNIT, "left").withColumn(c.FIRING, F.coalesce(c.FIRING, c.UNIT))
