@@ -8,6 +8,9 @@ that it met is wanted. Where all have one gap, those ahead that lie closer than 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -36,7 +39,7 @@ def keys_of(spec: PipelineSpec) -> list[str]:
 def row_key(spec: PipelineSpec) -> list[str]:
     """What the records of a row have in common."""
     own_gap = [] if _gap_ms(spec) is not None else [c.END]
-    return [*keys_of(spec), c.PLACE, *own_gap, AT, AT_SEQUENCE]
+    return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
 
 
 def _gap_ms(spec: PipelineSpec) -> int | None:
@@ -56,7 +59,13 @@ def row_instant(axis: Axis) -> Column:
     return instant_of(axis, F.col(AT), F.col(AT_SEQUENCE))
 
 
-def in_rows(records: DataFrame, ahead: DataFrame, spec: PipelineSpec, grid: Grid) -> DataFrame:
+def in_rows(
+    records: DataFrame,
+    ahead: DataFrame,
+    spec: PipelineSpec,
+    grid: Grid,
+    ends_ms: Iterable[int] = (),
+) -> DataFrame:
     """The records with the `row_key` of the row that they belong to.
 
     Args:
@@ -64,6 +73,7 @@ def in_rows(records: DataFrame, ahead: DataFrame, spec: PipelineSpec, grid: Grid
         ahead: for every part of a slot, before which instant its records are ahead.
         spec: the pipeline.
         grid: the calendar of its sessions.
+        ends_ms: when the input of some range had ended.
     """
     ts, gap_ms = F.col(c.TS), _gap_ms(spec)
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
@@ -79,6 +89,11 @@ def in_rows(records: DataFrame, ahead: DataFrame, spec: PipelineSpec, grid: Grid
         .withColumns(
             {
                 c.PLACE: place,
+                c.ERA: reduce(
+                    Column.__add__,
+                    ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms),
+                    F.lit(0),
+                ),
                 AT: F.when(is_ahead, F.lit(_AHEAD)).otherwise(F.col(c.ARRIVAL)),
                 AT_SEQUENCE: F.when(is_ahead, F.lit(0)).otherwise(F.col(c.SEQUENCE)),
             }

@@ -17,7 +17,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.digest import AT, AT_SEQUENCE, keys_of, position, row_instant
 from strandline.engine.emissions import Emissions
-from strandline.engine.history import Clock, Closure
+from strandline.engine.history import Clock
 from strandline.engine.sessions import held
 from strandline.spec.pipeline import PipelineSpec
 
@@ -34,6 +34,11 @@ _POINT = "_strandline_point"
 _LATER = "_later"
 
 
+def session_of(spec: PipelineSpec) -> list[str]:
+    """What tells a session from every other one."""
+    return [*keys_of(spec), c.SESSION, c.ENDED]
+
+
 def units_of(
     rows: DataFrame, emitted: Emissions, spec: PipelineSpec, axis: Axis, clock: Clock
 ) -> DataFrame:
@@ -46,11 +51,10 @@ def units_of(
         axis: its axis.
         clock: what is known.
     """
-    keys = keys_of(spec)
-    session = Window.partitionBy(*keys, c.SESSION)
+    session = Window.partitionBy(*session_of(spec))
     units = (
         rows.where(F.col(c.SESSION).isNotNull())
-        .groupBy(*keys, c.SESSION, c.UNIT)
+        .groupBy(*session_of(spec), c.UNIT)
         .agg(
             F.min(c.START).alias(c.START),
             F.max(c.END).alias(c.END),
@@ -77,19 +81,29 @@ def units_of(
         .join(closing, c.THRESHOLD)
         .drop(c.THRESHOLD)
     )
-    for closure in clock.closures:
-        if closure.at_ms == clock.horizon_ms:
-            timed = timed.withColumns(
-                {name: _ended(name, closure, axis) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
-            )
-    return timed.localCheckpoint()
+    return timed.withColumns(
+        {name: _bounded(F.col(name), axis, clock) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
+    ).localCheckpoint()
 
 
-def _ended(name: str, closure: Closure, axis: Axis) -> Column:
-    """A crossing of a session, which is at the end of the input at the latest."""
-    start, end = F.col(SESSION_START), F.lit(axis.literal(axis.end))
-    inside = (start >= closure.windows.start_ms) & (start < closure.windows.end_ms)
-    return F.when(inside, F.least(F.col(name), end)).otherwise(F.col(name))
+def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
+    """A crossing of a session, which is at the end of its input at the latest."""
+    start, ended = F.col(SESSION_START), _first_of(F.col(c.ENDED), axis)
+    now = [closure.windows for closure in clock.closures if closure.at_ms == clock.horizon_ms]
+    at_end = F.least(seen_from, F.lit(axis.literal(axis.end)))
+    for windows in now:
+        inside = (start >= windows.start_ms) & (start < windows.end_ms)
+        seen_from = F.when(inside, at_end).otherwise(seen_from)
+    had_ended = F.col(c.ENDED) < clock.horizon_ms
+    beyond = seen_from >= ended + axis.literal(axis.known_below(0))
+    return F.when(had_ended & beyond, ended).otherwise(seen_from)
+
+
+def _first_of(arrival_ms: Column, axis: Axis) -> Column:
+    """The set form of `Axis.first_of`."""
+    if not axis.sequenced:
+        return arrival_ms
+    return arrival_ms.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
 
 
 def moment_ms(seen_from: Column, axis: Axis, clock: Clock) -> Column:
@@ -101,7 +115,14 @@ def moment_ms(seen_from: Column, axis: Axis, clock: Clock) -> Column:
             scale = F.lit(Decimal(axis.scale))
             happened = F.call_function("div", happened - F.pmod(happened, scale), scale)
     never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
-    return F.when(seen_from < end, happened).when(seen_from < never, clock.horizon_ms - 1)
+    at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (
+        seen_from == _first_of(F.col(c.ENDED), axis)
+    )
+    return (
+        F.when(at_its_end, F.col(c.ENDED) - 1)
+        .when(seen_from < end, happened)
+        .when(seen_from < never, clock.horizon_ms - 1)
+    )
 
 
 def is_quiet() -> Column:
@@ -111,7 +132,7 @@ def is_quiet() -> Column:
 
 def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
     """For every unit as an EVENT the units that hang together with it at its moment."""
-    session = [*keys_of(spec), c.SESSION]
+    session = session_of(spec)
     carried = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE, c.FIRE_FROM, c.RANK)
     events = loud.select(
         *session,
@@ -171,7 +192,7 @@ def fired(
         axis: its axis.
         clock: what is known.
     """
-    session = [*keys_of(spec), c.SESSION]
+    session = session_of(spec)
     event = F.col(EVENT)
     found = together.groupBy(*session, SESSION_START, c.FIRING).agg(
         F.min(c.START).alias(c.START),
@@ -227,7 +248,7 @@ def standing(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     Their FIRING is the last one. Inside a session a later firing that covers an earlier one holds
     all of its records; what merely encloses a session that was dropped supersedes nothing.
     """
-    session = [*keys_of(spec), c.SESSION]
+    session = session_of(spec)
     copies = F.when(F.col(EVENT)[c.SEGMENT].isNull(), F.col(EVENT)["records"]).otherwise(F.lit(1))
     late = F.when(F.col(EVENT)[c.SEGMENT].isNull(), F.col(EVENT)["records"]).otherwise(F.lit(0))
     windows = firings.groupBy(*session, SESSION_START, c.START, c.END).agg(

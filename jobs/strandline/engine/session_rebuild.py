@@ -23,6 +23,7 @@ from strandline.engine.digest import (
     row_key,
     with_watermarks,
 )
+from strandline.engine.history import Closure
 from strandline.engine.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.session_firings import (
@@ -35,11 +36,12 @@ from strandline.engine.session_firings import (
     is_quiet,
     islands,
     moment_ms,
+    session_of,
     standing,
     units_of,
 )
 from strandline.engine.session_reach import largest_end, read_far_enough
-from strandline.engine.sessions import in_sessions, levels_of, with_saved
+from strandline.engine.sessions import levels_of, sessions_of, starts_in
 from strandline.engine.source import date_of, slot_of
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -77,9 +79,7 @@ class SessionRebuild(Rebuild):
         """The records of the range that no session took, and all of older ones that came since."""
         spec, grid, within = self._spec, self.history.grid, self.scope.windows
         late = self._rows.where(
-            F.col(c.SESSION).isNull()
-            & (F.col(c.START) >= within.start_ms)
-            & (F.col(c.START) < within.end_ms)
+            F.col(c.SESSION).isNull() & starts_in(F.col(c.START), within)
         ).select(*row_key(spec), c.WATERMARK)
         days = [row[0] for row in late.select(date_of(F.col(AT))).distinct().collect()]
         met = self._in_rows(days, within).join(F.broadcast(late), row_key(spec))
@@ -93,13 +93,16 @@ class SessionRebuild(Rebuild):
             met = met.drop(c.SEEN_FROM, c.RANK).unionByName(
                 self._emissions(days).at(probes), allowMissingColumns=True
             )
-        nothing = F.lit(None).cast("bigint")
+        ended_at = F.lit(None).cast("bigint")
+        for closure in self._ended:
+            inside = starts_in(F.col(c.TS), closure.windows)
+            ended_at = F.when(inside, F.lit(closure.at_ms)).otherwise(ended_at)
         met = met.withColumns(
             {
                 c.SLOT: slot_of(F.col(c.TS), grid),
                 c.SLOT_END: F.col(c.END),
                 c.MISSED: F.lit(1).cast("bigint"),
-                c.ENDED_AT: nothing,
+                c.ENDED_AT: ended_at,
             }
         )
         return quarantine_late(met, spec, self.source_columns)
@@ -120,9 +123,8 @@ class SessionRebuild(Rebuild):
             accepted = accepted.unionByName(
                 late.select(slot, nothing.alias("accepted"), "late_accepted", c.START)
             )
-        inside = (F.col(c.START) >= within.start_ms) & (F.col(c.START) < within.end_ms)
         return (
-            accepted.where(inside)
+            accepted.where(starts_in(F.col(c.START), within))
             .groupBy(c.SLOT)
             .agg(*(F.sum(name).alias(name) for name in ("accepted", "late_accepted")))
         )
@@ -272,11 +274,12 @@ class SessionRebuild(Rebuild):
     def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
         records = self._known(days)
         if within != EVERYTHING:
-            inside = (F.col(c.TS) >= within.start_ms) & (F.col(c.TS) < within.end_ms)
+            inside = starts_in(F.col(c.TS), within)
             # a record with a gap of its own may reach into the range from anywhere before it
             reaches = F.col(c.END) >= self.scope.windows.start_ms
             records = records.where(inside & reaches)
-        return in_rows(records, self._ahead, self._spec, self.history.grid)
+        ends_ms = [closure.at_ms for closure in self._ended]
+        return in_rows(records, self._ahead, self._spec, self.history.grid, ends_ms)
 
     @cached_property
     def _rows(self) -> DataFrame:
@@ -285,8 +288,14 @@ class SessionRebuild(Rebuild):
         behind = set(self.history.behind_days(self.clock)) & set(days)
         emitted = self._emissions(sorted(behind))
         met = with_watermarks(rows, emitted, self.history.axis)
-        placed = in_sessions(met, spec).localCheckpoint()
-        return with_saved(placed, spec)
+        return sessions_of(met, spec, self._ended)
+
+    @property
+    def _ended(self) -> list[Closure]:
+        """The ranges whose input had ended before the horizon, in that order."""
+        horizon_ms = self.clock.horizon_ms
+        before = [closure for closure in self.clock.closures if closure.at_ms < horizon_ms]
+        return sorted(before, key=lambda closure: closure.at_ms)
 
     @cached_property
     def _units(self) -> DataFrame:
@@ -315,7 +324,7 @@ class SessionRebuild(Rebuild):
         loud = -1 - F.col(FIRST_UNIT)
         axis = self.history.axis
         return (
-            self._units.groupBy(*keys_of(self._spec), c.SESSION, SESSION_START, UNITS, FIRST_UNIT)
+            self._units.groupBy(*session_of(self._spec), SESSION_START, UNITS, FIRST_UNIT)
             .agg(
                 F.min(c.START).alias(c.START),
                 F.max(c.END).alias(c.END),
@@ -341,12 +350,12 @@ class SessionRebuild(Rebuild):
         return F.when(close_from < never, "closed").otherwise(fired_or_open)
 
     def _starts_in_range(self, windows: DataFrame) -> DataFrame:
-        within, start = self.scope.windows, F.col(c.START)
-        return windows.where((start >= within.start_ms) & (start < within.end_ms))
+        return windows.where(starts_in(F.col(c.START), self.scope.windows))
 
     def _members_of_sessions(self, sessions: DataFrame) -> DataFrame:
-        loud = sessions.where(~is_quiet()).select(*keys_of(self._spec), c.SESSION, c.FIRING)
-        return self._units.join(loud, [*keys_of(self._spec), c.SESSION]).select(c.FIRING, c.UNIT)
+        session = session_of(self._spec)
+        loud = sessions.where(~is_quiet()).select(*session, c.FIRING)
+        return self._units.join(loud, session).select(c.FIRING, c.UNIT)
 
     def _records_in_units(self) -> DataFrame:
         """The accepted records, each with the UNIT that it is in."""

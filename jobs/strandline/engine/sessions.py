@@ -7,7 +7,7 @@ watermark dropped it. What came too late by itself is saved only by a session th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -15,6 +15,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.digest import keys_of, position
+from strandline.engine.history import Closure
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _CUT = "_strandline_cut"
@@ -24,7 +27,41 @@ _BUCKET = "_strandline_bucket"
 _HOLDER = "_strandline_holder"
 
 
-def in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = ()) -> DataFrame:
+    """The rows with the SESSION (null: late), SEGMENT and UNIT that they are part of, at hand.
+
+    Args:
+        rows: of `with_watermarks`.
+        spec: the pipeline.
+        ended: where the input had ended before the horizon, in that order. The sessions that had
+            begun there by then are as they were, and what came later for that range is late.
+    """
+    never, closed = F.lit(END_OF_INSTANTS_MS), []
+    for number, closure in enumerate(ended):
+        rows = rows.localCheckpoint()
+        session = Window.partitionBy(*keys_of(spec), c.SESSION)
+        known = _with_saved(_in_sessions(rows.where(F.col(c.ERA) <= number), spec), spec)
+        begun = F.col(c.SESSION).isNotNull() & starts_in(
+            F.min(c.START).over(session), closure.windows
+        )
+        closed.append(
+            known.withColumn(c.ENDED, F.when(begun, F.lit(closure.at_ms)))
+            .where(F.col(c.ENDED).isNotNull())
+            .localCheckpoint()
+        )
+        too_late = (F.col(c.ERA) > number) & starts_in(F.col(c.START), closure.windows)
+        met = F.when(too_late, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+        rows = rows.join(closed[-1], c.ROW, "left_anti").withColumn(c.WATERMARK, met)
+    others = _with_saved(_in_sessions(rows, spec), spec).withColumn(c.ENDED, never)
+    return reduce(DataFrame.unionByName, closed, others)
+
+
+def starts_in(start: Column, within: TimeRange) -> Column:
+    """Whether a time lies in a range."""
+    return (start >= within.start_ms) & (start < within.end_ms)
+
+
+def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows with the SESSION, SEGMENT and UNIT that they are part of by themselves.
 
     SESSION is null for rows that came too late by themselves, SEGMENT for all that came after the
@@ -62,13 +99,14 @@ def in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
 
 
-def with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows with those in a SESSION that came too late by themselves but touch a live one.
 
     Args:
-        rows: of `in_sessions`, at hand: they are read several times.
+        rows: of `_in_sessions`.
         spec: the pipeline.
     """
+    rows = rows.localCheckpoint()
     keys, session_end = keys_of(spec), F.col(_HOLDER)[c.SESSION]
     late, holders = rows.where(F.col(c.SESSION).isNull()), rows.where(F.col(c.SESSION).isNotNull())
     if late.isEmpty():
