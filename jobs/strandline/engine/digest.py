@@ -95,7 +95,7 @@ def in_rows(
                     F.lit(0),
                 ),
                 AT: F.when(is_ahead, F.lit(_AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, F.lit(0)).otherwise(F.col(c.SEQUENCE)),
+                AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(F.col(c.SEQUENCE)),
             }
         )
     )

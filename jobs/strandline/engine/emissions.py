@@ -47,6 +47,9 @@ class Emissions(Protocol):
                 emission at that instant is the last one seen), and whatever else is carried.
         """
 
+    def at_hand(self) -> Emissions:
+        """The same, computed now: for who asks more than once."""
+
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct THRESHOLDs with SEEN_FROM and RANK: when, and by which channel, reached.
 
@@ -84,6 +87,10 @@ class ClockEmissions:
             at_end = F.col(c.SEEN_FROM) >= axis.end
             watermark = F.when(at_end, F.lit(MAX_WATERMARK)).otherwise(watermark)
         return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+
+    def at_hand(self) -> ClockEmissions:
+        """Itself: nothing is to be computed before."""
+        return self
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with the first tick whose watermark reaches them."""
@@ -165,6 +172,10 @@ class RecordEmissions:
             .where(F.col(c.CHANNEL).isNull())
             .drop(c.CHANNEL, c.CANDIDATE, c.RANK)
         )
+
+    def at_hand(self) -> RecordEmissions:
+        """The same, its offers computed."""
+        return replace(self, offers=self.offers.localCheckpoint())
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with where they are reached: see `Emissions.crossings`."""

@@ -14,11 +14,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.digest import AT, AT_SEQUENCE, keys_of, position, row_instant
+from strandline.engine.axis import AFTER_CHANNELS, Axis
+from strandline.engine.digest import AT, AT_SEQUENCE, keys_of, position
 from strandline.engine.emissions import Emissions
 from strandline.engine.history import Clock
 from strandline.engine.sessions import held
+from strandline.engine.source import instant_of
 from strandline.spec.pipeline import PipelineSpec
 
 SESSION_START = "_strandline_session_start_ms"
@@ -130,14 +131,15 @@ def is_quiet() -> Column:
     return (F.col(UNITS) == 1) & F.col(c.SEGMENT).isNotNull()
 
 
+def _event() -> Column:
+    own = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE, c.FIRE_FROM, c.RANK)
+    return F.struct(*own, "records", position().alias(_POSITION)).alias(EVENT)
+
+
 def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
     """For every unit as an EVENT the units that hang together with it at its moment."""
     session = session_of(spec)
-    carried = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE, c.FIRE_FROM, c.RANK)
-    events = loud.select(
-        *session,
-        F.struct(*carried, "records", position().alias(_POSITION)).alias(EVENT),
-    )
+    events = loud.select(*session, _event())
     event = F.col(EVENT)
     by_watermark, behind = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNull()
     there = F.when(
@@ -171,15 +173,8 @@ def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
 
 
-def fired(
-    together: DataFrame,
-    rows: DataFrame,
-    levels: list[int],
-    spec: PipelineSpec,
-    axis: Axis,
-    clock: Clock,
-) -> DataFrame:
-    """The firings of sessions that are not quiet, each with its START, END, ORDER and EVENT.
+def fired(together: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec) -> DataFrame:
+    """The firings of sessions that are not quiet: START, END, `records` and EVENT.
 
     A record behind the watermark does not fire if a record on time, come before it, holds the end
     of what it hangs together with: that session still has its timer. Flink: `EventTimeTrigger`.
@@ -189,20 +184,16 @@ def fired(
         rows: the rows of `units_of`.
         levels: of the rows' lengths.
         spec: the pipeline.
-        axis: its axis.
-        clock: what is known.
     """
-    session = session_of(spec)
-    event = F.col(EVENT)
-    found = together.groupBy(*session, SESSION_START, c.FIRING).agg(
+    session, event = session_of(spec), F.col(EVENT)
+    found = together.groupBy(*session, c.FIRING).agg(
         F.min(c.START).alias(c.START),
         F.max(c.END).alias(c.END),
         F.sum("records").alias("records"),
         F.max(c.CLOSE_FROM).alias(c.CLOSE_FROM),
         F.any_value(EVENT).alias(EVENT),
     )
-    late = event[c.SEGMENT].isNull()
-    probes = found.where(late).select(
+    probes = found.where(is_late()).select(
         *session,
         c.FIRING,
         F.col(c.END).alias(_POINT),
@@ -210,36 +201,40 @@ def fired(
     )
     on_time = rows.where(F.col(c.SEGMENT).isNotNull())
     silent = held(probes, F.col(_POINT), on_time, session, levels).select(c.FIRING).distinct()
-    order = F.when(
-        late,
-        F.struct(
-            row_instant(axis).alias("instant"),
-            F.lit(1).alias("late"),
-            F.col(AT_SEQUENCE).alias("rank"),
-            event[c.START].alias("time"),
-            event[c.END].alias("end"),
-        ),
-    ).otherwise(
-        F.struct(
-            event[c.FIRE_FROM].alias("instant"),
-            F.lit(0).alias("late"),
-            event[c.RANK].alias("rank"),
-            event[c.END].alias("time"),
-            event[c.END].alias("end"),
-        )
+    return found.join(silent, c.FIRING, "left_anti")
+
+
+def fired_alone(quiet: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The firings of quiet sessions, in the shape of `fired`."""
+    own = (c.START, c.END, "records", c.CLOSE_FROM)
+    return quiet.select(*session_of(spec), F.col(c.UNIT).alias(c.FIRING), *own, _event())
+
+
+def is_late() -> Column:
+    """Whether a record behind the watermark has caused a firing, and not the watermark."""
+    return F.col(EVENT)[c.SEGMENT].isNull()
+
+
+def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
+    """The firings that happen before the horizon, each with its ORDER and FIRED_AT."""
+    event, late = F.col(EVENT), is_late()
+    instant = instant_of(axis, event[AT], event[AT_SEQUENCE])
+    order = F.struct(
+        F.when(late, instant).otherwise(event[c.FIRE_FROM]).alias("instant"),
+        F.when(late, F.lit(AFTER_CHANNELS)).otherwise(event[c.RANK]).alias("rank"),
+        F.when(late, event[AT_SEQUENCE]).alias("sequence"),
+        F.when(late, event[c.START]).alias("ts_ms"),
+        # a watermark fires by rising ends; records of one time fire by rising gaps
+        event[c.END].alias("window_ms"),
     )
+    moment = F.when(late, event[AT]).otherwise(moment_ms(event[c.FIRE_FROM], axis, clock))
     happens = late | (event[c.FIRE_FROM] < axis.literal(axis.never))
-    return (
-        found.where(happens)
-        .join(silent, c.FIRING, "left_anti")
-        .withColumns({name: event[name] for name in (AT, AT_SEQUENCE)})
-        .withColumn(ORDER, order)
-        .withColumn(
-            FIRED_AT,
-            F.when(late, F.col(AT)).otherwise(moment_ms(event[c.FIRE_FROM], axis, clock)),
-        )
-        .drop(AT, AT_SEQUENCE)
-    )
+    return firings.where(happens).withColumns({ORDER: order, FIRED_AT: moment})
+
+
+def times_fired() -> Column:
+    """How often a firing happens: records of one position and gap fire one after the other."""
+    return F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(1).cast("bigint"))
 
 
 def standing(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -249,12 +244,11 @@ def standing(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     all of its records; what merely encloses a session that was dropped supersedes nothing.
     """
     session = session_of(spec)
-    copies = F.when(F.col(EVENT)[c.SEGMENT].isNull(), F.col(EVENT)["records"]).otherwise(F.lit(1))
-    late = F.when(F.col(EVENT)[c.SEGMENT].isNull(), F.col(EVENT)["records"]).otherwise(F.lit(0))
-    windows = firings.groupBy(*session, SESSION_START, c.START, c.END).agg(
+    late = F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(0))
+    windows = firings.groupBy(*session, c.START, c.END).agg(
         F.max_by(c.FIRING, ORDER).alias(c.FIRING),
         F.max_by("records", ORDER).alias("records"),
-        F.sum(copies).alias("firings"),
+        F.sum(times_fired()).alias("firings"),
         F.sum(late).alias("late_accepted"),
         F.min_by(FIRED_AT, ORDER).alias(FIRED_AT),
         F.max(c.CLOSE_FROM).alias(c.CLOSE_FROM),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -15,14 +15,12 @@ from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.close import part_table
 from strandline.engine.digest import (
     AT,
-    AT_SEQUENCE,
     digest,
     in_rows,
-    keys_of,
-    row_instant,
     row_key,
     with_watermarks,
 )
+from strandline.engine.emissions import Emissions
 from strandline.engine.history import Closure
 from strandline.engine.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
@@ -33,6 +31,9 @@ from strandline.engine.session_firings import (
     SESSION_START,
     UNITS,
     fired,
+    fired_alone,
+    in_order,
+    is_late,
     is_quiet,
     islands,
     moment_ms,
@@ -40,15 +41,12 @@ from strandline.engine.session_firings import (
     standing,
     units_of,
 )
+from strandline.engine.session_history import in_firings, told
 from strandline.engine.session_reach import largest_end, read_far_enough
 from strandline.engine.sessions import levels_of, sessions_of, starts_in
 from strandline.engine.source import date_of, slot_of
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
-from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-
-_COPY = "_strandline_copy"
-_NUMBER = "_strandline_number"
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ class SessionRebuild(Rebuild):
         )
         if self._fired is not None:
             event = F.col(EVENT)
-            late = self._fired.where(event[c.SEGMENT].isNull()).select(
+            late = self._fired.where(is_late()).select(
                 event[c.START].alias(c.START), event["records"].alias("late_accepted")
             )
             accepted = accepted.unionByName(
@@ -131,114 +129,12 @@ class SessionRebuild(Rebuild):
 
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `firings.firings` tells them."""
-        spec, axis = self._spec, self.history.axis
-        never = axis.literal(axis.never)
-        quiet = self._units.where(is_quiet() & (F.col(c.FIRE_FROM) < never)).select(
-            *keys_of(spec),
-            SESSION_START,
-            c.START,
-            c.END,
-            F.col(c.UNIT).alias(c.FIRING),
-            F.lit(False).alias("late"),
-            F.col(c.FIRE_FROM).alias(c.SEEN_FROM),
-            c.RANK,
-            moment_ms(F.col(c.FIRE_FROM), axis, self.clock).alias(FIRED_AT),
-            F.lit(1).cast("bigint").alias(_COPY),
-        )
-        members = None
-        every = quiet
-        if self._fired is not None:
-            event = F.col(EVENT)
-            late = event[c.SEGMENT].isNull()
-            loud = self._fired.withColumns({name: event[name] for name in (AT, AT_SEQUENCE)})
-            every = quiet.unionByName(
-                loud.select(
-                    *keys_of(spec),
-                    SESSION_START,
-                    c.START,
-                    c.END,
-                    c.FIRING,
-                    late.alias("late"),
-                    F.when(late, row_instant(axis))
-                    .otherwise(event[c.FIRE_FROM])
-                    .alias(c.SEEN_FROM),
-                    F.when(late, F.lit(AFTER_CHANNELS)).otherwise(event[c.RANK]).alias(c.RANK),
-                    FIRED_AT,
-                    F.explode(
-                        F.sequence(
-                            F.lit(1).cast("bigint"),
-                            F.when(late, event["records"]).otherwise(F.lit(1)),
-                        )
-                    ).alias(_COPY),
-                    F.when(late, F.col(AT_SEQUENCE)).alias("order_sequence"),
-                    F.when(late, event[c.START]).alias("order_ts_ms"),
-                    F.when(late, event[c.END]).alias("_own_end"),
-                ),
-                allowMissingColumns=True,
-            )
-            members = self._islands.select(c.FIRING, c.UNIT)
-        else:
-            every = every.withColumns(
-                {
-                    name: F.lit(None).cast("bigint")
-                    for name in ("order_sequence", "order_ts_ms", "_own_end")
-                }
-            )
-        every = self._starts_in_range(every)
-        in_unit = Window.partitionBy(c.UNIT).orderBy(c.RECORD_ID)
-        taken = self._records_in_units().withColumn(c.RECORD_ID, identity)
-        taken = taken.withColumn(_NUMBER, F.row_number().over(in_unit))
-        held = _in_firings(taken, members).join(every.select(c.FIRING, _COPY, "late"), c.FIRING)
-        caused = F.col("late") & (F.col(c.UNIT) == F.col(c.FIRING))
-        contents = (
-            held.where(~caused | (F.col(_NUMBER) <= F.col(_COPY)))
-            .groupBy(c.FIRING, _COPY)
-            .agg(
-                *(column.alias(name) for name, column in self._aggregates().items()),
-                F.count(F.lit(1)).alias("records"),
-                F.max(F.when(caused & (F.col(_NUMBER) == F.col(_COPY)), F.col(c.RECORD_ID))).alias(
-                    c.RECORD_ID
-                ),
-            )
-        )
-        day = date_of(F.col(FIRED_AT))
-        days = [row[0] for row in every.select(day).distinct().collect()]
-        probes = (
-            every.join(contents, [c.FIRING, _COPY])
-            .withColumn(c.ARRIVAL_DAY, day)
-            .withColumn("order_rank", F.col(c.RANK))
-        )
-        place = (
-            *("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms"),
-            _COPY,
-        )
-        of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
-        return (
-            self._emissions(sorted({*days, *self._days(self._region)}))
-            .at(probes)
-            .select(
-                F.timestamp_millis(c.START).cast("date").alias("window_date"),
-                F.timestamp_millis(c.START).alias("window_start"),
-                F.timestamp_millis(c.END).alias("window_end"),
-                *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-                *spec.aggregates,
-                "records",
-                F.when(F.col("late"), "LATE").otherwise("ON_TIME").alias("timing"),
-                F.timestamp_millis(FIRED_AT).alias("fired_at"),
-                F.col(c.RECORD_ID).alias("fired_by"),
-                F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
-                F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
-                "order_rank",
-                "order_sequence",
-                "order_ts_ms",
-                F.coalesce("_own_end", c.END).alias("order_window_ms"),
-                F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-                _COPY,
-            )
-            .withColumn("firing", F.row_number().over(of_window.orderBy(*place)).cast("bigint"))
-            .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
-            .drop(_COPY)
-        )
+        spec, happened = self._spec, self._starts_in_range(self._firings)
+        units = self._records_in_units().withColumn(c.RECORD_ID, identity)
+        members = None if self._fired is None else self._islands.select(c.FIRING, c.UNIT)
+        days = [row[0] for row in happened.select(date_of(F.col(FIRED_AT))).distinct().collect()]
+        held = in_firings(units, members)
+        return told(happened, held, self._emissions(sorted(days)), spec, self._aggregates())
 
     # ------------------------------------------------------------------------------- what it is of
 
@@ -282,12 +178,19 @@ class SessionRebuild(Rebuild):
         return in_rows(records, self._ahead, self._spec, self.history.grid, ends_ms)
 
     @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of all days on which a record came behind, or a session fired or closed."""
+        region, history = self._region, self.history
+        last = largest_end(region, self._spec) + self._spec.allowed_lateness
+        asked = TimeRange(self.scope.windows.start_ms - 1, last)
+        behind = set(history.behind_days(self.clock)) & set(self._days(region))
+        days = behind.union(history.rise_days(asked, self.clock))
+        return self._emissions(sorted(days)).at_hand()
+
+    @cached_property
     def _rows(self) -> DataFrame:
-        spec, (region, rows) = self._spec, self._digested
-        days = self._days(region)
-        behind = set(self.history.behind_days(self.clock)) & set(days)
-        emitted = self._emissions(sorted(behind))
-        met = with_watermarks(rows, emitted, self.history.axis)
+        spec, (_, rows) = self._spec, self._digested
+        met = with_watermarks(rows, self._emitted, self.history.axis)
         return sessions_of(met, spec, self._ended)
 
     @property
@@ -299,10 +202,8 @@ class SessionRebuild(Rebuild):
 
     @cached_property
     def _units(self) -> DataFrame:
-        spec, last = self._spec, largest_end(self._region, self._spec)
-        asked = TimeRange(self.scope.windows.start_ms - 1, last + spec.allowed_lateness)
-        days = self.history.rise_days(asked, self.clock)
-        return units_of(self._rows, self._emissions(days), spec, self.history.axis, self.clock)
+        spec = self._spec
+        return units_of(self._rows, self._emitted, spec, self.history.axis, self.clock)
 
     @cached_property
     def _islands(self) -> DataFrame:
@@ -311,12 +212,17 @@ class SessionRebuild(Rebuild):
 
     @cached_property
     def _fired(self) -> DataFrame | None:
+        """The firings of sessions that are not quiet; None: there is no such session."""
         if self._units.where(~is_quiet()).isEmpty():
             return None
-        levels = levels_of(self._rows)
-        return fired(
-            self._islands, self._rows, levels, self._spec, self.history.axis, self.clock
-        ).localCheckpoint()
+        found = fired(self._islands, self._rows, levels_of(self._rows), self._spec)
+        return in_order(found, self.history.axis, self.clock).localCheckpoint()
+
+    @property
+    def _firings(self) -> DataFrame:
+        alone = fired_alone(self._units.where(is_quiet()), self._spec)
+        quiet = in_order(alone, self.history.axis, self.clock)
+        return quiet if self._fired is None else quiet.unionByName(self._fired)
 
     @cached_property
     def _sessions(self) -> DataFrame:
@@ -374,7 +280,7 @@ class SessionRebuild(Rebuild):
             aggregates = {name: partial.whole for name, partial in partials.items()}
             of_units = self._rows.where(F.col(c.SESSION).isNotNull())
         if aggregates:
-            contents = _in_firings(of_units, members).groupBy(c.FIRING)
+            contents = in_firings(of_units, members).groupBy(c.FIRING)
             windows = windows.join(
                 contents.agg(*(column.alias(name) for name, column in aggregates.items())), c.FIRING
             )
@@ -393,10 +299,3 @@ class SessionRebuild(Rebuild):
             F.timestamp_millis(moment_ms(F.col(c.CLOSE_FROM), axis, self.clock)).alias("closed_at"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         )
-
-
-def _in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
-    """What has a UNIT, once for each FIRING that holds it; if none does its own."""
-    if members is None:
-        return of_units.withColumn(c.FIRING, F.col(c.UNIT))
-    return of_units.join(members, c.UNIT, "left").withColumn(c.FIRING, F.coalesce(c.FIRING, c.UNIT))

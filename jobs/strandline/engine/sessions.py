@@ -25,6 +25,7 @@ _SOFT_CUT = "_strandline_soft_cut"
 _LEVEL = "_strandline_level"
 _BUCKET = "_strandline_bucket"
 _HOLDER = "_strandline_holder"
+_SAVED = "_strandline_saved"
 
 
 def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = ()) -> DataFrame:
@@ -106,29 +107,24 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
         rows: of `_in_sessions`.
         spec: the pipeline.
     """
-    rows = rows.localCheckpoint()
     keys, session_end = keys_of(spec), F.col(_HOLDER)[c.SESSION]
+    alive = F.col(c.WATERMARK) < session_end - 1 + F.lit(spec.allowed_lateness)
+    rows = rows.localCheckpoint()
     late, holders = rows.where(F.col(c.SESSION).isNull()), rows.where(F.col(c.SESSION).isNotNull())
     if late.isEmpty():
         return rows
-    alive = F.col(c.WATERMARK) < session_end - 1 + F.lit(spec.allowed_lateness)
     levels = levels_of(rows)
-    saved: list[DataFrame] = []
     while True:
         # whoever has been saved can save others: rarely more than once or twice
         met = held(late, F.col(c.END), holders, keys, levels).where(alive)
-        found = met.select(c.ROW, session_end.alias(c.SESSION)).distinct().localCheckpoint()
+        found = met.select(c.ROW, session_end.alias(_SAVED)).distinct().localCheckpoint()
         if found.isEmpty():
-            break
-        saved.append(found)
-        holders = late.drop(c.SESSION).join(found, c.ROW)
-        late = late.join(found, c.ROW, "left_anti").localCheckpoint()
-    if not saved:
-        return rows
-    every = reduce(DataFrame.unionByName, saved)
-    own = rows.where(F.col(c.SESSION).isNotNull())
-    others = rows.where(F.col(c.SESSION).isNull()).drop(c.SESSION)
-    return own.unionByName(others.join(every, c.ROW, "left"))
+            return rows
+        both = F.coalesce(c.SESSION, _SAVED)
+        rows = rows.join(found, c.ROW, "left").withColumn(c.SESSION, both).localCheckpoint()
+        holders = rows.where(F.col(_SAVED).isNotNull())
+        rows = rows.drop(_SAVED)
+        late = rows.where(F.col(c.SESSION).isNull())
 
 
 def levels_of(rows: DataFrame) -> list[int]:
