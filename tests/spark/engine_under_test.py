@@ -21,7 +21,7 @@ from strandline.engine.history import Clock, Closure, History, cells_from
 from strandline.engine.observe import observe
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.rebuild import Rebuild, Scope, close
-from strandline.engine.source import read_records
+from strandline.engine.source import on_days, read_records
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables
@@ -240,14 +240,19 @@ class Engine:
         history: History | None = None,
         clock: Clock | None = None,
     ) -> Rebuild:
+        known = history or self.history()
         return close(
             self.spark,
-            self.records,
+            self.observed_records(known),
             tuple(self.landing.columns),
-            history or self.history(),
+            known,
             clock or self.clock,
             scope,
         )
+
+    def observed_records(self, history: History) -> DataFrame:
+        """The records of observed days: what else has landed is not read."""
+        return on_days(self.records, set(history.well_formed["arrival_date"]))
 
     def told(self) -> Told:
         """Everything that the engine tells of the stream."""

@@ -112,14 +112,15 @@ def test_one_more_day_of_sessions_on_what_was_final_gives_what_one_go_gives(sess
         midnight_ms = midnight_of(day_of(stream.horizon_ms - 1))
         before = Engine.on(session, replace(stream, horizon_ms=midnight_ms)).history()
         engine = Engine.on(session, stream)
+        history = engine.history()
         first_ms = first_not_final(
-            engine.records,
-            engine.history(),
+            engine.observed_records(history),
+            history,
             until_ms=stream.horizon_ms,
             watermark_ms=before.watermark_reached(midnight_ms),
         )
         scope = Scope(TimeRange(first_ms, EVERYTHING.end_ms), older_since_ms=midnight_ms)
-        rebuild = engine.rebuild(scope)
+        rebuild = engine.rebuild(scope, history=history)
         emitted, _ = windows_of(rebuild)
         return first_ms, emitted, late_of(rebuild)
 
