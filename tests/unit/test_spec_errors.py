@@ -383,8 +383,6 @@ def test_a_setting_of_spark_that_would_change_the_numbers_is_refused(name):
 @pytest.mark.parametrize(
     ("path", "value", "feature"),
     [
-        ("window", {"session": "20m"}, "window.session: session windows"),
-        ("window", {"session": "gap_ms * 2"}, "window.session: session windows"),
         ("watermark/idleness", "1m", "watermark.idleness: with periodic emission"),
         (
             "watermark",
