@@ -48,6 +48,9 @@ from strandline.engine.source import date_of, slot_of
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
+_FEW = 1_000_000
+"""So many late rows are handed to every task; more are shuffled."""
+
 
 @dataclass(frozen=True)
 class SessionRebuild(Rebuild):
@@ -79,8 +82,10 @@ class SessionRebuild(Rebuild):
         late = self._rows.where(
             F.col(c.SESSION).isNull() & starts_in(F.col(c.START), within)
         ).select(*row_key(spec), c.WATERMARK)
-        days = [row[0] for row in late.select(date_of(F.col(AT))).distinct().collect()]
-        met = self._in_rows(days, within).join(F.broadcast(late), row_key(spec))
+        counts = late.groupBy(date_of(F.col(AT))).count().collect()
+        few = sum(int(row[1]) for row in counts) <= _FEW
+        late = F.broadcast(late) if few else late
+        met = self._in_rows([row[0] for row in counts], within).join(late, row_key(spec))
         since = self.scope.older_since_ms
         if since is not None:
             days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since]
