@@ -1,8 +1,10 @@
 """What exactness costs: ratios to plain Spark's groupBy, interleaved in one process.
 
     python benchmarks/bench.py [--rows 20000000] [--rounds 5] [--lake FOLDER] [--output FILE.json]
+                               [--windows tumbling|session]
 
 P is the plain job: group by window and key, in integer arithmetic, into Delta; it ignores lateness.
+For sessions it is Spark's own `session_window`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from bids import SPEC, land
+from bids import SPEC, WINDOWS, land
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
@@ -35,6 +37,7 @@ from strandline.pipeline.rebuilding import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.running import run
 from strandline.spec import parse_spec
+from strandline.spec.window import Session
 
 _SCRATCH = "bids"
 
@@ -42,9 +45,9 @@ _SCRATCH = "bids"
 class Bench:
     """The jobs that are compared, each from nothing to written tables."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, windows: str) -> None:
         self.spark, self.folder = spark, folder
-        self.spec = parse_spec(SPEC, origin="bids")
+        self.spec = parse_spec({**SPEC, "window": WINDOWS[windows]}, origin="bids")
         self.lake = Lake.at(str(folder))
         self.parts: dict[str, list[float]] = {}
 
@@ -52,9 +55,11 @@ class Bench:
         """P: what a plain groupBy takes."""
         bids = self.spark.read.format("delta").load(str(self.folder / "landing" / "bids"))
         ts = F.unix_millis("bid_at")
-        start = ts - F.pmod(ts, F.lit(10_000))
+        window = (ts - F.pmod(ts, F.lit(10_000))).alias("start_ms")
+        if isinstance(self.spec.window, Session):
+            window = F.session_window("bid_at", "10 seconds").alias("session")
         (
-            bids.groupBy(start.alias("start_ms"), "key")
+            bids.groupBy(window, "key")
             .agg(*(F.expr(text).alias(name) for name, text in self.spec.aggregates.items()))
             .write.format("delta")
             .mode("overwrite")
@@ -115,7 +120,7 @@ def main() -> None:
     began = time.perf_counter()
     land(spark, folder, options.rows)
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
-    bench = Bench(spark, folder)
+    bench = Bench(spark, folder, options.windows)
     jobs = {
         "plain Spark (P)": bench.plain,
         "engine, cold": bench.engine_cold,
@@ -146,6 +151,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--windows", choices=list(WINDOWS), default="tumbling")
     parser.add_argument("--lake")
     parser.add_argument("--output")
     return parser.parse_args()

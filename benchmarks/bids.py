@@ -41,6 +41,9 @@ SPEC = {
     "quality": {"gaps": "allow", "max_late_share": 0.05},
 }
 
+WINDOWS = {"tumbling": SPEC["window"], "session": {"session": "10s"}}
+"""What the bids are put into."""
+
 
 def land(spark: SparkSession, lake: Path, rows: int) -> Path:
     """Write the bids, sorted by arrival, unless they are there already."""

@@ -23,12 +23,13 @@ from strandline.engine.observe import observe
 from strandline.engine.observed import history_of
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.rebuild import Rebuild, Scope, close
-from strandline.engine.source import read_records
+from strandline.engine.source import on_days, read_records
 from strandline.engine.violations import violations
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables
 from strandline.reference.answer import Firing, Timing
+from strandline.spec.window import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from strategies import Stream
 
     from strandline.reference import Record
+    from strandline.spec import PipelineSpec
 
 LANDING = pa.schema(
     [
@@ -50,6 +52,7 @@ LANDING = pa.schema(
         ("value", pa.int64()),
         ("marker", pa.bool_()),
         ("candidate_ms", pa.int64()),
+        ("gap_ms", pa.int64()),
     ]
 )
 AGGREGATES = {"count": "count(*)", "sum": "sum(value)", "ids": "array_sort(collect_list(id))"}
@@ -133,7 +136,7 @@ def reference(stream: Stream) -> Told:
         ),
         firings=_in_order(
             (
-                _place(firing, sequenced=stream.spec.source.sequence is not None),
+                _place(firing, stream.spec),
                 {
                     "key": firing.key[0],
                     "start": firing.window.start_ms,
@@ -151,13 +154,17 @@ def reference(stream: Stream) -> Told:
     )
 
 
-def _place(firing: Firing, *, sequenced: bool) -> tuple[Any, ...]:
+def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
     if firing.timing is Timing.ON_TIME:
         return (firing.timing, firing.moment, firing.window.end_ms)
     cause = firing.moment.after_record
-    sequence = cause.sequence if sequenced else 0
-    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, -firing.window.end_ms)
+    sequence = cause.sequence if spec.source.sequence is not None else 0
+    # a record fires its newest window first; of sessions it fires one, after those of shorter gaps
+    last = cause.gap_ms if isinstance(spec.window, Session) else -firing.window.end_ms
+    if isinstance(spec.window, Session) and spec.window.gap_ms is not None:
+        last = 0
+    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, last)
 
 
 def _content(members: Sequence[Record]) -> dict[str, Any]:
@@ -245,14 +252,19 @@ class Engine:
         history: History | None = None,
         clock: Clock | None = None,
     ) -> Rebuild:
+        known = history or self.history()
         return close(
             self.spark,
-            self.records,
+            self.observed_records(known),
             tuple(self.landing.columns),
-            history or self.history(),
+            known,
             clock or self.clock,
             scope,
         )
+
+    def observed_records(self, history: History) -> DataFrame:
+        """The records of observed days: what else has landed is not read."""
+        return on_days(self.records, set(history.well_formed["arrival_date"]))
 
     def told(self) -> Told:
         """Everything that the engine tells of the stream."""

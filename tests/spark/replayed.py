@@ -183,6 +183,7 @@ def _record(row: Mapping[str, Any], place: int, spec: PipelineSpec) -> Record | 
         channel=row["source"],
         key=(row["device"].upper() if "who" in spec.source.key else row["device"],),
         sequence=row["position"] if spec.source.sequence else None,
+        gap_ms=60_000 * (10 + row["position"] % 50),
         payload=row,
     )
 

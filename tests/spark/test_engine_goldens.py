@@ -14,7 +14,6 @@ import pytest
 from strandline.conformance import ConformanceResult, run_conformance
 from strandline.conformance.scenario import Unsupported, read_scenario
 from strandline.conformance.spark_runner import SparkEngine
-from strandline.spec.support import unsupported_features
 
 pytestmark = pytest.mark.spark
 
@@ -28,11 +27,10 @@ def supported() -> list[dict]:
     for path in sorted(GOLDENS.glob("*.json")):
         for case in json.loads(path.read_text(encoding="utf-8")):
             try:
-                spec = read_scenario(case["scenario"]).spec
+                read_scenario(case["scenario"])
             except Unsupported:
                 continue
-            if not unsupported_features(spec):
-                found[case["scenario"]["name"]] = case
+            found[case["scenario"]["name"]] = case
     return [found[name] for name in sorted(found)]
 
 
@@ -53,14 +51,5 @@ def test_no_scenario_disagrees_and_none_fails_to_run(result):
 
 def test_the_sample_has_windows_of_every_kind_and_both_combiners(result):
     names = " ".join(result.agreed)
-    assert all(kind in names for kind in ("tumbling", "sliding", "splits"))
+    assert all(kind in names for kind in ("tumbling", "sliding", "session", "splits"))
     assert len(result.agreed) >= len(supported()) // (2 * ONE_IN)
-
-
-def test_what_is_not_run_is_named(spark):
-    session = json.loads((GOLDENS / "random_00.json").read_text(encoding="utf-8"))
-    scenarios = [read_scenario(case["scenario"]) for case in session]
-    lacking = [scenario for scenario in scenarios if unsupported_features(scenario.spec)]
-    assert lacking
-    with pytest.raises(Unsupported, match=r"window\.|watermark\."):
-        SparkEngine(spark)(lacking[0])

@@ -159,6 +159,10 @@ def session_windows() -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(lambda gap: {"session": gap}, gaps)
 
 
+_SLOTS = durations(st.sampled_from([1, 7, 40, 3_600_000])) | st.none()
+"""Slots of a sessions' calendar; the shorter, the more is known of when thresholds are reached."""
+
+
 def any_windows() -> st.SearchStrategy[dict[str, Any]]:
     """The `window` part of any pipeline."""
     return windows() | sliding_windows() | cumulative_windows() | session_windows()
@@ -196,6 +200,7 @@ def pipelines(
         "window": chosen,
         "allowed_lateness": f"{lateness_ms}ms",
         "aggregates": {"count": "count(*)", "sum": "sum(value)"},
+        "quality": {"slot": draw(_SLOTS)} if "session" in chosen else {},
     }
 
 

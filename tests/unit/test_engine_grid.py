@@ -123,3 +123,35 @@ def test_a_window_wider_than_all_years_overflows_nothing():
     assert 2 * grid.size_ms < MAX_WATERMARK
     grid = Grid.of(a_spec({"sliding": f"{MAX_WATERMARK}ms", "every": "1h"}))
     assert 2 * grid.size_ms < MAX_WATERMARK
+
+
+def of_sessions(gap: str, slot_ms: int) -> Grid:
+    spec = a_spec({"session": gap})
+    quality = spec.quality.model_copy(update={"slot": slot_ms})
+    return Grid.of(spec.model_copy(update={"quality": quality}))
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9), TIMES)
+def test_sessions_have_the_slots_of_their_calendar_in_equal_parts(gap_ms, slot_ms, ts_ms):
+    grid = of_sessions(f"{gap_ms}ms", slot_ms)
+    (slot,) = ids_of(grid, ts_ms)
+    assert slot <= ts_ms < slot + slot_ms == grid.window(slot).end_ms
+    assert slot_ms % grid.threshold_step_ms == 0
+    assert grid.fire_threshold(slot) % grid.threshold_step_ms in grid.residues
+
+
+def test_the_parts_of_a_slot_are_an_eighth_of_the_gap_and_at_most_3600():
+    assert of_sessions("10s", 3_600_000).threshold_step_ms == 1_250
+    assert of_sessions("1ms", 3_600_000).threshold_step_ms == 1_000
+    assert of_sessions("gap_ms", 3_600_000).threshold_step_ms == 1_000
+    assert of_sessions("30d", 3_600_000).threshold_step_ms == 3_600_000
+
+
+@given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 10**6))
+def test_the_edges_around_a_range_are_thresholds_next_to_it(gap_ms, start_ms, length_ms):
+    grid = of_sessions(f"{gap_ms}ms", 3_600_000)
+    below, past = grid.edges_around(TimeRange(start_ms, start_ms + length_ms))
+    step = grid.threshold_step_ms
+    assert start_ms - step <= below < start_ms
+    assert start_ms + length_ms <= past < start_ms + length_ms + step
+    assert {below % step, past % step} == {grid.residues[0]}

@@ -11,7 +11,6 @@ import yaml
 
 from strandline.errors import InputError
 from strandline.spec import find_spec, load_spec, parse_spec
-from strandline.spec.support import require_support, unsupported_features
 
 FLIGHTS = Path(__file__).parents[2] / "pipelines" / "flights.yaml"
 GONE = object()
@@ -378,22 +377,3 @@ def test_a_broken_file_breaks_only_its_own_pipeline(tmp_path):
 def test_a_setting_of_spark_that_would_change_the_numbers_is_refused(name):
     with pytest.raises(InputError, match=f"spark.{name}.*would change the numbers"):
         parse_spec(changed("spark", {name: "x"}), origin="flights.yaml")
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "feature"),
-    [
-        ("window", {"session": "20m"}, "window.session: session windows"),
-        ("window", {"session": "gap_ms * 2"}, "window.session: session windows"),
-    ],
-)
-def test_a_coming_feature_is_known_and_refused_by_its_name(path, value, feature):
-    spec = parse_spec(changed(path, value), origin="flights.yaml")
-    assert unsupported_features(spec) == [feature]
-    with pytest.raises(InputError, match=r"flights\.yaml: not supported yet: ") as refused:
-        require_support(spec, origin="flights.yaml")
-    assert feature in str(refused.value)
-
-
-def test_the_shipped_pipeline_is_supported():
-    require_support(load_spec(FLIGHTS), origin="flights.yaml")

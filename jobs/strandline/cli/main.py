@@ -17,7 +17,6 @@ from strandline.cli import show
 from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec, load_spec, spec_files
-from strandline.spec.support import require_support
 from strandline.spec.values import parse_instant
 
 app = typer.Typer(
@@ -181,7 +180,6 @@ def validate(
         try:
             is_file = path.suffix in {".yaml", ".yml"}
             spec = load_spec(path) if is_file else find_spec(folder, target)
-            require_support(spec, origin=path.name if is_file else spec.pipeline)
             if spec.quality.expectations:
                 from strandline.quality.audit import validate_expectations  # noqa: PLC0415
 
@@ -316,7 +314,6 @@ def _run(
     lake: str | None,
 ) -> None:
     spec = find_spec(_folder(pipelines), pipeline)
-    require_support(spec, origin=spec.pipeline)
     root = _lake(lake)
     light, table = False, spec.source.table
     if not root.is_catalog_name(table):

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
-from strandline.conformance.scenario import Scenario, Unsupported
+from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
 from strandline.engine.axis import TICK_RANK, Axis
 from strandline.engine.firings import ORDER
@@ -18,7 +18,6 @@ from strandline.engine.observed import history_of
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
 from strandline.model.intervals import EVERYTHING
-from strandline.spec.support import unsupported_features
 
 _FIELDS = pa.schema(
     [
@@ -29,6 +28,7 @@ _FIELDS = pa.schema(
         ("key", pa.string()),
         ("value", pa.int64()),
         ("marker", pa.bool_()),
+        ("gap_ms", pa.int64()),
     ]
 )
 
@@ -41,19 +41,9 @@ class SparkEngine:
         self._spark = spark
 
     def __call__(self, scenario: Scenario) -> Answer:
-        """Observe, close, place, split and fire the scenario's records.
-
-        Raises:
-            Unsupported: the scenario asks for what this engine does not have yet.
-        """
-        features = unsupported_features(scenario.spec)
-        if features:
-            raise Unsupported(*features)
+        """Observe, close, place, split and fire the scenario's records."""
         rebuild = self._rebuild(scenario)
         firings = _rows(rebuild.firings(F.col("id").cast("string")))
-        windows = [
-            row for row in _rows(rebuild.windows()) if row["state"] != "closed" and row["records"]
-        ]
         last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
         refused = _rows(rebuild.late())
         return Answer(
@@ -66,7 +56,8 @@ class SparkEngine:
             no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
             final=[WindowRow(**_content(row)) for row in last.values()],
             open_at_end=[
-                OpenRow(**_content(row), end_passed=row["state"] == "fired") for row in windows
+                OpenRow(**_content(row), end_passed=row["state"] == "fired")
+                for row in _rows(rebuild.held())
             ],
             final_watermark=rebuild.final_watermark(),
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
@@ -75,6 +76,11 @@ class Axis:
     def scale(self) -> int:
         """How many instants a millisecond has."""
         return SEQUENCE_SPAN if self.sequenced else 1
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The type of a column of instants."""
+        return pa.decimal128(38, 0) if self.sequenced else pa.int64()
 
     def literal(self, instant: int) -> int | Decimal:
         """An instant as Spark takes it in an expression: long, or decimal where it needs more."""

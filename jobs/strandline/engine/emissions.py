@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 from itertools import accumulate
 from typing import Protocol
@@ -22,16 +23,21 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS, Axis
+from strandline.engine.crossings import first_reaching
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
 from strandline.engine.source import candidate_of
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Candidate
 
 _UNTIL = "_strandline_until"
+_HIGHEST = "_strandline_highest_ms"
+_BELOW = "_strandline_below_ms"
 _CARRIED = -1
 """The rank of what was emitted before a day began: ahead of all channels."""
+_NUMBER = "_strandline_number"
+_BEFORE = "_strandline_before"
 
 
 class Emissions(Protocol):
@@ -43,6 +49,16 @@ class Emissions(Protocol):
         Args:
             probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
                 emission at that instant is the last one seen), and whatever else is carried.
+        """
+
+    def at_hand(self) -> Emissions:
+        """The same, computed now: for who asks more than once."""
+
+    def crossings(self, thresholds: DataFrame) -> DataFrame:
+        """The distinct THRESHOLDs with SEEN_FROM and RANK: when, and by which channel, reached.
+
+        The watermark must reach them on these days, or not before the horizon: then SEEN_FROM is
+        never, and RANK is of the channel that reaches it as the input ends there.
         """
 
 
@@ -76,6 +92,34 @@ class ClockEmissions:
             watermark = F.when(at_end, F.lit(MAX_WATERMARK)).otherwise(watermark)
         return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
 
+    def at_hand(self) -> ClockEmissions:
+        """Itself: nothing is to be computed before."""
+        return self
+
+    def crossings(self, thresholds: DataFrame) -> DataFrame:
+        """The distinct thresholds with the first tick whose watermark reaches them."""
+        history, axis = self.history, self.history.axis
+        ticks, lag_ms = axis.ticks, history.spec.watermark.lag_ms
+        if ticks is None or lag_ms is None:
+            msg = f"{history.spec.watermark.strategy} does not go by ticks"
+            raise TypeError(msg)
+        threshold, interval = F.col(c.THRESHOLD), F.lit(ticks.interval_ms)
+        last = END_OF_INSTANTS_MS - lag_ms
+        after = F.greatest(
+            F.least(threshold, F.lit(last)) + lag_ms - 1, F.lit(history.clock_starts_after)
+        )
+        tick = after + interval - F.pmod(after - ticks.start_ms, interval)
+        comes = (threshold < last) & (after < self.clock.horizon_ms)
+        tick = F.when(comes, F.when(tick < self.clock.horizon_ms, tick))
+        seen_from = F.coalesce(tick, F.lit(axis.never))
+        joined = [(seen_from > at).cast("bigint") for at in history.joined]
+        rank = reduce(Column.__add__, joined, F.lit(-1))
+        return (
+            thresholds.select(c.THRESHOLD)
+            .distinct()
+            .withColumns({c.SEEN_FROM: seen_from, c.RANK: rank})
+        )
+
 
 @dataclass(frozen=True)
 class RecordEmissions:
@@ -85,11 +129,13 @@ class RecordEmissions:
         offers: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
             the days before it have emitted.
         history: the channels, their order, and when each joined.
+        clock: what is known.
         floors: for discovered channels: (instant, watermark) just before each of them joined.
     """
 
     offers: DataFrame
     history: History
+    clock: Clock
     floors: tuple[tuple[int, int], ...] = ()
 
     def at(self, probes: DataFrame) -> DataFrame:
@@ -131,6 +177,53 @@ class RecordEmissions:
             .drop(c.CHANNEL, c.CANDIDATE, c.RANK)
         )
 
+    def at_hand(self) -> RecordEmissions:
+        """The same, its offers computed."""
+        return replace(self, offers=self.offers.localCheckpoint())
+
+    def crossings(self, thresholds: DataFrame) -> DataFrame:
+        """The distinct thresholds with where they are reached: see `Emissions.crossings`."""
+        reached = first_reaching(thresholds, self._rises(), self.history, self.clock)
+        if not self.clock.closes_now or self.history.spec.watermark.combine == "splits":
+            return reached
+        # the channels end one after the other: the last one that is behind decides
+        axis = self.history.axis
+        emitted = self.offers.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
+        largest = {
+            str(row[0]): int(row[1])
+            for row in emitted.groupBy(c.CHANNEL).agg(F.max(c.CANDIDATE)).collect()
+        }
+        behind = [
+            F.when(F.col(c.THRESHOLD) > largest.get(channel, MIN_WATERMARK), number)
+            for number, channel in enumerate(self.history.channels)
+        ]
+        at_end = F.array_max(F.array(*behind).cast("array<bigint>"))
+        never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
+        return reached.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
+
+    def _rises(self) -> DataFrame:
+        """Where the combined watermark rises on these days: SEEN_FROM, RANK, WATERMARK."""
+        axis = self.history.axis
+        number = F.col(c.RANK).cast("bigint")
+        if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
+            number = F.when(number > _CARRIED, F.lit(AFTER_CHANNELS)).otherwise(number)
+        emitted = self.offers.select(
+            c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
+        )
+        over = F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS
+        if axis.sequenced:
+            over = over.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+        # what later days' arrivals go into is told with them
+        own = F.col(c.SEEN_FROM) < over + axis.literal(axis.known_below(0))
+        day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, _NUMBER)
+        before = F.coalesce(F.lag(c.WATERMARK).over(day), F.lit(MIN_WATERMARK))
+        return (
+            self.at(emitted.distinct())
+            .withColumn(_BEFORE, before)
+            .where((F.col(_NUMBER) > _CARRIED) & (F.col(c.WATERMARK) > F.col(_BEFORE)) & own)
+            .select(c.SEEN_FROM, F.col(_NUMBER).alias(c.RANK), c.WATERMARK)
+        )
+
 
 @dataclass(frozen=True)
 class StepEmissions:
@@ -139,11 +232,17 @@ class StepEmissions:
     Attributes:
         rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), _UNTIL. A day's rows begin
             with the last step before it.
-        axis: of the instants.
+        history: knows the steps.
+        clock: what is known.
     """
 
     rows: DataFrame
-    axis: Axis
+    history: History
+    clock: Clock
+
+    def at_hand(self) -> StepEmissions:
+        """Itself: the steps are known."""
+        return self
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the WATERMARK of the last step that they see."""
@@ -158,9 +257,10 @@ class StepEmissions:
         step = F.struct(c.CANDIDATE, c.SEEN_FROM, _UNTIL, c.RANK)
         last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen)
         reached = F.col("last." + c.CANDIDATE)
-        if self.axis.interval_ms:
+        axis = self.history.axis
+        if axis.interval_ms:
             # a run of ticks: the watermark has risen with the clock since its first one
-            interval = F.lit(self.axis.interval_ms)
+            interval = F.lit(axis.interval_ms)
             first = F.col("last." + c.SEEN_FROM)
             elapsed = F.least(F.col(c.SEEN_FROM), F.col("last." + _UNTIL)) - first
             whole = elapsed - F.pmod(elapsed, interval)
@@ -173,6 +273,58 @@ class StepEmissions:
             .where(F.col(c.CANDIDATE).isNull())
             .withColumn(c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK)))
             .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _UNTIL, "last")
+        )
+
+    def crossings(self, thresholds: DataFrame) -> DataFrame:
+        """The distinct thresholds with the step that reaches them: see `Emissions.crossings`."""
+        axis = self.history.axis
+        steps = self.history.known_steps(self.clock.horizon_ms)
+        if self.history.spec.watermark.goes_by_the_clock:
+            reached = self._in_runs(thresholds)
+        else:
+            known = self.rows.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
+            rises = known.select(
+                c.SEEN_FROM, c.RANK, F.col(c.CANDIDATE).alias(c.WATERMARK)
+            ).distinct()
+            reached = first_reaching(thresholds, rises, self.history, self.clock)
+        if not self.clock.closes_now:
+            return reached
+        at_end = F.lit(None).cast("bigint")
+        for rank, watermark_ms in reversed(steps.at_end):
+            at_end = F.when(F.col(c.THRESHOLD) <= watermark_ms, rank).otherwise(at_end)
+        never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
+        return reached.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
+
+    def _in_runs(self, thresholds: DataFrame) -> DataFrame:
+        """The crossings where the steps are runs of ticks: as many as changes of status."""
+        axis, steps = self.history.axis, self.history.known_steps(self.clock.horizon_ms).table
+        highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
+        runs = thresholds.sparkSession.createDataFrame(
+            pa.table(
+                {
+                    c.SEEN_FROM: pa.array(steps["seen_from"].tolist(), axis.kind),
+                    c.RANK: pa.array(steps["rank"].tolist(), pa.int64()),
+                    c.WATERMARK: pa.array(steps["watermark_ms"].tolist(), pa.int64()),
+                    _HIGHEST: pa.array(highest.tolist(), pa.int64()),
+                    _BELOW: pa.array([MIN_WATERMARK, *highest[:-1]][: len(steps)], pa.int64()),
+                }
+            )
+        )
+        threshold, interval = F.col(c.THRESHOLD), F.lit(axis.interval_ms)
+        missing = F.greatest(threshold - F.col(c.WATERMARK), F.lit(0))
+        ticks = F.ceil(missing / interval).cast("bigint")
+        here = (threshold > F.col(_BELOW)) & (threshold <= F.col(_HIGHEST))
+        return (
+            thresholds.select(c.THRESHOLD)
+            .distinct()
+            .join(F.broadcast(runs), here, "left")
+            .select(
+                c.THRESHOLD,
+                F.coalesce(
+                    F.col(c.SEEN_FROM) + ticks * interval, F.lit(axis.literal(axis.never))
+                ).alias(c.SEEN_FROM),
+                c.RANK,
+            )
         )
 
 
@@ -197,13 +349,13 @@ def _steps(
     table = pa.table(
         {
             c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
-            c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), _instants(axis)),
-            _UNTIL: pa.array(rows["until"].tolist(), _instants(axis)),
+            c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
+            _UNTIL: pa.array(rows["until"].tolist(), axis.kind),
             c.RANK: pa.array(rows["rank"].tolist(), pa.int64()),
             c.CANDIDATE: pa.array(rows["watermark_ms"].tolist(), pa.int64()),
         }
     )
-    return StepEmissions(spark.createDataFrame(table), axis)
+    return StepEmissions(spark.createDataFrame(table), history, clock)
 
 
 def emissions(
@@ -233,7 +385,7 @@ def emissions(
         pa.table(
             {
                 c.ARRIVAL_DAY: pa.array(join_days, pa.date32()),
-                c.SEEN_FROM: pa.array(joins, _instants(axis)),
+                c.SEEN_FROM: pa.array(joins, axis.kind),
                 c.RANK: pa.array([AFTER_CHANNELS] * len(joins), pa.int64()),
             }
         )
@@ -265,7 +417,7 @@ def _emissions(
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
-    return RecordEmissions(own.unionByName(_carried(spark, history, clock, days)), history)
+    return RecordEmissions(own.unionByName(_carried(spark, history, clock, days)), history, clock)
 
 
 def _carried(
@@ -309,7 +461,7 @@ def _carried(
             {
                 c.ARRIVAL_DAY: pa.array([row[0] for row in rows], pa.date32()),
                 c.CHANNEL: pa.array([row[1] for row in rows], pa.string()),
-                c.SEEN_FROM: pa.array([row[2] for row in rows], _instants(axis)),
+                c.SEEN_FROM: pa.array([row[2] for row in rows], axis.kind),
                 c.CANDIDATE: pa.array([row[4] for row in rows], pa.int64()),
                 c.RANK: pa.array([row[3] for row in rows], pa.int32()),
             }
@@ -327,7 +479,3 @@ def _seen_from(axis: Axis) -> Column:
     interval = F.lit(axis.interval_ms)
     tick = instant + interval - F.pmod(instant - axis.start_ms, interval)
     return F.greatest(tick, F.lit(axis.start_ms + axis.interval_ms))
-
-
-def _instants(axis: Axis) -> pa.DataType:
-    return pa.decimal128(38, 0) if axis.sequenced else pa.int64()

@@ -19,8 +19,11 @@ from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Cumulative, Session, Sliding
 
-_WIDEST_MS = 400_000_000_000_000
+WIDEST_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: such a window always leaves them, and no sum overflows."""
+_MOST_PARTS = 3_600
+"""Into how many parts a slot of a sessions' calendar is cut at most: a second of an hour."""
+_PARTS_OF_A_GAP = 8
 Longs = npt.NDArray[Any]
 
 
@@ -36,6 +39,7 @@ class Grid:
         cut_ms: how far into a step the oldest window of a sliding grid lets go; 0: nowhere.
         cumulative: whether windows grow by the step up to the size, and their ids are ends.
         allowed_lateness_ms: of the pipeline.
+        threshold_step_ms: between neighbouring thresholds of firing: the step, or a part of it.
     """
 
     step_ms: int
@@ -45,31 +49,33 @@ class Grid:
     cut_ms: int
     cumulative: bool
     allowed_lateness_ms: int
+    threshold_step_ms: int
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
-        """The grid of a pipeline whose windows do not merge.
+        """The grid of a pipeline's windows; of sessions the slots of their calendar.
 
-        Raises:
-            TypeError: they are sessions.
+        Sessions lie on no grid. Their own thresholds are looked up between those of the grid, so
+        there are several in a slot, the closer to each other the shorter the gap.
         """
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
-            msg = "sessions lie on no grid"
-            raise TypeError(msg)
+            slot_ms = min(spec.quality.session_slot, WIDEST_MS)
+            part_ms = _part_of_slot(slot_ms, window.gap_ms)
+            return cls(slot_ms, 0, slot_ms, slot_ms, 0, False, lateness_ms, part_ms)
         if isinstance(window, Sliding):
-            size_ms, step_ms = min(window.sliding, _WIDEST_MS), min(window.every, _WIDEST_MS)
-            cut_ms = size_ms % step_ms
-            return cls(
-                step_ms, window.offset % step_ms, size_ms, step_ms, cut_ms, False, lateness_ms
-            )
+            size_ms, step_ms = min(window.sliding, WIDEST_MS), min(window.every, WIDEST_MS)
+            offset_ms, cut_ms = window.offset % step_ms, size_ms % step_ms
+            return cls(step_ms, offset_ms, size_ms, step_ms, cut_ms, False, lateness_ms, step_ms)
         if isinstance(window, Cumulative) and window.step < window.cumulative:
-            step_ms = min(window.step, _WIDEST_MS)
-            size_ms = min(window.cumulative, _WIDEST_MS // step_ms * step_ms)
-            return cls(step_ms, window.offset % size_ms, size_ms, size_ms, 0, True, lateness_ms)
+            step_ms = min(window.step, WIDEST_MS)
+            size_ms = min(window.cumulative, WIDEST_MS // step_ms * step_ms)
+            offset_ms = window.offset % size_ms
+            return cls(step_ms, offset_ms, size_ms, size_ms, 0, True, lateness_ms, step_ms)
         whole_ms = window.cumulative if isinstance(window, Cumulative) else window.tumbling
-        size_ms = min(whole_ms, _WIDEST_MS)
-        return cls(size_ms, window.offset % size_ms, size_ms, size_ms, 0, False, lateness_ms)
+        size_ms = min(whole_ms, WIDEST_MS)
+        offset_ms = window.offset % size_ms
+        return cls(size_ms, offset_ms, size_ms, size_ms, 0, False, lateness_ms, size_ms)
 
     @property
     def one_window_each(self) -> bool:
@@ -83,19 +89,22 @@ class Grid:
 
     @property
     def residues(self) -> tuple[int, ...]:
-        """The thresholds modulo the step: of firing and, where it is another one, of closing."""
-        step = self.step_ms
+        """The thresholds modulo their step: of firing and, where it is another, of closing."""
+        step = self.threshold_step_ms
         fire = (self.offset_ms + self.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
 
     def parts(self, delay_ms: int | None) -> tuple[int, ...]:
-        """Where in a step records begin to have other windows, or to reach another threshold.
+        """Where records begin to have other windows, or to reach another threshold.
+
+        From the start of a step on, or of a part of it that has a threshold of its own.
 
         `delay_ms`: how far the candidate of a record lags; None: it is no function of its time.
         """
         cuts = {self.cut_ms}
         if delay_ms is not None:
-            cuts |= {(r + delay_ms - self.offset_ms) % self.step_ms for r in self.residues}
+            step = self.threshold_step_ms
+            cuts |= {(r + delay_ms - self.offset_ms) % step for r in self.residues}
         return tuple(sorted(cuts - {0}))
 
     @property
@@ -158,6 +167,12 @@ class Grid:
         """The watermark that fires a window."""
         return window_id + (0 if self.cumulative else self.size_ms) - 1
 
+    def edges_around(self, within: TimeRange) -> tuple[int, int]:
+        """The last threshold of firing below a range, and the first one past it."""
+        step, last = self.threshold_step_ms, self.residues[0]
+        below, past = within.start_ms - 1, within.end_ms
+        return below - (below - last) % step, past + (last - past) % step
+
     def close_threshold(self, window_id: int) -> int:
         """The watermark that drops a window; MAX_WATERMARK: none before the end."""
         return cleanup_time(
@@ -178,3 +193,10 @@ class Grid:
         if self.cumulative:  # the windows of a start are rebuilt together
             return max(first_ms - (first_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
         return first_ms + (self.offset_ms - first_ms) % self.span_ms
+
+
+def _part_of_slot(slot_ms: int, gap_ms: int | None) -> int:
+    """The length of the equal parts that a slot is cut into, shorter than a gap if that may be."""
+    wanted = _MOST_PARTS if gap_ms is None else -(-slot_ms * _PARTS_OF_A_GAP // gap_ms)
+    most = min(wanted, _MOST_PARTS, slot_ms)
+    return slot_ms // next(parts for parts in range(most, 0, -1) if slot_ms % parts == 0)

@@ -7,7 +7,7 @@ never that of the records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import ALL_SPLITS, Axis
 from strandline.engine.grid import Grid
 from strandline.engine.steps import Steps
-from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -242,6 +242,13 @@ class History:
             raise TypeError(msg)
         return self.steps if horizon_ms >= self.steps.horizon_ms else self.steps.before(horizon_ms)
 
+    def heard_by(self, clock: Clock) -> Clock:
+        """The clock without an end of the input at its horizon that an idle source swallows."""
+        if self.steps is None or self.steps.at_end or not self.channels:
+            return clock
+        before = tuple(one for one in clock.closures if one.at_ms != clock.horizon_ms)
+        return replace(clock, closures=before)
+
     def _known(self, seen: npt.NDArray[Any], horizon_ms: int) -> npt.NDArray[np.bool_]:
         limit = min(self.axis.known_below(horizon_ms), self.axis.end)
         return np.asarray(seen < limit, dtype=bool)
@@ -343,6 +350,58 @@ class History:
             sure_before=slots.set_index("window_id")["fire_from"].reindex(oldest).to_numpy(),
             home_close_from=closes.reindex(panes["home_id"]).to_numpy(),
         )
+
+    def ahead(self, clock: Clock) -> pd.DataFrame:
+        """Before which instant a record has come before the watermark had reached its time.
+
+        Columns: `part_ms` (the start of each part of a slot that has a record), `ahead_before`.
+        """
+        parts = np.unique(self._parts)
+        seen, _ = self.crossings((parts - 1).tolist(), clock.horizon_ms)
+        return pd.DataFrame({"part_ms": parts, "ahead_before": seen})
+
+    def behind_days(self, clock: Clock) -> list[date]:
+        """The arrival days on which a record may not be ahead of the watermark."""
+        ahead = self.ahead(clock).set_index("part_ms")["ahead_before"]
+        days = self.well_formed["arrival_date"]
+        ends = days.map(lambda day: self.axis.first_of(midnight_of(day) + DAY_MS))
+        return sorted(days[ends.to_numpy() > ahead.reindex(self._parts).to_numpy()].unique())
+
+    @property
+    def _parts(self) -> npt.NDArray[np.int64]:
+        least, part_ms = self.well_formed["least_ts_ms"], self.grid.threshold_step_ms
+        times = least.astype("int64").to_numpy()
+        parts: npt.NDArray[np.int64] = times - (times - self.grid.offset_ms) % part_ms
+        return parts
+
+    def rise_days(self, within: TimeRange, clock: Clock) -> list[date]:
+        """The days on which the watermark can reach a value of a range."""
+        days = set(self.well_formed["arrival_date"])
+        if self.steps is not None:
+            known = self.known_steps(clock.horizon_ms).table["seen_from"].to_numpy()
+            numbers = np.unique(known // (self.axis.scale * DAY_MS))
+            days |= {day_of(int(number) * DAY_MS) for number in numbers}
+        if self.axis.ticks is not None:
+            ends = [midnight_of(day) + DAY_MS - 1 for day in days]
+            ticks = [self.axis.ticks.after(end) for end in ends]
+            days |= {day_of(tick) for tick in ticks if tick < clock.horizon_ms}
+        last = within.end_ms + self.grid.threshold_step_ms
+        edges = self.grid.edges_around(TimeRange(within.start_ms, last))
+        (first, last), _ = self.crossings(edges, clock.horizon_ms)
+        return sorted(
+            day
+            for day in days
+            if self.axis.first_of(midnight_of(day)) <= last
+            and self.axis.first_of(midnight_of(day) + DAY_MS) >= first
+        )
+
+    def days_of_events(self, within: TimeRange) -> list[date]:
+        """The arrival days that hold records with an event time in a range."""
+        cells = self.well_formed
+        inside = (cells["largest_ts_ms"] >= within.start_ms) & (
+            cells["least_ts_ms"] < within.end_ms
+        )
+        return sorted(cells.loc[inside.astype(bool), "arrival_date"].unique())
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
         """The arrival days on which a record at home in these slots can be refused.

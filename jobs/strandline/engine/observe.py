@@ -83,16 +83,18 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
 
 def _part(spec: PipelineSpec, grid: Grid) -> Column:
     """The start of the part of its step that a record lies in: see `Grid.parts`."""
-    into_step = F.col(c.TS) - F.col(c.STEP)
-    rule = spec.watermark.candidate
+    begin, rule = F.col(c.STEP), spec.watermark.candidate
+    if grid.threshold_step_ms < grid.step_ms:
+        begin = F.col(c.TS) - F.pmod(F.col(c.TS) - begin, F.lit(grid.threshold_step_ms))
+    into = F.col(c.TS) - begin
     cuts = grid.parts(None if rule is None else rule.delay_ms)
-    start = reduce(lambda rest, cut: F.when(into_step >= cut, cut).otherwise(rest), cuts, F.lit(0))
-    return F.col(c.STEP) + start
+    start = reduce(lambda rest, cut: F.when(into >= cut, cut).otherwise(rest), cuts, F.lit(0))
+    return begin + start
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
     """The largest threshold of the grid that a candidate reaches; null below all of them."""
-    step = F.lit(grid.step_ms)
+    step = F.lit(grid.threshold_step_ms)
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
     reached = [at_least - F.pmod(at_least - residue, step) for residue in grid.residues]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]

@@ -9,8 +9,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import AFTER_CHANNELS
-from strandline.engine.emissions import Emissions
 from strandline.engine.identity import content, identity
 from strandline.engine.source import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -30,17 +28,12 @@ OWN_COLUMNS = (
 _CONTENT = "_strandline_content"
 
 
-def quarantine_late(
-    late: DataFrame, emitted: Emissions, spec: PipelineSpec, source_columns: Sequence[str]
-) -> DataFrame:
-    """The refused records as quarantine rows (`run_id` aside), each with the watermark it met.
+def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: Sequence[str]) -> DataFrame:
+    """The refused records, each with the WATERMARK it met, as quarantine rows (`run_id` aside).
 
     Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
     own time, else it vanishes (`no_window`).
     """
-    met = emitted.at(
-        late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
-    )
     after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)
     met = met.withColumn(
         c.WATERMARK, F.when(after_the_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))

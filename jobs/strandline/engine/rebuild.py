@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
@@ -11,53 +10,32 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.aggregates import aggregate_columns, in_two_steps
+from strandline.engine.aggregates import in_two_steps
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.channels import in_probe_order
 from strandline.engine.close import home_table, pane_table, window_table
-from strandline.engine.emissions import Emissions, emissions
+from strandline.engine.emissions import emissions
 from strandline.engine.fire import count_each, count_panes, fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
-from strandline.engine.known import known_records
 from strandline.engine.place import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.quarantine import quarantine_late
-from strandline.model.intervals import TimeRange, day_of
-from strandline.model.lateness import MIN_WATERMARK
+from strandline.engine.scope import Rebuild, Scope
+from strandline.engine.session_rebuild import SessionRebuild
+from strandline.model.intervals import day_of
+from strandline.spec.window import Session
+
+__all__ = ["Rebuild", "Scope", "close"]
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What a run rebuilds.
+class GridRebuild(Rebuild):
+    """The rebuild of windows that lie on a grid.
 
     Attributes:
-        windows: the windows that start in it, and the late records of these windows.
-        older_since_ms: also the late records of older windows that arrived from here on; a
-            midnight. None: of none.
-    """
-
-    windows: TimeRange
-    older_since_ms: int | None = None
-
-
-@dataclass(frozen=True)
-class Rebuild:
-    """One rebuild, its parts still unevaluated but for the slots.
-
-    Attributes:
-        slots: the slots of the range (`History.slots`), on the driver.
-        older: the older slots that the scope's late records belong to, likewise.
         late_days: the arrival days on which a record of the scope can be late.
     """
 
-    spark: SparkSession
-    records: DataFrame
-    source_columns: tuple[str, ...]
-    history: History
-    clock: Clock
-    scope: Scope
-    slots: pd.DataFrame
-    older: pd.DataFrame
     late_days: tuple[date, ...]
 
     def windows(self) -> DataFrame:
@@ -72,6 +50,10 @@ class Rebuild:
             counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
         return fire(counted, windows, spec)
 
+    def held(self) -> DataFrame:
+        """The windows that have not closed: what they hold is what they were last emitted with."""
+        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
+
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
@@ -82,9 +64,9 @@ class Rebuild:
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        return quarantine_late(
-            late, self._emissions(list(self.late_days)), self.history.spec, self.source_columns
-        )
+        probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
+        met = self._emissions(list(self.late_days)).at(probes)
+        return quarantine_late(met, self.history.spec, self.source_columns)
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
@@ -102,17 +84,6 @@ class Rebuild:
             identity,
         )
 
-    def final_watermark(self) -> int:
-        """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
-        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
-        now = self.spark.range(1).select(
-            F.lit(day).alias(c.ARRIVAL_DAY),
-            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
-            F.lit(AFTER_CHANNELS).alias(c.RANK),
-        )
-        row = self._emissions([day]).at(now).first()
-        return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
-
     def _pairs(self, windows: DataFrame) -> DataFrame:
         grid, records = self.history.grid, self._of_range()
         if grid.one_window_each:
@@ -125,15 +96,6 @@ class Rebuild:
 
     def _of_range(self) -> DataFrame:
         return self._known(self.history.arrival_days(self.scope.windows))
-
-    def _known(self, days: Collection[date]) -> DataFrame:
-        return known_records(self.records, self.history, self.clock.horizon_ms, days)
-
-    def _aggregates(self) -> dict[str, Column]:
-        return aggregate_columns(self.records, self.history.spec)
-
-    def _emissions(self, days: list[date]) -> Emissions:
-        return emissions(self.spark, self.records, self.history, self.clock, days)
 
 
 def close(
@@ -154,9 +116,13 @@ def close(
         clock: what the run knows.
         scope: what it rebuilds.
     """
+    clock = history.heard_by(clock)
     slots = history.slots(scope.windows, clock)
     older = history.older_slots(scope.windows.start_ms, scope.older_since_ms, clock)
+    if isinstance(history.spec.window, Session):
+        ordered = in_probe_order(records, history)
+        return SessionRebuild(spark, records, source_columns, ordered, clock, scope, slots, older)
     late_days = history.late_days(pd.concat([older, slots], ignore_index=True))
-    return Rebuild(
+    return GridRebuild(
         spark, records, source_columns, history, clock, scope, slots, older, tuple(late_days)
     )

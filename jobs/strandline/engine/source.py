@@ -14,13 +14,14 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.axis import SEQUENCE_SPAN, Axis
-from strandline.engine.grid import Grid
+from strandline.engine.grid import WIDEST_MS, Grid
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
+from strandline.spec.window import Session
 
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
@@ -69,11 +70,13 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     rows = rows.withColumns(
         {
             c.STEP: _floor(F.col(c.TS), grid.step_ms, grid.offset_ms),
-            c.INSTANT: _instant(axis),
+            c.INSTANT: instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
             c.CANDIDATE: _candidate(landing, spec),
         }
     )
     rows = rows.withColumn(c.PANE, _pane(grid))
+    if isinstance(spec.window, Session):
+        rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec, spec.window))
     return rows.withColumn(c.REASON, _reason(landing, spec, grid, ts_given, list(keys)))
 
 
@@ -92,6 +95,20 @@ def _pane(grid: Grid) -> Column:
     if not grid.cut_ms:
         return step
     return step + F.when(F.col(c.TS) - step >= grid.cut_ms, grid.cut_ms).otherwise(0)
+
+
+def _gap(landing: DataFrame, spec: PipelineSpec, window: Session) -> Column:
+    """The session gap of a record in ms; null where it has none: it must be positive."""
+    if isinstance(window.session, int):
+        return F.lit(min(window.session, WIDEST_MS)).cast("bigint")
+    place = f"{spec.pipeline}: window.session"
+    column = expression(landing, window.session, place)
+    found = landing.select(column).schema[0].dataType
+    if not _is_whole(found):
+        raise InputError(
+            place, f"is {found.simpleString().upper()}", "give a whole number of milliseconds"
+        )
+    return F.when(column > 0, F.least(column, F.lit(WIDEST_MS)).cast("bigint"))
 
 
 def _windows_fit(grid: Grid) -> Column:
@@ -236,10 +253,11 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
     raise InputError(place, f"is {found.simpleString().upper()}", "give a date column")
 
 
-def _instant(axis: Axis) -> Column:
+def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
+    """The instant of a record; the set form of `Axis.instant`."""
     if not axis.sequenced:
-        return F.col(c.ARRIVAL)
-    arrival, sequence = (F.col(name).cast("decimal(20,0)") for name in (c.ARRIVAL, c.SEQUENCE))
+        return arrival
+    arrival, sequence = (column.cast("decimal(20,0)") for column in (arrival, sequence))
     return arrival * F.lit(Decimal(SEQUENCE_SPAN)) + (sequence - F.lit(Decimal(MIN_WATERMARK)))
 
 
@@ -250,14 +268,15 @@ def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     place = f"{spec.pipeline}: source.sequence"
     column = expression(landing, spec.source.sequence, place)
     found = landing.select(column).schema[0].dataType
-    whole = isinstance(found, T.IntegralType) or (
-        isinstance(found, T.DecimalType) and found.scale == 0
-    )
-    if not whole:
+    if not _is_whole(found):
         raise InputError(
             place, f"is {found.simpleString().upper()}", "give a whole number, cast to BIGINT"
         )
     return F.coalesce(column.cast("bigint"), F.lit(MIN_WATERMARK))
+
+
+def _is_whole(kind: T.DataType) -> bool:
+    return isinstance(kind, T.IntegralType) or (isinstance(kind, T.DecimalType) and not kind.scale)
 
 
 def _reason(
@@ -289,6 +308,10 @@ def _reason(
         place = f"{spec.pipeline}: source.valid"
         reasons.append(("invalid", ~_condition(landing, source.valid, place)))
     inside = ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1) & _windows_fit(grid)
+    if isinstance(spec.window, Session):
+        if spec.window.gap_ms is None:
+            reasons.append(("invalid", F.col(c.END).isNull()))
+        inside &= F.col(c.END) < END_OF_INSTANTS_MS
     reasons.append(("event_time_out_of_range", ~inside))
     return reduce(
         lambda chain, pair: chain.when(pair[1], pair[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from strandline.engine.axis import Axis
@@ -19,6 +20,8 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.request import Request
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,21 @@ def horizon_of(request: Request, landing: Landing, axis: Axis, entries: list[Ent
         return midnight_before(request.to_ms or 0)
     last = landing.last_arrival(axis)
     by_arrivals = EVERYTHING.start_ms if last is None else axis.horizon_after(last)
-    published = largest_horizon(entries, request.range or EVERYTHING)
+    published = largest_horizon(entries, asked_of(request, landing.spec))
     return max(by_arrivals, published or by_arrivals)
+
+
+def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
+    """The range that is asked for; of sessions, whose calendar is apart from them, whole slots."""
+    return _whole_slots(request.range or EVERYTHING, spec)
+
+
+def _whole_slots(within: TimeRange, spec: PipelineSpec) -> TimeRange:
+    if not isinstance(spec.window, Session):
+        return within
+    slot_ms = spec.quality.session_slot
+    start_ms = max(within.start_ms - within.start_ms % slot_ms, EVERYTHING.start_ms)
+    return TimeRange(start_ms, min(within.end_ms + -within.end_ms % slot_ms, EVERYTHING.end_ms))
 
 
 def plan_backfill(
@@ -73,7 +89,7 @@ def plan_backfill(
     Raises:
         InputError: part of the range was closed by an earlier run at another horizon.
     """
-    within = request.range or EVERYTHING
+    within = asked_of(request, history.spec)
     closures = closures_in(entries, within)
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not request.reopen:
@@ -98,11 +114,22 @@ def plan_backfill(
     )
 
 
-def plan_advance(request: Request, history: History, entries: list[Entry]) -> Plan:
+def plan_advance(
+    request: Request,
+    history: History,
+    entries: list[Entry],
+    first_not_final: Callable[[int], int],
+) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
 
     Fixed by M and P alone: the windows that were not final at P, up to the last event date known
     at M; and of the records that arrived in [P, M), those of older windows.
+
+    Args:
+        request: what is asked.
+        history: everything observed below the horizon.
+        entries: the ledger.
+        first_not_final: where the windows begin that a watermark does not leave as they are.
     """
     until = midnight_before(request.to_ms or 0)
     reached = frontier(entries)
@@ -112,14 +139,15 @@ def plan_advance(request: Request, history: History, entries: list[Entry]) -> Pl
     known, fresh = cells[arrived < until], cells[(arrived >= since) & (arrived < until)]
     start = EVERYTHING.start_ms
     if reached is not None:
-        start = history.grid.first_not_final(history.watermark_reached(since))
+        start = first_not_final(history.watermark_reached(since))
     end = start
     if len(known):
         last = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
         end = max(start, last)
         if reached is None:
             start = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
-    within = TimeRange(start, end)
+    within = _whole_slots(TimeRange(start, end), history.spec)
+    start, end = within.start_ms, within.end_ms
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)
     published = largest_horizon(entries, mended)

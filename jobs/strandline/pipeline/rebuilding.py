@@ -17,6 +17,7 @@ from strandline.engine.grid import Grid
 from strandline.engine.identity import identity
 from strandline.engine.known import days_to_read
 from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.session_rebuild import SessionRebuild
 from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
 from strandline.model.books import Book
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
@@ -24,6 +25,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
+from strandline.spec.window import Session
 
 Refused = Mapping[tuple[int, str], int]
 """By home and reason: the records that no window took."""
@@ -97,7 +99,11 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
         firings = ctx.staging.write("firings", history)
     grid = seen.history.grid
-    taken, refused = taken_by_window(windows, grid), _refused_by_home(quarantine, grid)
+    refused = _refused_by_home(quarantine, grid)
+    if isinstance(rebuild, SessionRebuild):
+        taken = taken_by_slot(rebuild.taken())
+    else:
+        taken = taken_by_window(windows, grid)
     within = plan.scope.windows
     rows = _calendar(ctx, rebuild, taken, refused, quarantine)
     table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
@@ -133,6 +139,17 @@ def taken_by_window(windows: DataFrame, grid: Grid) -> dict[int, Taken]:
     counted = windows.groupBy(F.unix_millis("window_end" if grid.cumulative else "window_start"))
     rows = counted.agg(*(F.sum(name) for name in known)).collect()
     return {int(row[0]): Taken(*(int(count) for count in row[1:])) for row in rows}
+
+
+def taken_by_slot(counted: DataFrame) -> dict[int, Taken]:
+    """What became of the records of each slot of a sessions' calendar: see `SessionRebuild.taken`.
+
+    A slot takes nothing itself: its records are accepted by sessions that may begin elsewhere.
+    """
+    return {
+        int(slot): Taken(int(accepted), int(late), at_home=int(accepted))
+        for slot, accepted, late in counted.collect()
+    }
 
 
 def _refused_by_home(quarantine: DataFrame, grid: Grid) -> dict[tuple[int, str], int]:
@@ -175,6 +192,10 @@ def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken
     """What older windows took: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
+    if isinstance(ctx.spec.window, Session):
+        slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
+        accepted = F.col("on_time") + F.col("late_accepted")
+        return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
     there = _of_slots(ctx, windows_target(list(ctx.spec.source.key)), "window_start", older)
     taken = taken_by_window(there, grid)
     if grid.one_window_each:

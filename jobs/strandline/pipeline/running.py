@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.errors import (
     ArithmeticException,
@@ -19,11 +20,14 @@ from pyspark.errors import (
 from pyspark.sql import SparkSession
 
 from strandline.engine.axis import Axis
+from strandline.engine.history import History
+from strandline.engine.session_reach import first_not_final
 from strandline.errors import AuditFailedError, InputError, StrandlineError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
+from strandline.model.intervals import midnight_before
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
@@ -37,7 +41,7 @@ from strandline.pipeline.publishing import create_tables, diffs, finish_dead_pub
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
-from strandline.spec.support import require_support
+from strandline.spec.window import Session
 
 _THROWN = (
     ArithmeticException,
@@ -70,7 +74,6 @@ def run(
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
         RetryableError: somebody else published into the range meanwhile (exit 4).
     """
-    require_support(spec, origin=spec.pipeline)
     landing = Landing.open(spark, lake, spec)
     entries = Ledger(lake.pipeline(spec.pipeline)).entries()
     attempt = 1 + max((e.attempt for e in entries if _is_of(e, request)), default=0)
@@ -215,8 +218,19 @@ class _Run:
         ctx = self.ctx
         seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms)
         if self.request.kind == "advance":
-            return seen, plan_advance(self.request, seen.history, self.entries)
+            first = partial(self._first_not_final, seen.history, axis)
+            return seen, plan_advance(self.request, seen.history, self.entries, first)
         return seen, plan_backfill(self.request, seen.history, horizon_ms, self.entries)
+
+    def _first_not_final(self, history: History, axis: Axis, watermark_ms: int) -> int:
+        """Where the windows begin that a watermark does not leave as they are."""
+        if not isinstance(history.spec.window, Session):
+            return history.grid.first_not_final(watermark_ms)
+        records = self.ctx.landing.records(
+            axis, sorted(history.well_formed["arrival_date"].unique())
+        )
+        until_ms = midnight_before(self.request.to_ms or 0)
+        return first_not_final(records, history, until_ms=until_ms, watermark_ms=watermark_ms)
 
     def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows

@@ -118,9 +118,11 @@ class PipelineSpec(SpecModel):
     @property
     def timeline_fingerprint(self) -> str:
         """Of all that decides the timeline: source, watermark and the grid of thresholds."""
-        return _fingerprint(self, {"source", "watermark", "window", "allowed_lateness"})
+        slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
+        parts = {"source", "watermark", "window", "allowed_lateness"}
+        return _fingerprint(self, parts, **slot)
 
 
-def _fingerprint(spec: PipelineSpec, parts: set[str]) -> str:
-    content = json.dumps(spec.model_dump(mode="json", include=parts), sort_keys=True)
+def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:
+    content = json.dumps(spec.model_dump(mode="json", include=parts) | more, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -1,0 +1,80 @@
+"""When the watermark reaches thresholds that are no thresholds of the grid: those of sessions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import Clock, History
+
+_EDGE = "_strandline_edge_ms"
+"""The first threshold of the grid that is not below a threshold or a watermark."""
+_VALUE = "_strandline_value_ms"
+_IS_RISE = "_strandline_is_rise"
+_AT = "_strandline_at"
+_BEYOND_MS = 10**16
+"""No record can offer such a watermark: Spark's timestamps end before it."""
+
+
+def first_reaching(
+    thresholds: DataFrame, rises: DataFrame, history: History, clock: Clock
+) -> DataFrame:
+    """The distinct thresholds with the first instant that sees them reached, and by which channel.
+
+    Every threshold is looked up among the rises to watermarks between it and the next threshold of
+    the grid; if there is none, the watermark has passed it together with that one.
+
+    Args:
+        thresholds: THRESHOLD.
+        rises: SEEN_FROM, RANK, WATERMARK: the rises of the combined watermark, at least those that
+            reach one of the thresholds and not the one of the grid after it.
+        history: tells when the thresholds of the grid are reached.
+        clock: what is known.
+
+    Returns:
+        THRESHOLD, SEEN_FROM (never: not before the horizon) and RANK.
+    """
+    grid, axis = history.grid, history.axis
+    last = grid.residues[0]
+
+    def edge(value: Column) -> Column:
+        known = F.least(value, F.lit(_BEYOND_MS))
+        return known + F.pmod(last - known, F.lit(grid.threshold_step_ms))
+
+    asked = thresholds.select(F.col(c.THRESHOLD).alias(_VALUE)).distinct()
+    asked = asked.withColumn(_EDGE, edge(F.col(_VALUE)))
+    edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
+    seen, number = history.crossings(edges, clock.horizon_ms)
+    at_edges = thresholds.sparkSession.createDataFrame(
+        pa.table(
+            {
+                _EDGE: pa.array(edges, pa.int64()),
+                c.SEEN_FROM: pa.array([int(at) for at in seen], axis.kind),
+                c.RANK: pa.array([int(n) for n in number], pa.int64()),
+            }
+        )
+    )
+    steps = rises.select(
+        F.col(c.WATERMARK).alias(_VALUE),
+        edge(F.col(c.WATERMARK)).alias(_EDGE),
+        F.struct(c.SEEN_FROM, F.col(c.RANK).cast("bigint").alias(c.RANK)).alias(_AT),
+        F.lit(True).alias(_IS_RISE),
+    )
+    here = F.broadcast(at_edges)
+    both = steps.join(here.select(_EDGE), _EDGE).unionByName(
+        asked.withColumn(_IS_RISE, F.lit(False)), allowMissingColumns=True
+    )
+    from_above = (
+        Window.partitionBy(_EDGE)
+        .orderBy(F.desc(_VALUE), F.desc(_IS_RISE))
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        both.withColumn(_AT, F.min(_AT).over(from_above))
+        .where(~F.col(_IS_RISE))
+        .join(here, _EDGE)
+        .withColumn(_AT, F.coalesce(_AT, F.struct(c.SEEN_FROM, c.RANK)))
+        .select(F.col(_VALUE).alias(c.THRESHOLD), f"{_AT}.{c.SEEN_FROM}", f"{_AT}.{c.RANK}")
+    )

@@ -1,0 +1,91 @@
+"""What a run rebuilds, and what every rebuild can tell."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.aggregates import aggregate_columns
+from strandline.engine.axis import AFTER_CHANNELS
+from strandline.engine.emissions import Emissions, emissions
+from strandline.engine.history import Clock, History
+from strandline.engine.known import known_records
+from strandline.model.intervals import TimeRange, day_of
+from strandline.model.lateness import MIN_WATERMARK
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a run rebuilds.
+
+    Attributes:
+        windows: the windows that start in it, and the late records of these windows; of sessions
+            the late records with an event time in it.
+        older_since_ms: also the late records of older windows that arrived from here on; a
+            midnight. None: of none.
+    """
+
+    windows: TimeRange
+    older_since_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Rebuild(ABC):
+    """One rebuild, its parts still unevaluated but for the slots.
+
+    Attributes:
+        slots: the slots of the range (`History.slots`), on the driver.
+        older: the older slots that the scope's late records belong to, likewise.
+    """
+
+    spark: SparkSession
+    records: DataFrame
+    source_columns: tuple[str, ...]
+    history: History
+    clock: Clock
+    scope: Scope
+    slots: pd.DataFrame
+    older: pd.DataFrame
+
+    @abstractmethod
+    def windows(self) -> DataFrame:
+        """The windows of every key that Flink has emitted, and the open ones (see `fire`)."""
+
+    @abstractmethod
+    def held(self) -> DataFrame:
+        """The windows that the state still holds: `open`, or `fired` and not yet closed."""
+
+    @abstractmethod
+    def late(self) -> DataFrame:
+        """The records of the scope that no window took, as quarantine rows."""
+
+    @abstractmethod
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings of the range's windows; `identity` orders records of equal position."""
+
+    def final_watermark(self) -> int:
+        """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
+        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
+        now = self.spark.range(1).select(
+            F.lit(day).alias(c.ARRIVAL_DAY),
+            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
+            F.lit(AFTER_CHANNELS).alias(c.RANK),
+        )
+        row = self._emissions([day]).at(now).first()
+        return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
+
+    def _known(self, days: Collection[date]) -> DataFrame:
+        return known_records(self.records, self.history, self.clock.horizon_ms, days)
+
+    def _aggregates(self) -> dict[str, Column]:
+        return aggregate_columns(self.records, self.history.spec)
+
+    def _emissions(self, days: list[date]) -> Emissions:
+        return emissions(self.spark, self.records, self.history, self.clock, days)

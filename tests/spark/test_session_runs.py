@@ -1,0 +1,107 @@
+"""The laws of a run hold for sessions: day by day, in one go, a range, an input that ended."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import RESULTS, Line, a_record, a_spec, a_week, land, ms
+from replayed import published, told_by_replay
+from test_run_laws import of_range
+
+pytestmark = pytest.mark.spark
+
+WEEK = a_week(days=5)
+SPEC = a_spec(
+    window={"session": "50m"},
+    quality={"gaps": "allow", "slot": "2h"},
+    firings=True,
+)
+OWN_GAPS = a_spec(
+    pipeline="own_gaps",
+    window={"session": "60000 * (10 + position % 50)"},
+    quality={"gaps": "warn"},
+)
+
+
+def assert_told_by_replay(line: Line, horizon: str) -> None:
+    expected, found = told_by_replay(line.spec, WEEK, horizon), published(line)
+    for name in (*RESULTS, "firings") if line.spec.firings else RESULTS:
+        assert found[name] == expected[name], name
+
+
+@pytest.fixture(scope="module")
+def day_by_day(spark, tmp_path_factory):
+    """The week day by day, one day skipped."""
+    line = Line(spark, tmp_path_factory.mktemp("days"), SPEC)
+    land(line.folder, WEEK)
+    for day in ("2", "4"):
+        line.advance(day)
+        assert_told_by_replay(line, day)
+    line.advance("6")
+    return line
+
+
+def test_sessions_day_by_day_are_what_flink_would_have_said(day_by_day):
+    assert_told_by_replay(day_by_day, "6")
+    for entry in day_by_day.ledger:
+        for book in entry.books or []:
+            assert book["total"] == sum(book["parts"].values()), book
+
+
+def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_by_day, tmp_path):
+    line = Line(day_by_day.spark, tmp_path, SPEC)
+    land(tmp_path, WEEK)
+    line.backfill("1", "8", as_of="6")
+    for name in (*RESULTS, "firings"):
+        assert line.rows(name) == day_by_day.rows(name), name
+    before = line.versions()
+    assert not line.backfill("2 05:00", "3 20:00").changed
+    assert line.versions() == before
+
+
+def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
+    line = Line(day_by_day.spark, tmp_path, SPEC)
+    land(tmp_path, WEEK)
+    outcome = line.backfill("3 07:20", "4 12:00", as_of="6")
+    start, end = "3 06:00", "4 12:00"
+    assert outcome.read["arrival_days"] < 5
+    for name in RESULTS:
+        alone = [row for row in line.rows(name) if row.get("slot_start", True)]
+        assert alone == of_range(day_by_day.rows(name), start, end) != [], name
+
+
+def test_gaps_of_their_own_day_by_day(spark, tmp_path):
+    line = Line(spark, tmp_path, OWN_GAPS)
+    land(tmp_path, WEEK)
+    line.advance("4")
+    line.advance("6")
+    assert_told_by_replay(line, "6")
+
+
+def test_sessions_whose_input_had_ended_stay_as_they_were(spark, tmp_path):
+    spec = a_spec(window={"session": "1h"}, quality={"gaps": "allow"}, watermark__bound="5h")
+    rows = [
+        *(a_record("1 06:00", "1 06:00"), a_record("1 07:00", "1 06:50")),
+        *(a_record("1 08:00", "1 09:30", "b"), a_record("1 20:00", "1 12:30", "b")),
+    ]
+    line = Line(spark, tmp_path, spec)
+    land(tmp_path, rows)
+    line.backfill("1", "2", as_of="1 10:00", close=True)
+    ended = line.rows("windows")
+    assert [(row["records"], row["state"]) for row in ended] == [(2, "closed"), (1, "closed")]
+    later = [
+        *(a_record("2 01:00", "1 07:30"), a_record("2 01:10", "1 22:00")),
+        *(a_record("2 02:00", "2 00:30", "b"), a_record("2 09:00", "2 09:00", "b")),
+        *(a_record("2 09:00", "2 09:00"),),
+    ]
+    land(tmp_path, rows + later)
+    line.advance("3")
+    assert [row for row in line.rows("windows") if ms(row["window_start"]) in starts(ended)] == (
+        ended
+    )
+    late = {ms(row["happened_at"]): row["watermark_ms"] for row in line.rows("quarantine")}
+    assert len(late) == 3
+    assert set(late.values()) == {2**63 - 1}
+
+
+def starts(rows):
+    return {ms(row["window_start"]) for row in rows}
