@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ from engine_under_test import Engine, each, firings_of, late_of, law, reference,
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
-from strategies import Stream, session_windows
-from test_engine_laws import EVERY_STRATEGY, batches, only, over_midnight, same, session
+from strategies import Stream, any_watermarks, session_windows
+from test_engine_laws import batches, only, over_midnight, same, session
 
 from strandline.engine import columns as c
 from strandline.engine.rebuild import Scope
@@ -38,11 +39,47 @@ def late_within(stream: Stream, rows: list[dict[str, Any]], within: TimeRange) -
     return [row for row in rows if times[row["id"]] in within]
 
 
-@law(6)
-@given(batches(watermark=EVERY_STRATEGY, window=SESSIONS))
+@law(8)
+@given(batches(watermark=any_watermarks(), window=SESSIONS))
 def test_sessions_are_the_references(session, streams):
     for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
         same(stream, told, reference(stream))
+
+
+@law(3)
+@given(batches(window=SESSIONS))
+def test_a_firing_names_those_that_it_takes_the_place_of(session, streams):
+    def named(stream: Stream) -> dict[tuple, list[tuple]]:
+        rows = Engine.on(session, stream).rebuild().firings(F.format_string("%04d", "id"))
+        window = (F.unix_millis("window_start"), F.unix_millis("window_end"), F.col("firing"))
+        earlier = F.transform(
+            "supersedes_windows",
+            lambda one: F.struct(
+                F.unix_millis(one.window_start), F.unix_millis(one.window_end), one.firing
+            ),
+        )
+        told = rows.select("k", F.struct(*window), earlier).toArrow().to_pylist()
+        values = [list(row.values()) for row in told]
+        return {
+            (key, *window.values()): [tuple(one.values()) for one in before or []]
+            for key, window, before in values
+        }
+
+    def expected(stream: Stream) -> dict[tuple, list[tuple]]:
+        numbers: dict[int, tuple] = {}
+        times: Counter[tuple] = Counter()
+        told = {}
+        for firing in stream.replay().firings:
+            window = (firing.window.start_ms, firing.window.end_ms)
+            times[firing.key, window] += 1
+            numbers[firing.seq] = (*window, times[firing.key, window])
+            told[firing.key[0], *numbers[firing.seq]] = sorted(
+                numbers[seq] for seq in firing.supersedes
+            )
+        return told
+
+    for stream, found in each(streams, named):
+        assert found == expected(stream), stream
 
 
 @law(2)

@@ -16,6 +16,9 @@ from strandline.spec.pipeline import PipelineSpec
 _COPY = "_strandline_copy"
 _NUMBER = "_strandline_number"
 _LATE = "_strandline_late"
+_LATER = "_strandline_later_"
+_SESSION = "_strandline_session"
+_ORDER = "_strandline_order"
 
 
 def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
@@ -79,7 +82,7 @@ def told(
         )
     )
     of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
-    return (
+    numbered = (
         emitted.at(probes)
         .select(
             F.timestamp_millis(c.START).cast("date").alias("window_date"),
@@ -98,12 +101,36 @@ def told(
                 for name in ("rank", "sequence", "ts_ms", "window_ms")
             ),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+            F.struct(c.SESSION, c.ENDED).alias(_SESSION),
             _COPY,
         )
-        .withColumn(
-            "firing",
-            F.row_number().over(of_window.orderBy(*firings.ORDER, _COPY)).cast("bigint"),
-        )
-        .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
+        .withColumn(_ORDER, F.struct(*firings.ORDER, _COPY))
         .drop(_COPY)
+        .withColumn("firing", F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint"))
+        .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
     )
+    return _with_superseded(numbered, list(spec.source.key)).drop(_SESSION, _ORDER)
+
+
+def _with_superseded(numbered: DataFrame, keys: list[str]) -> DataFrame:
+    """The firings with those that each of them takes the place of: `supersedes_windows`.
+
+    That is every earlier one of the same session that it covers, under whatever start and end.
+    """
+    own, session = ("window_start", "window_end", "firing"), [*keys, _SESSION]
+    later = numbered.select(
+        *session, *(F.col(name).alias(_LATER + name) for name in own), F.col(_ORDER).alias(_LATER)
+    )
+    is_later = (
+        (F.col(_LATER) > F.col(_ORDER))
+        & (F.col(_LATER + "window_start") <= F.col("window_start"))
+        & (F.col(_LATER + "window_end") >= F.col("window_end"))
+    )
+    superseded = (
+        numbered.select(*session, *own, _ORDER)
+        .join(later, session)
+        .where(is_later)
+        .groupBy(*keys, *(F.col(_LATER + name).alias(name) for name in own))
+        .agg(F.array_sort(F.collect_list(F.struct(*own))).alias("supersedes_windows"))
+    )
+    return numbered.join(superseded, [*keys, *own], "left")
