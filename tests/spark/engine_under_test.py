@@ -283,7 +283,7 @@ class Engine:
         """The violations below the horizon, of one arrival day or all; 0: they do not count."""
         if self.stream.spec.watermark.violation_handler is None:
             return 0
-        known = self.records.where(F.col(c.ARRIVAL) < self.stream.horizon_ms)
+        known = self.known
         if day is not None:
             known = known.where(F.col(c.ARRIVAL_DAY) == F.lit(day))
         broken = violations(self.spark, known, history).toArrow().to_pylist()

@@ -83,7 +83,8 @@ def _needed(days: Collection[date | None], within_ms: int) -> Column:
 
 
 def _between(first: date, last: date) -> Column:
-    return F.col(c.ARRIVAL_DAY).between(F.lit(first), F.lit(last))
+    # as text: a date of Python's before the year 1000 reaches Spark without its zeros
+    return F.expr(f"`{c.ARRIVAL_DAY}` BETWEEN DATE'{first}' AND DATE'{last}'")
 
 
 def _stretches(days: Iterable[date]) -> Iterator[tuple[date, date]]:
