@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from strategies import Stream, any_watermarks, session_windows
-from test_engine_laws import batches, only, over_midnight, same, session
+from test_engine_laws import a_stream, batches, bounded, only, over_midnight, same, session
 
 from strandline.engine import columns as c
+from strandline.engine.history import Clock, Closure
 from strandline.engine.rebuild import Scope
 from strandline.engine.session_reach import first_not_final
 from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
-from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference import Tables
 
 pytestmark = pytest.mark.spark
@@ -39,7 +40,7 @@ def late_within(stream: Stream, rows: list[dict[str, Any]], within: TimeRange) -
     return [row for row in rows if times[row["id"]] in within]
 
 
-@law(8)
+@law(5)
 @given(batches(watermark=any_watermarks(), window=SESSIONS))
 def test_sessions_are_the_references(session, streams):
     for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
@@ -168,3 +169,57 @@ def test_one_more_day_of_sessions_on_what_was_final_gives_what_one_go_gives(sess
         assert only(before.windows, final) + emitted == after.windows, stream
         both = late_within(stream, before.late, final) + late
         assert sorted(both, key=lambda row: row["id"]) == after.late, stream
+
+
+# -------------------------------------------------------------------------------------------- edges
+
+AT_MS = 10
+BEFORE = ((1, 15, "a"), (2, 20, "a"), (3, 41, "a"))
+
+
+def in_sessions_of_10(*later: tuple[int, int, str]) -> Stream:
+    return a_stream(
+        *BEFORE,
+        *later,
+        channels=["a"],
+        watermark=bounded(5),
+        window={"session": "10ms"},
+        allowed_lateness="100ms",
+    )
+
+
+def closed(session: Any, stream: Stream, windows: TimeRange) -> tuple[dict, list, list]:
+    """The emitted windows by start, the open ones, and the late records, after a --close."""
+    clock = Clock(stream.horizon_ms, (Closure(windows, AT_MS),))
+    rebuild = Engine.on(session, stream).rebuild(clock=clock)
+    emitted, still_open = windows_of(rebuild)
+    shown = {
+        row["start"]: (row["end"], row["ids"], row["state"], row["fired_at"], row["closed_at"])
+        for row in emitted
+    }
+    late = [(row["id"], row["watermark"]) for row in late_of(rebuild)]
+    return shown, [(row["start"], row["end"], row["ids"]) for row in still_open], late
+
+
+def test_what_comes_after_the_end_of_all_input_is_late_for_sessions(session):
+    stream = in_sessions_of_10((12, 45, "a"), (13, 20, "a"))
+    emitted, still_open, late = closed(session, stream, EVERYTHING)
+    ended = reference(replace(stream, horizon_ms=AT_MS, end_of_input=True))
+    assert emitted == {
+        row["start"]: (row["end"], row["ids"], row["state"], row["fired_at"], row["closed_at"])
+        for row in ended.windows
+    }
+    assert still_open == []
+    assert late == [(3, MAX_WATERMARK), (4, MAX_WATERMARK)]
+
+
+def test_sessions_that_began_where_the_input_had_ended_stay_and_others_begin_beside_them(session):
+    # 30 touches the session that had ended, 18 lies in it, 45 goes on with the one that had not
+    stream = in_sessions_of_10((11, 30, "a"), (12, 18, "a"), (13, 45, "a"))
+    emitted, still_open, late = closed(session, stream, TimeRange(0, 25))
+    assert emitted == {
+        15: (30, [0, 1], "closed", 3, AT_MS - 1),
+        30: (40, [3], "fired", 13, None),
+    }
+    assert still_open == [(41, 55, [2, 5])]
+    assert late == [(4, MAX_WATERMARK)]
