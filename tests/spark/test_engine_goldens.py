@@ -18,7 +18,7 @@ from strandline.conformance.spark_runner import SparkEngine
 pytestmark = pytest.mark.spark
 
 GOLDENS = Path(__file__).parents[1] / "golden" / "flink"
-ONE_IN = 6
+ONE_IN = 8
 
 
 def supported() -> list[dict]:

@@ -155,7 +155,7 @@ IDLE = any_watermarks(idleness=True).filter(
 )
 
 
-@law(10)
+@law(6)
 @given(batches(watermark=IDLE))
 def test_channels_that_go_idle_count_as_they_do_in_the_reference(session, streams):
     for stream, told in each(streams, lambda s: Engine.on(session, s).told()):

@@ -40,14 +40,14 @@ def late_within(stream: Stream, rows: list[dict[str, Any]], within: TimeRange) -
     return [row for row in rows if times[row["id"]] in within]
 
 
-@law(5)
+@law(3)
 @given(batches(watermark=any_watermarks(), window=SESSIONS))
 def test_sessions_are_the_references(session, streams):
     for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
         same(stream, told, reference(stream))
 
 
-@law(3)
+@law(2)
 @given(batches(window=SESSIONS))
 def test_a_firing_names_those_that_it_takes_the_place_of(session, streams):
     def named(stream: Stream) -> dict[tuple, list[tuple]]:
@@ -123,7 +123,7 @@ def test_aggregates_of_rows_put_together_are_those_of_the_records(session, strea
         assert taken == [slot for slot in slots if slot[1]], stream
 
 
-@law(3)
+@law(2)
 @given(batches(window=SESSIONS), st.integers(-20, 60), st.integers(1, 80))
 def test_a_range_of_sessions_rebuilt_alone_is_that_range_of_the_whole(
     session, streams, ahead_ms, width_ms
@@ -141,7 +141,7 @@ def test_a_range_of_sessions_rebuilt_alone_is_that_range_of_the_whole(
         assert parts == (*expected, only(whole.firings, within)), stream
 
 
-@law(3)
+@law(2)
 @given(batches(window=SESSIONS))
 def test_one_more_day_of_sessions_on_what_was_final_gives_what_one_go_gives(session, streams):
     held = [replace(over_midnight(stream), end_of_input=False) for stream in streams]
