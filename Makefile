@@ -6,7 +6,7 @@ SHELL := bash
 
 WITH := source scripts/env.sh;
 FILES ?= tests/golden
-ENGINE ?= reference
+ENGINE ?= spark
 
 .PHONY: help
 help: ## list the targets
@@ -46,7 +46,7 @@ format: setup ## format the code and mend what ruff can mend
 	@$(WITH) ruff format .
 
 .PHONY: conformance
-conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden ENGINE=reference)
+conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden ENGINE=spark)
 	@$(WITH) strandline conformance $(FILES) --engine $(ENGINE)
 
 .PHONY: bench

@@ -86,7 +86,7 @@ def assert_crossed_where_the_reference_crosses(steps: Steps, stream: Stream) -> 
             assert steps.axis.event_ms(int(instant), rank) == moment.at_ms, threshold
 
 
-@settings(max_examples=1000, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(streams(watermark=IDLE, most=40), st.integers(0, 100))
 def test_the_steps_are_the_rises_of_the_reference(stream, back_ms):
     steps = steps_of(stream)
