@@ -27,7 +27,7 @@ up: setup ## Airflow with its UI on 127.0.0.1, over the flights (PORT=8080)
 
 .PHONY: test
 test: check ## all checks, then all tests
-	@$(WITH) pytest
+	@$(WITH) bash scripts/test.sh
 
 .PHONY: test-fast
 test-fast: setup ## the tests without Spark and Airflow, in under a minute

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# All tests in two processes side by side: those that share one Spark session, and all others, which
+# mostly wait for processes of their own. What the others say is shown at the end.
+set -euo pipefail
+
+others_said=$(mktemp)
+pytest -m 'not spark' >"$others_said" 2>&1 &
+others=$!
+trap 'kill "$others" 2>/dev/null || true; rm -f "$others_said"' EXIT
+
+failed=0
+pytest -m spark || failed=$?
+wait "$others" || failed=$?
+cat "$others_said"
+exit "$failed"
