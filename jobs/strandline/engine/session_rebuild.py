@@ -83,19 +83,22 @@ class SessionRebuild(Rebuild):
         late = self._rows.where(
             F.col(c.SESSION).isNull() & starts_in(F.col(c.START), within)
         ).select(*row_key(spec), c.WATERMARK)
-        counts = late.groupBy(date_of(F.col(AT))).count().collect()
-        few = sum(int(row[1]) for row in counts) <= _FEW
+        if self._ended:  # then what came ahead of the watermark can be late, on any day
+            days, few = self._days(within), late.count() <= _FEW
+        else:
+            counts = late.groupBy(date_of(F.col(AT))).count().collect()
+            days, few = [row[0] for row in counts], sum(int(row[1]) for row in counts) <= _FEW
         late = F.broadcast(late) if few else late
-        met = self._in_rows([row[0] for row in counts], within).join(late, row_key(spec))
+        met = self._in_rows(days, within).join(late, row_key(spec))
         since = self.scope.older_since_ms
         if since is not None:
-            days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since]
-            older = self._known(days).where(F.col(c.TS) < within.start_ms)
+            fresh = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since]
+            older = self._known(fresh).where(F.col(c.TS) < within.start_ms)
             probes = older.withColumns(
                 {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
             )
             met = met.drop(c.SEEN_FROM, c.RANK).unionByName(
-                self._emissions(days).at(probes), allowMissingColumns=True
+                self._emissions(fresh).at(probes), allowMissingColumns=True
             )
         ended_at = F.lit(None).cast("bigint")
         for closure in self._ended:
