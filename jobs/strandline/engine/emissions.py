@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import AFTER_CHANNELS, Axis
+from strandline.engine.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.crossings import first_reaching
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
@@ -206,7 +206,7 @@ class RecordEmissions:
         axis = self.history.axis
         number = F.col(c.RANK).cast("bigint")
         if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
-            number = F.when(number > _CARRIED, F.lit(AFTER_CHANNELS)).otherwise(number)
+            number = F.when(number > _CARRIED, F.lit(ALL_SPLITS)).otherwise(number)
         emitted = self.offers.select(
             c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
         )

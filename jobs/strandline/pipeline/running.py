@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from strandline.engine.axis import Axis
 from strandline.engine.history import History
+from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
 from strandline.errors import AuditFailedError, InputError, StrandlineError
 from strandline.lake.landing import Landing
@@ -226,9 +227,7 @@ class _Run:
         """Where the windows begin that a watermark does not leave as they are."""
         if not isinstance(history.spec.window, Session):
             return history.grid.first_not_final(watermark_ms)
-        records = self.ctx.landing.records(
-            axis, sorted(history.well_formed["arrival_date"].unique())
-        )
+        records = self.ctx.landing.records(axis, days_to_read(history))
         until_ms = midnight_before(self.request.to_ms or 0)
         return first_not_final(records, history, until_ms=until_ms, watermark_ms=watermark_ms)
 
