@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.idleness import Activity, Source
+from strandline.engine.source import tick_after
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import Punctuated
@@ -27,11 +28,7 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, axis: Axis) -> Acti
     """
     source = Source(spec, axis)
     by_records = isinstance(spec.watermark, Punctuated)
-    ticks = source.ticks
-    interval = F.lit(ticks.interval_ms)
-    arrival = F.col(c.ARRIVAL)
-    after = arrival + interval - F.pmod(arrival - ticks.start_ms, interval)
-    tick = F.greatest(after, F.lit(ticks.start_ms + ticks.interval_ms))
+    tick = tick_after(F.col(c.ARRIVAL), source.ticks)
     offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(_TICK)
     heard = (

@@ -19,7 +19,7 @@ from strandline.engine.aggregates import Partial
 from strandline.engine.axis import AFTER_CHANNELS, Axis
 from strandline.engine.emissions import Emissions
 from strandline.engine.grid import Grid
-from strandline.engine.source import date_of, instant_of
+from strandline.engine.source import date_of, instant_of, keys_of
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session
@@ -31,20 +31,20 @@ _AHEAD = LEAST_INSTANT_MS - 2
 """Before every arrival, and a watermark that no record is behind of."""
 
 
-def keys_of(spec: PipelineSpec) -> list[str]:
-    """The engine's columns of a pipeline's keys."""
-    return [c.key_column(name) for name in spec.source.key]
-
-
 def row_key(spec: PipelineSpec) -> list[str]:
     """What the records of a row have in common."""
-    own_gap = [] if _gap_ms(spec) is not None else [c.END]
+    own_gap = [] if gap_of(spec) is not None else [c.END]
     return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
 
 
-def _gap_ms(spec: PipelineSpec) -> int | None:
+def gap_of(spec: PipelineSpec) -> int | None:
+    """The gap of all sessions in ms; None: each record has its own.
+
+    Raises:
+        TypeError: the windows are no sessions.
+    """
     if not isinstance(spec.window, Session):
-        msg = "only sessions are digested"
+        msg = f"{spec.pipeline} has no sessions"
         raise TypeError(msg)
     return spec.window.gap_ms
 
@@ -75,7 +75,7 @@ def in_rows(
         grid: the calendar of its sessions.
         ends_ms: when the input of some range had ended.
     """
-    ts, gap_ms = F.col(c.TS), _gap_ms(spec)
+    ts, gap_ms = F.col(c.TS), gap_of(spec)
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
     is_ahead = F.col(c.INSTANT) < F.col(c.AHEAD_BEFORE)
     place = ts

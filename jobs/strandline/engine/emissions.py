@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from functools import reduce
 from itertools import accumulate
 from typing import Protocol
@@ -20,16 +19,17 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.crossings import first_reaching
 from strandline.engine.history import Clock, History
 from strandline.engine.known import known_records
-from strandline.engine.source import candidate_of
+from strandline.engine.source import candidate_of, first_of, tick_after
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
-from strandline.model.watermarks import Candidate
+from strandline.model.watermarks import Candidate, Ticks
 
 _UNTIL = "_strandline_until"
 _HIGHEST = "_strandline_highest_ms"
@@ -69,13 +69,19 @@ class ClockEmissions:
     history: History
     clock: Clock
 
+    @property
+    def _rule(self) -> tuple[Ticks, int]:
+        """The ticks, and how far the watermark lags behind them."""
+        ticks, watermark = self.history.axis.ticks, self.history.spec.watermark
+        if ticks is None or watermark.lag_ms is None:
+            msg = f"{watermark.strategy} does not go by ticks"
+            raise TypeError(msg)
+        return ticks, watermark.lag_ms
+
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the WATERMARK of the last tick that they see."""
         history, axis = self.history, self.history.axis
-        ticks, lag_ms = axis.ticks, history.spec.watermark.lag_ms
-        if ticks is None or lag_ms is None:
-            msg = f"{history.spec.watermark.strategy} does not go by ticks"
-            raise TypeError(msg)
+        ticks, lag_ms = self._rule
         seen = F.least(F.col(c.SEEN_FROM), F.lit(self.clock.horizon_ms - 1))
         tick = seen - F.pmod(seen - ticks.start_ms, F.lit(ticks.interval_ms))
         # the combined watermark moves with the last of the channels that are there
@@ -99,16 +105,13 @@ class ClockEmissions:
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with the first tick whose watermark reaches them."""
         history, axis = self.history, self.history.axis
-        ticks, lag_ms = axis.ticks, history.spec.watermark.lag_ms
-        if ticks is None or lag_ms is None:
-            msg = f"{history.spec.watermark.strategy} does not go by ticks"
-            raise TypeError(msg)
-        threshold, interval = F.col(c.THRESHOLD), F.lit(ticks.interval_ms)
+        ticks, lag_ms = self._rule
+        threshold = F.col(c.THRESHOLD)
         last = END_OF_INSTANTS_MS - lag_ms
         after = F.greatest(
             F.least(threshold, F.lit(last)) + lag_ms - 1, F.lit(history.clock_starts_after)
         )
-        tick = after + interval - F.pmod(after - ticks.start_ms, interval)
+        tick = tick_after(after, ticks)
         comes = (threshold < last) & (after < self.clock.horizon_ms)
         tick = F.when(comes, F.when(tick < self.clock.horizon_ms, tick))
         seen_from = F.coalesce(tick, F.lit(axis.never))
@@ -119,6 +122,19 @@ class ClockEmissions:
             .distinct()
             .withColumns({c.SEEN_FROM: seen_from, c.RANK: rank})
         )
+
+
+def _with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
+    """What is emitted, and the probes, which come after what has their own rank."""
+    rank = F.col(c.RANK).cast("bigint") * 2
+    asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(c.RANK, rank + 1)
+    return emitted.withColumn(c.RANK, rank).unionByName(asked, allowMissingColumns=True)
+
+
+def _seen() -> WindowSpec:
+    """What a probe among what is emitted on its day sees."""
+    of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
+    return of_day.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 @dataclass(frozen=True)
@@ -140,24 +156,14 @@ class RecordEmissions:
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the combined WATERMARK at their position: see `Emissions.at`."""
-        asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(
-            c.RANK, F.col(c.RANK).cast("bigint") * 2 + 1
-        )
-        rows = self.offers.withColumn(c.RANK, F.col(c.RANK).cast("bigint") * 2).unionByName(
-            asked, allowMissingColumns=True
-        )
-        seen = (
-            Window.partitionBy(c.ARRIVAL_DAY)
-            .orderBy(c.SEEN_FROM, c.RANK)
-            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        )
+        rows = _with_probes(self.offers, probes)
         axis = self.history.axis
         channels = list(zip(self.history.channels, self.history.joined, strict=True))
         offered = [
             F.when(
                 F.col(c.SEEN_FROM) > axis.literal(joined),
                 F.coalesce(
-                    F.max(F.when(F.col(c.CHANNEL) == channel, F.col(c.CANDIDATE))).over(seen),
+                    F.max(F.when(F.col(c.CHANNEL) == channel, F.col(c.CANDIDATE))).over(_seen()),
                     F.lit(MIN_WATERMARK),
                 ),
             )
@@ -210,9 +216,7 @@ class RecordEmissions:
         emitted = self.offers.select(
             c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
         )
-        over = F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS
-        if axis.sequenced:
-            over = over.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+        over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
         # what later days' arrivals go into is told with them
         own = F.col(c.SEEN_FROM) < over + axis.literal(axis.known_below(0))
         day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, _NUMBER)
@@ -246,16 +250,9 @@ class StepEmissions:
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the WATERMARK of the last step that they see."""
-        ranked = F.col(c.RANK).cast("bigint") * 2
-        asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(c.RANK, ranked + 1)
-        rows = self.rows.withColumn(c.RANK, ranked).unionByName(asked, allowMissingColumns=True)
-        seen = (
-            Window.partitionBy(c.ARRIVAL_DAY)
-            .orderBy(c.SEEN_FROM, c.RANK)
-            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        )
+        rows = _with_probes(self.rows, probes)
         step = F.struct(c.CANDIDATE, c.SEEN_FROM, _UNTIL, c.RANK)
-        last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen)
+        last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(_seen())
         reached = F.col("last." + c.CANDIDATE)
         axis = self.history.axis
         if axis.interval_ms:
@@ -476,6 +473,4 @@ def _seen_from(axis: Axis) -> Column:
         return instant + 1
     if axis.interval_ms == 0:
         return F.lit(axis.literal(axis.never))
-    interval = F.lit(axis.interval_ms)
-    tick = instant + interval - F.pmod(instant - axis.start_ms, interval)
-    return F.greatest(tick, F.lit(axis.start_ms + axis.interval_ms))
+    return tick_after(instant, Ticks(axis.start_ms, axis.interval_ms))

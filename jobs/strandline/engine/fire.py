@@ -9,6 +9,7 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import Partial
 from strandline.engine.grid import Grid
 from strandline.engine.place import fires_at_once, is_accepted
+from strandline.engine.source import keys_of
 from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
@@ -24,11 +25,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
     return counted.join(F.broadcast(windows), c.WINDOW).select(
-        F.timestamp_millis(c.SLOT).cast("date").alias("window_date"),
-        F.timestamp_millis(c.SLOT).alias("window_start"),
-        F.timestamp_millis(c.SLOT_END).alias("window_end"),
-        *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-        *spec.aggregates,
+        *window_columns(c.SLOT, c.SLOT_END, spec),
         "records",
         "late_accepted",
         (F.col("late_accepted") + on_time.cast("bigint")).alias("firings"),
@@ -41,6 +38,17 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
     )
 
 
+def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
+    """What tells a window of a key, and its aggregates; `start` and `end` are columns in ms."""
+    return [
+        F.timestamp_millis(start).cast("date").alias("window_date"),
+        F.timestamp_millis(start).alias("window_start"),
+        F.timestamp_millis(end).alias("window_end"),
+        *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+        *(F.col(name) for name in spec.aggregates),
+    ]
+
+
 def count_each(
     met: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
 ) -> DataFrame:
@@ -48,7 +56,7 @@ def count_each(
 
     What the windows refused is counted in rows of its own, which hold no record.
     """
-    keys = [c.key_column(name) for name in spec.source.key]
+    keys = keys_of(spec)
     taken = [column.alias(name) for name, column in aggregates.items()]
     if grid.one_window_each:
         return (
@@ -79,7 +87,7 @@ def count_panes(
 
     Only the few records that are not meet their windows one by one.
     """
-    keys = [c.key_column(name) for name in spec.source.key]
+    keys = keys_of(spec)
     step = F.lit(grid.step_ms)
     placed = records.join(F.broadcast(panes), c.PANE)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)

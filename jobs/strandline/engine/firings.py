@@ -8,7 +8,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.emissions import Emissions
+from strandline.engine.fire import window_columns
 from strandline.engine.place import fires_at_once
+from strandline.engine.source import keys_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -40,7 +42,7 @@ def firings(
         aggregates: the content of a firing.
         identity: orders records of equal position; its value is the `fired_by` of a LATE firing.
     """
-    window = [*(c.key_column(name) for name in spec.source.key), c.WINDOW]
+    window = [*keys_of(spec), c.WINDOW]
     whole = Window.partitionBy(*window)
     until_here = whole.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
         Window.unboundedPreceding, Window.currentRow
@@ -80,11 +82,7 @@ def firings(
     return (
         emitted.at(placed)
         .select(
-            F.timestamp_millis(c.SLOT).cast("date").alias("window_date"),
-            F.timestamp_millis(c.SLOT).alias("window_start"),
-            F.timestamp_millis(c.SLOT_END).alias("window_end"),
-            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-            *aggregates,
+            *window_columns(c.SLOT, c.SLOT_END, spec),
             "records",
             F.when(on_time, "ON_TIME").otherwise("LATE").alias("timing"),
             F.timestamp_millis(F.when(on_time, F.col(c.FIRE_AT)).otherwise(F.col(c.ARRIVAL))).alias(

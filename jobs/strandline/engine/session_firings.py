@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS, TICK_RANK, Axis
-from strandline.engine.digest import AT, AT_SEQUENCE, keys_of, position
+from strandline.engine.digest import AT, AT_SEQUENCE, position
 from strandline.engine.emissions import Emissions
 from strandline.engine.history import Clock
 from strandline.engine.sessions import held
-from strandline.engine.source import instant_of
+from strandline.engine.source import first_of, instant_of, keys_of
 from strandline.spec.pipeline import PipelineSpec
 
 SESSION_START = "_strandline_session_start_ms"
@@ -91,7 +91,7 @@ def units_of(
 
 def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
     """A crossing of a session, which is at the end of its input at the latest."""
-    start, ended = F.col(SESSION_START), _first_of(F.col(c.ENDED), axis)
+    start, ended = F.col(SESSION_START), first_of(axis, F.col(c.ENDED))
     now = [closure.windows for closure in clock.closures if closure.at_ms == clock.horizon_ms]
     at_end = F.least(seen_from, F.lit(axis.literal(axis.end)))
     for windows in now:
@@ -100,13 +100,6 @@ def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
     had_ended = F.col(c.ENDED) < clock.horizon_ms
     beyond = seen_from >= ended + axis.literal(axis.known_below(0))
     return F.when(had_ended & beyond, ended).otherwise(seen_from)
-
-
-def _first_of(arrival_ms: Column, axis: Axis) -> Column:
-    """The set form of `Axis.first_of`."""
-    if not axis.sequenced:
-        return arrival_ms
-    return arrival_ms.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
 
 
 def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
@@ -119,9 +112,7 @@ def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Colu
             scale = F.lit(Decimal(axis.scale))
             happened = F.call_function("div", happened - F.pmod(happened, scale), scale)
     never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
-    at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (
-        seen_from == _first_of(F.col(c.ENDED), axis)
-    )
+    at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (seen_from == first_of(axis, F.col(c.ENDED)))
     return (
         F.when(at_its_end, F.col(c.ENDED) - 1)
         .when(seen_from < end, happened)

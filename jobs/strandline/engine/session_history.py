@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine import firings
 from strandline.engine.emissions import Emissions
+from strandline.engine.fire import window_columns
 from strandline.engine.session_firings import FIRED_AT, ORDER, is_late, times_fired
 from strandline.engine.source import date_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -85,11 +86,7 @@ def told(
     numbered = (
         emitted.at(probes)
         .select(
-            F.timestamp_millis(c.START).cast("date").alias("window_date"),
-            F.timestamp_millis(c.START).alias("window_start"),
-            F.timestamp_millis(c.END).alias("window_end"),
-            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-            *spec.aggregates,
+            *window_columns(c.START, c.END, spec),
             "records",
             F.when(F.col(_LATE), "LATE").otherwise("ON_TIME").alias("timing"),
             F.timestamp_millis(FIRED_AT).alias("fired_at"),

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.digest import keys_of
+from strandline.engine.digest import gap_of
 from strandline.engine.history import History
 from strandline.engine.known import known_records
+from strandline.engine.source import keys_of
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     EVERYTHING,
@@ -23,7 +24,6 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 _WIDER = 4
 _CHAIN = "_strandline_chain"
@@ -43,7 +43,7 @@ def read_far_enough(
         history: everything observed below the horizon.
     """
     spec, last_ms = history.spec, _last_event(history)
-    gap_ms = _gap_ms(spec)
+    gap_ms = gap_of(spec)
     first_ms = LEAST_INSTANT_MS
     if gap_ms is not None:
         first_ms = max(within.start_ms - gap_ms, LEAST_INSTANT_MS)
@@ -63,7 +63,7 @@ def read_far_enough(
 
 def largest_end(region: TimeRange, spec: PipelineSpec) -> int:
     """No record of some event times has a larger end."""
-    gap_ms = _gap_ms(spec)
+    gap_ms = gap_of(spec)
     if gap_ms is None:
         return END_OF_INSTANTS_MS
     return min(region.end_ms + gap_ms, END_OF_INSTANTS_MS)
@@ -80,7 +80,7 @@ def first_not_final(
         until_ms: records that arrived before it count.
         watermark_ms: as it stood when all that was final had been published.
     """
-    spec, grid, gap_ms = history.spec, history.grid, _gap_ms(history.spec)
+    spec, grid, gap_ms = history.spec, history.grid, gap_of(history.spec)
     slot_ms = grid.first_not_final(watermark_ms)
     if not len(history.well_formed):
         return slot_ms
@@ -119,13 +119,6 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     return chained.groupBy(*keys, _CHAIN).agg(
         F.min(c.START).alias(c.START), F.max(c.END).alias(c.END)
     )
-
-
-def _gap_ms(spec: PipelineSpec) -> int | None:
-    if not isinstance(spec.window, Session):
-        msg = "only sessions reach further than their range"
-        raise TypeError(msg)
-    return spec.window.gap_ms
 
 
 def _last_event(history: History) -> int:

@@ -21,6 +21,7 @@ from strandline.engine.digest import (
     with_watermarks,
 )
 from strandline.engine.emissions import Emissions
+from strandline.engine.fire import window_columns
 from strandline.engine.history import Closure
 from strandline.engine.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
@@ -298,11 +299,7 @@ class SessionRebuild(Rebuild):
         fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
         closed_at = moment_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
         return windows.select(
-            F.timestamp_millis(c.START).cast("date").alias("window_date"),
-            F.timestamp_millis(c.START).alias("window_start"),
-            F.timestamp_millis(c.END).alias("window_end"),
-            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-            *spec.aggregates,
+            *window_columns(c.START, c.END, spec),
             "records",
             "late_accepted",
             "firings",

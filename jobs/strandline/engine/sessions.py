@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.digest import keys_of, position
+from strandline.engine.digest import position
 from strandline.engine.history import Closure
+from strandline.engine.source import keys_of
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.axis import SEQUENCE_SPAN, Axis
+from strandline.engine.axis import Axis
 from strandline.engine.grid import WIDEST_MS, Grid
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.watermarks import Candidate
+from strandline.model.watermarks import Candidate, Ticks
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
@@ -257,8 +257,28 @@ def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
     """The instant of a record; the set form of `Axis.instant`."""
     if not axis.sequenced:
         return arrival
-    arrival, sequence = (column.cast("decimal(20,0)") for column in (arrival, sequence))
-    return arrival * F.lit(Decimal(SEQUENCE_SPAN)) + (sequence - F.lit(Decimal(MIN_WATERMARK)))
+    return first_of(axis, arrival) + (
+        sequence.cast("decimal(20,0)") - F.lit(Decimal(MIN_WATERMARK))
+    )
+
+
+def first_of(axis: Axis, arrival: Column) -> Column:
+    """The first instant of an arrival millisecond; the set form of `Axis.first_of`."""
+    if not axis.sequenced:
+        return arrival
+    return arrival.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+
+
+def tick_after(arrival: Column, ticks: Ticks) -> Column:
+    """The tick that shows a record; the set form of `Ticks.after`."""
+    interval = F.lit(ticks.interval_ms)
+    tick = arrival + interval - F.pmod(arrival - ticks.start_ms, interval)
+    return F.greatest(tick, F.lit(ticks.start_ms + ticks.interval_ms))
+
+
+def keys_of(spec: PipelineSpec) -> list[str]:
+    """The engine's columns of a pipeline's keys."""
+    return [c.key_column(name) for name in spec.source.key]
 
 
 def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:

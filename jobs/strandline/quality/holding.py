@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from strandline.engine.idleness import Carried
-from strandline.model.intervals import day_of, midnight_of, text_of
+from strandline.model.intervals import text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report_text import duration
 from strandline.spec import PipelineSpec
@@ -97,7 +97,7 @@ def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
     if raised.empty:
         return _Standing(name, MIN_WATERMARK, None)
     day = raised["arrival_date"].iloc[-1]
-    return _Standing(name, int(offered.max()), day_of(midnight_of(day)).isoformat())
+    return _Standing(name, int(offered.max()), day.isoformat())
 
 
 def _least(channels: list[_Standing]) -> Holding | None:
