@@ -160,6 +160,15 @@ def test_source_columns_of_any_kind_are_kept_and_renamed_where_they_collide(spar
     assert line.versions() == before
 
 
+def test_days_on_which_nothing_is_malformed_are_observed_once_too(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
+    land(tmp_path, [a_record("1 10:00", "1 09:00"), a_record("2 10:00", "2 09:00")])
+    assert line.advance("3").observed_days == ["2024-03-01", "2024-03-02"]
+    before = line.versions()
+    assert line.backfill("1", "3").observed_days == []
+    assert line.versions() == before
+
+
 # --------------------------------------------------------------------------------------- dry runs
 
 

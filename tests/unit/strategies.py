@@ -16,6 +16,7 @@ from strandline.model.intervals import DAY_MS, datetime_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference import Record, Replay, replay
 from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec.window import Session
 
 BASES_MS = (0, DAY_MS - 60, -DAY_MS + 7, 1_356_998_400_000)
 """Where streams begin: two of them soon pass a midnight, one lies before 1970."""
@@ -216,7 +217,7 @@ def streams(draw: st.DrawFn, *, most: int = 24, **given: st.SearchStrategy[Any])
     length = draw(st.sampled_from([0, 1, 2, most // 4, most // 2, most]))
     # one number a record: drawing its fields one by one would take ten times as long
     codes = draw(st.lists(st.integers(0, 2**40), min_size=length, max_size=length))
-    records = tuple(_records(codes, base_ms, channels))
+    records = tuple(_records(codes, base_ms, channels, own_gaps=_has_own_gaps(spec)))
     last_ms = records[-1].arrival_ms if records else start_ms
     return Stream(
         spec=spec,
@@ -232,7 +233,13 @@ def any_streams(**given: Any) -> st.SearchStrategy[Stream]:
     return streams(watermark=any_watermarks(), window=any_windows(), **given)
 
 
-def _records(codes: Sequence[int], base_ms: int, channels: Sequence[str]) -> Iterator[Record]:
+def _has_own_gaps(spec: PipelineSpec) -> bool:
+    return isinstance(spec.window, Session) and spec.window.gap_ms is None
+
+
+def _records(
+    codes: Sequence[int], base_ms: int, channels: Sequence[str], *, own_gaps: bool
+) -> Iterator[Record]:
     """Records in the order of their arrival; a smaller code is a simpler record."""
     arrival_ms = base_ms
     for number, code in enumerate(codes):
@@ -256,7 +263,7 @@ def _records(codes: Sequence[int], base_ms: int, channels: Sequence[str]) -> Ite
             sequence=sequence,
             marker=marker,
             candidate_ms=candidate_ms,
-            gap_ms=gap_ms,
+            gap_ms=gap_ms if own_gaps else None,
             payload={"id": number, "value": value},
         )
 

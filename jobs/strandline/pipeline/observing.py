@@ -189,6 +189,7 @@ def commit_observation(
             days = seen.new_days if meanwhile == seen.based_on else []
         if malformed is not None or _has_malformed(store, days):
             _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
+        if days or elsewhere:
             commit_days(
                 store,
                 seen.history,
