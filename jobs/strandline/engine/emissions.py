@@ -146,7 +146,8 @@ class RecordEmissions:
             the days before it have emitted.
         history: the channels, their order, and when each joined.
         clock: what is known.
-        floors: for discovered channels: (instant, watermark) just before each of them joined.
+        floors: (instant, watermark): what the combined watermark does not fall below after it. For
+            discovered channels: its value just before each of them joined.
     """
 
     offers: DataFrame
@@ -373,6 +374,8 @@ def emissions(
     if history.spec.watermark.goes_by_the_clock:
         return ClockEmissions(history, clock)
     plain = _emissions(spark, records, history, clock, days)
+    if not history.channels and history.ends_without_channels and clock.closes_now:
+        return replace(plain, floors=((history.axis.end - 1, MAX_WATERMARK),))
     if history.spec.source.declared_channels is not None or len(history.joined) < 2:
         return plain
     axis = history.axis

@@ -214,6 +214,8 @@ class History:
         if ended is not None:
             beyond[ended] = self.axis.end
         latest, number = self._filled(len(thresholds)), np.zeros(len(thresholds), dtype=np.int64)
+        if self.ends_without_channels:
+            latest = beyond.copy()
         settled = np.zeros(len(thresholds), dtype=bool)
         running: npt.NDArray[Any] | None = None
         offers = self.seen_from(thresholds)
@@ -491,6 +493,14 @@ class History:
         seen, _ = self.crossings(thresholds.tolist(), horizon_ms)
         reached = thresholds[self._known(seen, horizon_ms)]
         return int(reached.max()) if len(reached) else MIN_WATERMARK
+
+    @property
+    def ends_without_channels(self) -> bool:
+        """Whether an end of input counts even before any channel is heard of.
+
+        A source of splits emits it by itself; a valve needs a channel that it comes through.
+        """
+        return self.spec.watermark.combine == "splits"
 
     @property
     def clock_starts_after(self) -> int:
