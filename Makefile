@@ -50,8 +50,8 @@ conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden E
 	@$(WITH) strandline conformance $(FILES) --engine $(ENGINE)
 
 .PHONY: bench
-bench: setup ## the engine beside plain Spark (ROWS=20000000)
-	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS))
+bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session")
+	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
 .PHONY: lock
 lock: setup ## requirements.lock anew from pyproject.toml, and the hashes of Delta's jars (needs the network)

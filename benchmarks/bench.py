@@ -1,10 +1,10 @@
 """What exactness costs: ratios to plain Spark's groupBy, interleaved in one process.
 
     python benchmarks/bench.py [--rows 20000000] [--rounds 5] [--lake FOLDER] [--output FILE.json]
-                               [--windows tumbling|session]
+                               [--windows tumbling sliding session]
 
-P is the plain job: group by window and key, in integer arithmetic, into Delta; it ignores lateness.
-For sessions it is Spark's own `session_window`.
+P is the plain job: group by window and key, into Delta; it ignores lateness. Tumbling windows are
+told by integer arithmetic, sliding ones by Spark's `window`, sessions by its `session_window`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bids import SPEC, WINDOWS, land
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
@@ -37,7 +37,7 @@ from strandline.pipeline.rebuilding import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.running import run
 from strandline.spec import parse_spec
-from strandline.spec.window import Session
+from strandline.spec.window import Session, Sliding
 
 _SCRATCH = "bids"
 
@@ -54,17 +54,23 @@ class Bench:
     def plain(self) -> None:
         """P: what a plain groupBy takes."""
         bids = self.spark.read.format("delta").load(str(self.folder / "landing" / "bids"))
-        ts = F.unix_millis("bid_at")
-        window = (ts - F.pmod(ts, F.lit(10_000))).alias("start_ms")
-        if isinstance(self.spec.window, Session):
-            window = F.session_window("bid_at", "10 seconds").alias("session")
         (
-            bids.groupBy(window, "key")
+            bids.groupBy(self._plain_window(), "key")
             .agg(*(F.expr(text).alias(name) for name, text in self.spec.aggregates.items()))
             .write.format("delta")
             .mode("overwrite")
             .save(str(self.folder / "plain"))
         )
+
+    def _plain_window(self) -> Column:
+        window = self.spec.window
+        if isinstance(window, Session):
+            return F.session_window("bid_at", f"{window.gap_ms} milliseconds").alias("window")
+        if isinstance(window, Sliding):
+            size, slide = (f"{ms} milliseconds" for ms in (window.sliding, window.every))
+            return F.window("bid_at", size, slide).alias("window")
+        ts = F.unix_millis("bid_at")
+        return (ts - F.pmod(ts, F.lit(10_000))).alias("start_ms")
 
     def engine_cold(self) -> None:
         """Timeline, windows, quarantine, completeness."""
@@ -120,7 +126,17 @@ def main() -> None:
     began = time.perf_counter()
     land(spark, folder, options.rows)
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
-    bench = Bench(spark, folder, options.windows)
+    results = {}
+    for windows in options.windows:
+        results[windows] = _rounds(console, Bench(spark, folder, windows), options.rounds)
+        _show(console, windows, options.rows, results[windows])
+    if options.output:
+        told = _machine(options.rows) | {"windows": results}
+        Path(options.output).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    spark.stop()
+
+
+def _rounds(console: Console, bench: Bench, rounds: int) -> dict:
     jobs = {
         "plain Spark (P)": bench.plain,
         "engine, cold": bench.engine_cold,
@@ -129,7 +145,7 @@ def main() -> None:
     }
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     names = list(jobs)
-    for number in range(options.rounds + 1):
+    for number in range(rounds + 1):
         # each round begins with another job, so that none always runs in the same one's wake
         first = number % len(names)
         for name in names[first:] + names[:first]:
@@ -140,24 +156,20 @@ def main() -> None:
             console.print(f"round {number}: {name}: {took:.1f} s" + " (warm-up)" * (not number))
             if number:
                 seconds[name].append(took)
-    result = _result(options.rows, seconds, bench.parts)
-    _show(console, result)
-    if options.output:
-        Path(options.output).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    spark.stop()
+    return _figures(seconds, bench.parts)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--windows", choices=list(WINDOWS), default="tumbling")
+    parser.add_argument("--windows", nargs="+", choices=list(WINDOWS), default=list(WINDOWS))
     parser.add_argument("--lake")
     parser.add_argument("--output")
     return parser.parse_args()
 
 
-def _result(rows: int, seconds: dict[str, list[float]], parts: dict[str, list[float]]) -> dict:
+def _figures(seconds: dict[str, list[float]], parts: dict[str, list[float]]) -> dict:
     plain = seconds["plain Spark (P)"]
     jobs = {}
     for name, took in seconds.items():
@@ -166,10 +178,13 @@ def _result(rows: int, seconds: dict[str, list[float]], parts: dict[str, list[fl
             "seconds": {"min": min(took), "median": statistics.median(took)},
             "ratio": {"min": min(ratios), "median": statistics.median(ratios)},
         }
+    of_parts = {name: statistics.median(took[1:] or took) for name, took in parts.items()}
+    return {"jobs": jobs, "parts": of_parts}
+
+
+def _machine(rows: int) -> dict:
     return {
         "rows": rows,
-        "jobs": jobs,
-        "parts": {name: statistics.median(took[1:] or took) for name, took in parts.items()},
         "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
         "versions": {
             name: version(name) for name in ("pyspark", "delta-spark", "deltalake", "pyarrow")
@@ -178,8 +193,8 @@ def _result(rows: int, seconds: dict[str, list[float]], parts: dict[str, list[fl
     }
 
 
-def _show(console: Console, result: dict) -> None:
-    table = Table(title=f"{result['rows']:,} bids, ratios to P in the same round")
+def _show(console: Console, windows: str, rows: int, result: dict) -> None:
+    table = Table(title=f"{windows}: {rows:,} bids, ratios to P in the same round")
     table.add_column("job")
     for column in ("s min", "s median", "ratio min", "ratio median"):
         table.add_column(column, justify="right")

@@ -41,7 +41,11 @@ SPEC = {
     "quality": {"gaps": "allow", "max_late_share": 0.05},
 }
 
-WINDOWS = {"tumbling": SPEC["window"], "session": {"session": "10s"}}
+WINDOWS = {
+    "tumbling": SPEC["window"],
+    "sliding": {"sliding": "60s", "every": "10s"},
+    "session": {"session": "10s"},
+}
 """What the bids are put into."""
 
 

@@ -20,25 +20,20 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 @pytest.fixture(scope="session")
 def spark():
-    """One session, tuned for small input: few partitions, no adaptive replanning.
+    """One session, tuned for small input: few partitions, no replanning, no code generation.
 
-    And no code generation: compiling each of thousands of small queries takes half of their time.
     What users run, generated code, is run by the flights, by Airflow's tasks and by the command.
     """
-    from strandline.lake.session import spark_session
+    from strandline.lake.session import SMALL_INPUT, spark_session
 
     session = spark_session(
         "strandline tests",
         {
+            **SMALL_INPUT,
             "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.memory": "3g",
-            "spark.databricks.delta.snapshotPartitions": "1",
         },
         master="local[2]",
-        light=True,
     )
     yield session
     session.stop()

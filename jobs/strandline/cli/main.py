@@ -277,12 +277,11 @@ def _conformance(files: list[Path], *, on_spark: bool, as_json: bool) -> Any:
     if not on_spark:
         return run_conformance(files, answer_by_reference)
     from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
-    from strandline.lake.session import spark_session  # noqa: PLC0415
+    from strandline.lake.session import SMALL_INPUT, spark_session  # noqa: PLC0415
 
     with show.progress(quiet=as_json) as step:
         step("start Spark")
-        small = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-        spark = spark_session("strandline conformance", small)
+        spark = spark_session("strandline conformance", SMALL_INPUT)
         try:
             return run_conformance(
                 files,

@@ -32,6 +32,19 @@ _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
+SMALL_INPUT = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # nor are they told to anybody
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+}
+"""For thousands of queries over few rows: to compile or replan each would take half of the time."""
 _PATIENCE_S = 5.0
 
 
