@@ -59,6 +59,7 @@ class Bench:
             .agg(*(F.expr(text).alias(name) for name, text in self.spec.aggregates.items()))
             .write.format("delta")
             .mode("overwrite")
+            .option("overwriteSchema", "true")
             .save(str(self.folder / "plain"))
         )
 

@@ -3,7 +3,8 @@
 A record is *ahead* if it came before the watermark had reached its own event time. It then holds
 every session end that lies inside its window together with its own, so that nothing is cut there,
 and came before every record that the watermark had passed: neither its position nor the watermark
-that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row.
+that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row;
+and rows ahead that touch each other, however many, are one *stretch* to whoever asks for sessions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -29,6 +30,8 @@ AT = "_strandline_at_ms"
 AT_SEQUENCE = "_strandline_at_sequence"
 _AHEAD = LEAST_INSTANT_MS - 2
 """Before every arrival, and a watermark that no record is behind of."""
+_IS_AHEAD = "_strandline_is_ahead"
+_BEGINS = "_strandline_begins"
 
 
 def row_key(spec: PipelineSpec) -> list[str]:
@@ -130,3 +133,43 @@ def with_watermarks(rows: DataFrame, emitted: Emissions, axis: Axis) -> DataFram
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(_AHEAD).cast("bigint"))
     return ahead.unionByName(behind)
+
+
+def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The rows of `with_watermarks`, those of a stretch with one ROW; at hand.
+
+    Whoever holds the end of a row from its own event time on does so without having met a watermark
+    of interest: with the watermarks at hand far more rows are ahead than the calendar could tell.
+    """
+    is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
+    by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
+    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
+    begins = F.coalesce(F.col(c.START) > reach, F.lit(True))
+    first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)
+    until_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        rows.withColumn(_IS_AHEAD, is_ahead)
+        .withColumn(_BEGINS, begins | ~F.col(_IS_AHEAD))
+        .withColumn(c.ROW, first.over(until_here))
+        .drop(_BEGINS)
+        .localCheckpoint()
+    )
+
+
+def stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """One row for each ROW of `in_stretches`: nothing is cut inside a stretch."""
+    ahead = F.col(_IS_AHEAD)
+    own = [name for name in row_key(spec) if name not in {*keys_of(spec), c.END, AT, AT_SEQUENCE}]
+    return (
+        rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)
+        .agg(
+            F.min(c.START).alias(c.START),
+            F.max(c.END).alias(c.END),
+            F.sum("records").alias("records"),
+            *(F.min(name).alias(name) for name in own),
+            F.max(F.when(ahead, _AHEAD).otherwise(F.col(c.WATERMARK))).alias(c.WATERMARK),
+            F.max(F.when(ahead, _AHEAD).otherwise(F.col(AT))).alias(AT),
+            F.max(F.when(ahead, 0).otherwise(F.col(AT_SEQUENCE))).alias(AT_SEQUENCE),
+        )
+        .drop(_IS_AHEAD)
+    )

@@ -17,7 +17,9 @@ from strandline.engine.digest import (
     AT,
     digest,
     in_rows,
+    in_stretches,
     row_key,
+    stretches,
     with_watermarks,
 )
 from strandline.engine.emissions import Emissions
@@ -120,7 +122,7 @@ class SessionRebuild(Rebuild):
         within = self.scope.windows
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
         nothing = F.lit(0).cast("bigint")
-        accepted = self._rows.where(F.col(c.SESSION).isNotNull()).select(
+        accepted = self._taken_rows.select(
             slot, F.col("records").alias("accepted"), nothing.alias("late_accepted"), c.START
         )
         if self._fired is not None:
@@ -198,10 +200,30 @@ class SessionRebuild(Rebuild):
         return self._emissions(sorted(days)).at_hand()
 
     @cached_property
-    def _rows(self) -> DataFrame:
+    def _met(self) -> DataFrame:
+        """The rows of the digest with the watermarks that they met, and the ROW of their stretch.
+
+        Where some input had ended before, stretches could reach across it: every row stays alone.
+        """
         spec, (_, rows) = self._spec, self._digested
         met = with_watermarks(rows, self._emitted, self.history.axis)
+        return met if self._ended else in_stretches(met, spec)
+
+    @cached_property
+    def _rows(self) -> DataFrame:
+        """The stretches, and the rows that are in none, with their sessions."""
+        spec = self._spec
+        met = self._met if self._ended else stretches(self._met, spec)
         return sessions_of(met, spec, self._ended)
+
+    @cached_property
+    def _taken_rows(self) -> DataFrame:
+        """The rows of the digest that a session took, each with its UNIT."""
+        taken = self._rows.where(F.col(c.SESSION).isNotNull())
+        if self._ended:
+            return taken
+        units = taken.select(c.ROW, c.UNIT)
+        return self._met.join(F.broadcast(units) if units.count() <= _FEW else units, c.ROW)
 
     @property
     def _ended(self) -> list[Closure]:
@@ -278,7 +300,7 @@ class SessionRebuild(Rebuild):
     def _records_in_units(self) -> DataFrame:
         """The accepted records, each with the UNIT that it is in."""
         spec = self._spec
-        units = self._rows.where(F.col(c.SESSION).isNotNull()).select(*row_key(spec), c.UNIT)
+        units = self._taken_rows.select(*row_key(spec), c.UNIT)
         return self._in_rows(self._days(self._region), self._region).join(units, row_key(spec))
 
     def _told(self, windows: DataFrame, members: DataFrame) -> DataFrame:
@@ -290,7 +312,7 @@ class SessionRebuild(Rebuild):
         else:
             self._aggregates()
             aggregates = {name: partial.whole for name, partial in partials.items()}
-            of_units = self._rows.where(F.col(c.SESSION).isNotNull())
+            of_units = self._taken_rows
         if aggregates:
             contents = in_firings(of_units, members).groupBy(c.FIRING)
             windows = windows.join(
