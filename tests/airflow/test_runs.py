@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from strandline.model.books import Book
+
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
+SHIPPED = Path(__file__).resolve().parents[2] / "pipelines"
 THIRD = datetime(2013, 1, 3, 6, tzinfo=UTC)
 RANGE = {
     "pipeline": "flights",
@@ -72,6 +76,19 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
     assert len({row["run_id"] for row in by_hand}) == 1  # the preview has left no trace
     assert {row["reason"] for row in by_hand} == {RANGE["reason"]}
     assert {row["requested_by"] for row in by_hand} == {"airflow: dag_test"}
+
+
+@pytest.mark.parametrize("pipeline", ["flights_sliding", "flights_sessions"])
+def test_the_other_windows_of_the_flights_go_the_same_way(run, landed, lake, pipeline, monkeypatch):
+    monkeypatch.setenv("STRANDLINE_PIPELINES", str(SHIPPED))
+    daily = run(f"strandline_daily_{pipeline}", logical_date=THIRD)
+    assert daily.tasks == {"advance": "success", "report": "success"}
+    last = ledger(lake / pipeline)[-1]
+    assert last["step"] == "published"
+    books = [Book(**book) for book in json.loads(last["books"])]
+    assert {book.name for book in books} >= {"arrival day 2013-01-01", "range"}
+    assert all(book.balanced and book.total for book in books if book.name != "older windows")
+    assert DeltaTable(str(lake / pipeline / "windows")).to_pyarrow_table().num_rows > 0
 
 
 def test_a_failed_audit_publishes_nothing_is_not_retried_and_is_reported(run, landed, lake):
