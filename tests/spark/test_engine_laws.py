@@ -463,6 +463,17 @@ EDGES = {
         watermark=bounded(MAX_WATERMARK),
         end_of_input=True,
     ),
+    "a bound that no float can tell, carried over a midnight": a_stream(
+        *(
+            (DAY_MS - 58, -52, "b"),
+            (DAY_MS - 49, DAY_MS - 42, "c"),
+            (DAY_MS - 40, DAY_MS - 67, "c"),
+        ),
+        *((DAY_MS - 31, 2 * DAY_MS - 60, "b"), (DAY_MS - 31, DAY_MS - 41, "a")),
+        watermark=bounded(2**62),
+        emit=AS_TICKS,
+        horizon_ms=DAY_MS + 19,
+    ),
     "a lateness that saturates, and an input that ends": a_stream(
         *((1, 5, "a"), (2, 25, "a"), (3, 6, "a")),
         channels=["a"],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.frames import collected
 from strandline.engine.idleness import Activity, Source
 from strandline.engine.source import tick_after
 from strandline.model.lateness import MIN_WATERMARK
@@ -57,7 +57,7 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, axis: Axis) -> Acti
         )
     )
     return Activity(
-        heard=_collected(heard),
+        heard=collected(heard),
         at_once=_at_once(records.where(F.lit(by_records)).withColumn(_TICK, tick)),
         first=_first(records.where(F.lit(spec.source.declared_channels is None))),
     )
@@ -83,7 +83,7 @@ def _at_once(records: DataFrame) -> pd.DataFrame:
             F.col(c.CANDIDATE).alias("candidate_ms"),
         )
     )
-    return _whole(_collected(offers), "seen_from")
+    return _whole(collected(offers), "seen_from")
 
 
 def _first(records: DataFrame) -> pd.DataFrame:
@@ -99,17 +99,12 @@ def _first(records: DataFrame) -> pd.DataFrame:
             F.col(f"first.{c.TS}").alias("ts_ms"),
         )
     )
-    return _whole(_collected(first), "instant")
+    return _whole(collected(first), "instant")
 
 
 def _largest_before(of_day: object) -> Column:
     before = of_day.rowsBetween(Window.unboundedPreceding, -1)  # type: ignore[attr-defined]
     return F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
-
-
-def _collected(rows: DataFrame) -> pd.DataFrame:
-    whole: pd.DataFrame = rows.toArrow().to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-    return whole
 
 
 def _whole(rows: pd.DataFrame, name: str) -> pd.DataFrame:

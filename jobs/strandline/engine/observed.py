@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.activity import observe_activity
 from strandline.engine.axis import Axis
+from strandline.engine.frames import collected
 from strandline.engine.history import History, cells_from
 from strandline.engine.idleness import SILENCE, Carried, Source
 from strandline.engine.observe import observe
@@ -55,7 +56,7 @@ class KnownSteps:
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
     """The cells of some records."""
-    return cells_from(observe(records, spec, axis).toArrow().to_pandas(), axis)
+    return cells_from(collected(observe(records, spec, axis)), axis)
 
 
 def observe_days(
