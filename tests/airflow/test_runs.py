@@ -14,7 +14,7 @@ from strandline.model.books import Book
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
-SHIPPED = Path(__file__).resolve().parents[2] / "pipelines"
+PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 THIRD = datetime(2013, 1, 3, 6, tzinfo=UTC)
 RANGE = {
     "pipeline": "flights",
@@ -80,7 +80,7 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
 
 @pytest.mark.parametrize("pipeline", ["flights_sliding", "flights_sessions"])
 def test_the_other_windows_of_the_flights_go_the_same_way(run, landed, lake, pipeline, monkeypatch):
-    monkeypatch.setenv("STRANDLINE_PIPELINES", str(SHIPPED))
+    monkeypatch.setenv("STRANDLINE_PIPELINES", str(PIPELINES))
     daily = run(f"strandline_daily_{pipeline}", logical_date=THIRD)
     assert daily.tasks == {"advance": "success", "report": "success"}
     last = ledger(lake / pipeline)[-1]

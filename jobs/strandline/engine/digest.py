@@ -14,6 +14,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.aggregates import Partial
@@ -55,6 +56,12 @@ def gap_of(spec: PipelineSpec) -> int | None:
 def position() -> Column:
     """Where a row stands in the order of processing; those ahead before all that are not."""
     return F.struct(AT, AT_SEQUENCE, c.START, c.END)
+
+
+def begins(by_start: WindowSpec) -> Column:
+    """Whether what lies ahead of a row, by START, neither overlaps nor touches it."""
+    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
+    return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
 
 def row_instant(axis: Axis) -> Column:
@@ -143,13 +150,11 @@ def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
     by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
-    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
-    begins = F.coalesce(F.col(c.START) > reach, F.lit(True))
     first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)
     until_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return (
         rows.withColumn(_IS_AHEAD, is_ahead)
-        .withColumn(_BEGINS, begins | ~F.col(_IS_AHEAD))
+        .withColumn(_BEGINS, begins(by_start) | ~F.col(_IS_AHEAD))
         .withColumn(c.ROW, first.over(until_here))
         .drop(_BEGINS)
         .localCheckpoint()
@@ -159,17 +164,18 @@ def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 def stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """One row for each ROW of `in_stretches`: nothing is cut inside a stretch."""
     ahead = F.col(_IS_AHEAD)
-    own = [name for name in row_key(spec) if name not in {*keys_of(spec), c.END, AT, AT_SEQUENCE}]
+    instead = {c.WATERMARK: _AHEAD, AT: _AHEAD, AT_SEQUENCE: 0}
     return (
         rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)
         .agg(
             F.min(c.START).alias(c.START),
             F.max(c.END).alias(c.END),
             F.sum("records").alias("records"),
-            *(F.min(name).alias(name) for name in own),
-            F.max(F.when(ahead, _AHEAD).otherwise(F.col(c.WATERMARK))).alias(c.WATERMARK),
-            F.max(F.when(ahead, _AHEAD).otherwise(F.col(AT))).alias(AT),
-            F.max(F.when(ahead, 0).otherwise(F.col(AT_SEQUENCE))).alias(AT_SEQUENCE),
+            *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
+            *(
+                F.max(F.when(ahead, value).otherwise(F.col(name))).alias(name)
+                for name, value in instead.items()
+            ),
         )
         .drop(_IS_AHEAD)
     )

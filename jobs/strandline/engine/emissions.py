@@ -374,7 +374,7 @@ def emissions(
     if history.spec.watermark.goes_by_the_clock:
         return ClockEmissions(history, clock)
     plain = _emissions(spark, records, history, clock, days)
-    if not history.channels and history.ends_without_channels and clock.closes_now:
+    if history.ends_without_channels and clock.closes_now:
         return replace(plain, floors=((history.axis.end - 1, MAX_WATERMARK),))
     if history.spec.source.declared_channels is not None or len(history.joined) < 2:
         return plain

@@ -215,7 +215,7 @@ class History:
             beyond[ended] = self.axis.end
         latest, number = self._filled(len(thresholds)), np.zeros(len(thresholds), dtype=np.int64)
         if self.ends_without_channels:
-            latest = beyond.copy()
+            latest = beyond
         settled = np.zeros(len(thresholds), dtype=bool)
         running: npt.NDArray[Any] | None = None
         offers = self.seen_from(thresholds)
@@ -496,11 +496,11 @@ class History:
 
     @property
     def ends_without_channels(self) -> bool:
-        """Whether an end of input counts even before any channel is heard of.
+        """Whether no channel has been heard of, and an end of input counts all the same.
 
         A source of splits emits it by itself; a valve needs a channel that it comes through.
         """
-        return self.spec.watermark.combine == "splits"
+        return self.spec.watermark.combine == "splits" and not self.channels
 
     @property
     def clock_starts_after(self) -> int:

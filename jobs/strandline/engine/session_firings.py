@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import AFTER_CHANNELS, TICK_RANK, Axis
-from strandline.engine.digest import AT, AT_SEQUENCE, position
+from strandline.engine.digest import AT, AT_SEQUENCE, begins, position
 from strandline.engine.emissions import Emissions
 from strandline.engine.history import Clock
 from strandline.engine.sessions import held
@@ -156,13 +156,11 @@ def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
     firing = Window.partitionBy(c.FIRING)
     by_start = firing.orderBy(c.START)
-    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
-    begins = (F.col(c.START) > reach).cast("int")
     return (
         events.join(loud, session)
         .where(there)
         .withColumn(c.FIRING, event[c.UNIT])
-        .withColumn("_begins", F.coalesce(begins, F.lit(1)))
+        .withColumn("_begins", begins(by_start).cast("int"))
         .withColumn(
             "_island",
             F.sum("_begins").over(by_start.rowsBetween(Window.unboundedPreceding, 0)),

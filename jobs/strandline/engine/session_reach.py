@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.digest import gap_of
+from strandline.engine.digest import begins, gap_of
 from strandline.engine.history import History
 from strandline.engine.known import known_records
 from strandline.engine.source import keys_of
@@ -112,10 +112,8 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """What hangs together, over all records: START and END."""
     keys = keys_of(spec)
     by_start = Window.partitionBy(*keys).orderBy(c.START)
-    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
-    begins = F.coalesce((F.col(c.START) > reach).cast("int"), F.lit(1))
     number = F.sum(_CHAIN).over(by_start.rowsBetween(Window.unboundedPreceding, 0))
-    chained = rows.withColumn(_CHAIN, begins).withColumn(_CHAIN, number)
+    chained = rows.withColumn(_CHAIN, begins(by_start).cast("int")).withColumn(_CHAIN, number)
     return chained.groupBy(*keys, _CHAIN).agg(
         F.min(c.START).alias(c.START), F.max(c.END).alias(c.END)
     )

@@ -53,7 +53,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 _FEW = 1_000_000
-"""So many late rows are handed to every task; more are shuffled."""
+"""So many rows are handed to every task; more are shuffled."""
 
 
 @dataclass(frozen=True)
