@@ -9,10 +9,14 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import Partial
 from strandline.engine.grid import Grid
 from strandline.engine.place import fires_at_once, is_accepted
-from strandline.engine.source import keys_of
+from strandline.engine.source import floor, keys_of
 from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
+_STRETCH = "_strandline_stretch_ms"
+"""The first id of a stretch of windows that are counted together."""
+_STRETCH_IN_SIZES = 8
+"""So long that few panes have windows of two of them, and so short that there are many."""
 
 
 def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -83,41 +87,58 @@ def count_panes(
     aggregates: dict[str, Partial],
     grid: Grid,
 ) -> DataFrame:
-    """The same by panes: what is on time for all windows of its pane is aggregated there first.
+    """The same by panes: records of a pane that meet all its windows alike are counted together.
 
-    Only the few records that are not meet their windows one by one.
+    Those on time for all of them do; of the few others only those of one instant. What is counted
+    there then meets the windows one by one.
     """
     keys = keys_of(spec)
-    step = F.lit(grid.step_ms)
-    placed = records.join(F.broadcast(panes), c.PANE)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
-    nowhere = F.array(F.lit(None).cast("bigint"))
-    own = F.when(sure, nowhere).otherwise(F.sequence(c.OLDEST, c.NEWEST, step))
     limits = windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)
+    grouped = (
+        records.join(F.broadcast(panes.select(c.PANE, c.SURE_BEFORE)), c.PANE)
+        .withColumn(c.INSTANT, F.when(~sure, F.col(c.INSTANT)))
+        .groupBy(*keys, c.PANE, c.INSTANT)
+        .agg(
+            *(part.alias(name) for p in aggregates.values() for name, part in p.parts.items()),
+            F.count(F.lit(1)).alias("records"),
+            F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
+        )
+    )
     met = (
-        placed.withColumn(c.WINDOW, F.explode(own))
+        _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
         .join(F.broadcast(limits), c.WINDOW, "left")
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
         .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
-        .withColumns({name: F.coalesce(c.WINDOW, name) for name in (c.OLDEST, c.NEWEST)})
     )
-    at_home = F.count_if(F.col(c.NEWEST) == F.col(c.HOME)).alias(c.AT_HOME)
-    grouped = met.groupBy(*keys, c.OLDEST, c.NEWEST, _ACCEPTED).agg(
-        *(part.alias(name) for p in aggregates.values() for name, part in p.parts.items()),
-        *_counts(),
-        at_home,
-    )
-    spread = grouped.withColumn(c.WINDOW, F.explode(F.sequence(c.OLDEST, c.NEWEST, step)))
-    counted = spread.groupBy(*keys, c.WINDOW, _ACCEPTED).agg(
+    counted = met.groupBy(*keys, _STRETCH, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
         F.sum("records").alias("records"),
-        F.sum("late_accepted").alias("late_accepted"),
+        _records_where(fires_at_once()).alias("late_accepted"),
         F.min(c.FIRST_ARRIVAL).alias(c.FIRST_ARRIVAL),
-        F.sum(F.when(F.col(c.WINDOW) == F.col(c.NEWEST), F.col(c.AT_HOME)).otherwise(0)).alias(
-            c.AT_HOME
-        ),
+        _records_where(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME),
     )
     return _taken_or_missed(counted)
+
+
+def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
+    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and stretch.
+
+    All of a window is in one partition: exchanging a few rows a pane before they become one for
+    each of its windows, and not these, is what makes sliding windows cheap.
+    """
+    step, length_ms = F.lit(grid.step_ms), _STRETCH_IN_SIZES * grid.most_windows * grid.step_ms
+    first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
+    in_stretches = grouped.withColumn(
+        _STRETCH, F.explode(F.sequence(first, last, F.lit(length_ms)))
+    ).repartition(*keys, _STRETCH)
+    oldest = F.greatest(c.OLDEST, _STRETCH)
+    newest = F.least(F.col(c.NEWEST), F.col(_STRETCH) + (length_ms - grid.step_ms))
+    return in_stretches.withColumn(c.WINDOW, F.explode(F.sequence(oldest, newest, step)))
+
+
+def _records_where(condition: Column) -> Column:
+    return F.sum(F.when(condition, F.col("records")).otherwise(F.lit(0)))
 
 
 def _counts() -> list[Column]:

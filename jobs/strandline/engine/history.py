@@ -20,7 +20,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import ALL_SPLITS, Axis
 from strandline.engine.grid import Grid
 from strandline.engine.steps import Steps
-from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -416,6 +416,21 @@ class History:
         late = ends.to_numpy() > closes.reindex(cells["home_id"]).to_numpy()
         gap = (cells["oldest_id"] > cells["home_id"]).to_numpy()
         return sorted(cells.loc[late | gap, "arrival_date"].unique())
+
+    def least_delay(self, panes: pd.DataFrame) -> int | None:
+        """How many ms after its event time every late record of some `panes` has come, at least.
+
+        None: in a gap between windows any record may be late.
+        """
+        if (panes["missed"] <= 0).any():
+            return None
+        ends = (panes["pane_ms"] + self.grid.step_ms).tolist()
+        closes = [self.axis.arrival_of(int(instant)) for instant in panes["close_from"]]
+        # what never closes does so after every arrival
+        delays = (
+            min(at, END_OF_INSTANTS_MS) - end + 1 for at, end in zip(closes, ends, strict=True)
+        )
+        return min(delays, default=END_OF_INSTANTS_MS)
 
     def placed(self, ids: Sequence[int], clock: Clock) -> pd.DataFrame:
         """Where some windows fire and close, as of a clock.

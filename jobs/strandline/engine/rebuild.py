@@ -57,8 +57,9 @@ class GridRebuild(Rebuild):
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
-        homes = home_table(self.spark, self.history.panes(both), self.history.axis)
-        late = refused(self._known(self.late_days), homes)
+        panes = self.history.panes(both)
+        homes = home_table(self.spark, panes, self.history.axis)
+        late = refused(self._known(self.late_days), homes, self.history.least_delay(panes))
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)

@@ -69,7 +69,7 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     )
     rows = rows.withColumns(
         {
-            c.STEP: _floor(F.col(c.TS), grid.step_ms, grid.offset_ms),
+            c.STEP: floor(F.col(c.TS), grid.step_ms, grid.offset_ms),
             c.INSTANT: instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
             c.CANDIDATE: _candidate(landing, spec),
         }
@@ -82,10 +82,11 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
 
 def slot_of(ts: Column, grid: Grid) -> Column:
     """The start of the newest window of an event time."""
-    return _floor(ts, grid.span_ms, grid.offset_ms)
+    return floor(ts, grid.span_ms, grid.offset_ms)
 
 
-def _floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
+def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
+    """The start of the step of a grid that a time lies in."""
     return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
 
 

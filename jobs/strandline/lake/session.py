@@ -30,6 +30,8 @@ _SETTINGS = {
 }
 _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
+_LEAST_PARTITIONS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
+"""So many, where there is work for them: three equal tasks keep two cores as long as four do."""
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 SMALL_INPUT = {
@@ -101,7 +103,8 @@ def spark_session(
         ) from None
     session.sparkContext.setLogLevel("ERROR")
     if str(session.sparkContext.master).startswith("local") and _PARTITIONS not in (conf or {}):
-        session.conf.set(_PARTITIONS, _FEW_PARTITIONS)
+        for name in (_PARTITIONS, _LEAST_PARTITIONS):
+            session.conf.set(name, _FEW_PARTITIONS)
     return session
 
 

@@ -89,11 +89,12 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
     stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:
+        # late rows first: their last steps are small, and leave room for the windows'
         jobs = [
-            pool.submit(ctx.staging.write, part, rows.withColumn("run_id", stamp))
-            for part, rows in (("windows", rebuild.windows()), ("quarantine", rebuild.late()))
+            pool.submit(ctx.staging.write, part, rows().withColumn("run_id", stamp))
+            for part, rows in (("quarantine", rebuild.late), ("windows", rebuild.windows))
         ]
-        windows, quarantine = (job.result() for job in jobs)
+        quarantine, windows = (job.result() for job in jobs)
     firings = None
     if ctx.spec.firings:
         history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
