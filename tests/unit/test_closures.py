@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from strandline.engine.history import Closure
+from dataclasses import replace
+from datetime import date
+
+import pandas as pd
+import pytest
+from cells import COUNTED
+
+from strandline.engine.axis import Axis
+from strandline.engine.history import Closure, History, cells_from
+from strandline.engine.steps import STEP_COLUMNS, Steps
+from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.pipeline.planning import closures_in
+from strandline.pipeline.planning import closures_in, plan_backfill
+from strandline.pipeline.request import Request
+from strandline.spec import parse_spec
 
 
 def days(start: int, end: int) -> TimeRange:
@@ -42,3 +54,71 @@ def test_closing_again_at_another_horizon_wins_where_it_was_asked():
     entries = [ran(1, 9, closed=True), ran(5, 12, 30, closed=True, reopened=True)]
     assert closures_in(entries, EVERYTHING) == [closed(1, 5), closed(5, 12, 30)]
     assert closures_in(entries, days(0, 2)) == [closed(1, 5)]
+
+
+def sliding_history() -> History:
+    """Records at 5, 15 and 25 ms in windows of 30 ms every 10 ms: those from 0 on are open."""
+    spec = parse_spec(
+        {
+            "pipeline": "meter",
+            "source": {
+                "table": "landing/meter",
+                "arrival_time": "arrived_at",
+                "event_time": "happened_at",
+                "key": {"device": "device"},
+            },
+            "watermark": {"strategy": "ascending", "emit": "per_record"},
+            "window": {"sliding": "30ms", "every": "10ms"},
+        },
+        origin="meter.yaml",
+    )
+    axis, day = Axis.of(spec, 0), date(1970, 1, 1)
+    rows = [
+        (day, None, "", day, ts - 5, ts - 6 if ts > 5 else None, False, 1, ts, ts, ts - 1, 100 + ts)
+        for ts in (5, 15, 25)
+    ]
+    return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)
+
+
+def planned(start, end, horizon, entries=(), history=None, **asked):
+    request = Request("backfill", range=TimeRange(start, end), **asked)
+    return plan_backfill(request, history or sliding_history(), horizon, list(entries))
+
+
+def of_ms(start, end, horizon, **more) -> Entry:
+    return replace(ran(0, 0, **more), range=TimeRange(start, end), horizon_ms=horizon)
+
+
+def test_windows_are_not_closed_before_older_ones_that_share_their_records():
+    with pytest.raises(InputError, match="would be open longer than the one from") as no:
+        planned(20, 40, 150, close=True)
+    assert "the window from 1970-01-01T00:00:00.010Z" in str(no.value)
+    assert "let --close begin at 1970-01-01T00:00:00Z or before" in str(no.value)
+    assert planned(0, 40, 150, close=True).clock.closures == (Closure(TimeRange(0, 40), 150),)
+
+
+def test_windows_are_not_reopened_while_newer_ones_that_share_their_records_stay_closed():
+    entries = [of_ms(0, 40, 150, closed=True)]
+    with pytest.raises(InputError, match="reach to the end of what was closed"):
+        planned(0, 20, 200, entries, reopen=True)
+    assert planned(0, 40, 200, entries, reopen=True).clock.closures == ()
+    assert planned(20, 40, 200, entries, reopen=True).clock.closures == (
+        Closure(TimeRange(0, 20), 150),
+    )
+
+
+def test_a_run_knows_the_closures_of_windows_that_share_records_with_its_own():
+    entries = [of_ms(0, 40, 150, closed=True)]
+    assert planned(-20, 0, 200, entries).clock.closures == (Closure(TimeRange(0, 40), 150),)
+    assert planned(-90, -50, 200, entries).clock.closures == ()
+
+
+def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
+    open_end = sliding_history()
+    steps = Steps(pd.DataFrame(columns=list(STEP_COLUMNS)), open_end.axis, 150)
+    idle = History(open_end.cells, open_end.spec, open_end.axis, steps=steps)
+    plan = planned(0, 40, 150, history=idle, close=True)
+    assert plan.clock.closures == ()
+    assert plan.notes == (
+        "the source is idle, and Flink drops the end of such an input: none is closed",
+    )

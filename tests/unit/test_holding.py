@@ -38,7 +38,9 @@ def spec(**source):
 
 def days(*rows: tuple[str, int, int | None, int | None]) -> pd.DataFrame:
     told = [(name, date(2013, 1, day), settled, pending) for name, day, settled, pending in rows]
-    return pd.DataFrame(told, columns=["channel", "arrival_date", "settled_ms", "pending_ms"])
+    names = ["channel", "arrival_date", "settled_ms", "pending_ms"]
+    rows = pd.DataFrame(told, columns=names, dtype=object)
+    return rows.astype({"settled_ms": "Int64", "pending_ms": "Int64"})
 
 
 def test_the_channel_with_the_least_watermark_holds_since_the_day_that_last_raised_it():
@@ -51,6 +53,16 @@ def test_the_channel_with_the_least_watermark_holds_since_the_day_that_last_rais
     assert str(holding(channels, spec())) == (
         "at 2013-01-04T19:00:00Z; held by channel b since 2013-01-03; the others are 5h ahead"
     )
+
+
+def test_a_watermark_outside_the_years_is_told_in_milliseconds_to_the_last_digit():
+    bound = 2**63 - 1
+    rows = [(name, 5, DAY - bound, None) for name in "ab"] + [
+        ("c", 5, DAY - bound - 1, DAY - bound)
+    ]
+    found = holding(days(*rows), spec())
+    assert found.watermark_ms == DAY - bound
+    assert str(found) == f"at {DAY - bound} ms; held by channel a since 2013-01-05"
 
 
 def test_a_declared_channel_that_has_never_spoken_holds_everything():

@@ -177,7 +177,7 @@ def settled(*rows):
             for channel, day, of_day, pending in rows
         ],
         columns=columns,
-    )
+    ).astype({"settled_ms": "Int64", "pending_ms": "Int64"})
 
 
 def drawn_lines(rows, channels):
@@ -211,10 +211,11 @@ def test_what_was_pending_at_a_midnight_counts_at_the_next():
         [
             ("EWR", 0, NEW_YEAR_MS + 20 * HOUR_MS, NEW_YEAR_MS + 23 * HOUR_MS),
             ("EWR", 1, NEW_YEAR_MS + 21 * HOUR_MS, None),
+            ("JFK", 0, NEW_YEAR_MS + 22 * HOUR_MS, None),
         ],
         "discovered",
     )
-    assert lines == {"EWR": [4, 25]}
+    assert lines == {"EWR": [4, 25], "JFK": [2, 26], "combined": [4, 26]}
 
 
 def test_a_declared_channel_without_a_watermark_holds_the_combined_one_back():

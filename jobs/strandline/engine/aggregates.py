@@ -25,7 +25,9 @@ _ORDER_DEPENDENT = {
 }
 _CLOCKS = {"CurrentTimestamp", "CurrentDate", "CurDateExpressionBuilder", "Now", "LocalTimestamp"}
 _NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
-_SIMPLE = re.compile(r"\s*(count|sum|min|max|avg)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
+_SIMPLE = re.compile(
+    r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
+)
 _SORTERS = {"ArraySort", "SortArray"}
 
 
@@ -66,13 +68,15 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
             f"{text!r} is not one call of count, sum, min, max or avg",
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
-    if call[2].lower().startswith("distinct "):
+    aggregated = records.groupBy().agg(F.expr(text).alias(name))
+    calls = [node for node, _ in _nodes(_analysed(aggregated), ()) if _is_call(node)]
+    if any(call.isDistinct() for call in calls):
         return (
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
     function, argument = call[1].lower(), call[2]
-    kind = records.groupBy().agg(F.expr(text).alias(name)).schema[0].dataType
+    kind = aggregated.schema[0].dataType
     part = f"_strandline_part_{name}"
     if function == "count":
         whole = F.coalesce(F.sum(part), F.lit(0)).cast(kind)
@@ -120,7 +124,7 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
     try:
         column = F.expr(text)
         aggregated = records.groupBy().agg(column.alias(name))
-        plan = aggregated._jdf.queryExecution().analyzed()
+        analysed = _analysed(aggregated)
     except (AnalysisException, ParseException) as error:
         problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(
@@ -133,7 +137,7 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
             f"{text!r} gives {kind.simpleString()}, which a Delta table cannot hold",
             "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
         )
-    for node, parents in _nodes(plan.expressions().apply(0), ()):
+    for node, parents in _nodes(analysed, ()):
         called = node.getClass().getSimpleName()
         if called in _CLOCKS or (
             not node.deterministic() and called not in {"Alias", *_ORDER_DEPENDENT}
@@ -157,6 +161,15 @@ def _is_ordered(kind: str, node: Any, parents: tuple[str, ...]) -> bool:
         return bool(node.orderExpressions().nonEmpty())
     above = [parent for parent in parents if parent != "AggregateExpression"]
     return kind.startswith("Collect") and bool(above) and above[-1] in _SORTERS
+
+
+def _analysed(aggregated: DataFrame) -> Any:
+    """The one expression of an aggregation, as Spark understands it."""
+    return aggregated._jdf.queryExecution().analyzed().expressions().apply(0)
+
+
+def _is_call(node: Any) -> bool:
+    return bool(node.getClass().getSimpleName() == "AggregateExpression")
 
 
 def _nodes(node: Any, parents: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:

@@ -13,9 +13,9 @@ from strandline.engine.source import floor, keys_of
 from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
-_STRETCH = "_strandline_stretch_ms"
-"""The first id of a stretch of windows that are counted together."""
-_STRETCH_IN_SIZES = 8
+_BLOCK = "_strandline_block_ms"
+"""The first id of a block of windows that are counted in one partition."""
+_BLOCK_IN_SIZES = 8
 """So long that few panes have windows of two of them, and so short that there are many."""
 
 
@@ -111,7 +111,7 @@ def count_panes(
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
         .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
     )
-    counted = met.groupBy(*keys, _STRETCH, c.WINDOW, _ACCEPTED).agg(
+    counted = met.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
         F.sum("records").alias("records"),
         _records_where(fires_at_once()).alias("late_accepted"),
@@ -122,19 +122,19 @@ def count_panes(
 
 
 def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
-    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and stretch.
+    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and block.
 
     All of a window is in one partition: exchanging a few rows a pane before they become one for
     each of its windows, and not these, is what makes sliding windows cheap.
     """
-    step, length_ms = F.lit(grid.step_ms), _STRETCH_IN_SIZES * grid.most_windows * grid.step_ms
+    step, length_ms = F.lit(grid.step_ms), _BLOCK_IN_SIZES * grid.most_windows * grid.step_ms
     first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
-    in_stretches = grouped.withColumn(
-        _STRETCH, F.explode(F.sequence(first, last, F.lit(length_ms)))
-    ).repartition(*keys, _STRETCH)
-    oldest = F.greatest(c.OLDEST, _STRETCH)
-    newest = F.least(F.col(c.NEWEST), F.col(_STRETCH) + (length_ms - grid.step_ms))
-    return in_stretches.withColumn(c.WINDOW, F.explode(F.sequence(oldest, newest, step)))
+    in_blocks = grouped.withColumn(
+        _BLOCK, F.explode(F.sequence(first, last, F.lit(length_ms)))
+    ).repartition(*keys, _BLOCK)
+    oldest = F.greatest(c.OLDEST, _BLOCK)
+    newest = F.least(F.col(c.NEWEST), F.col(_BLOCK) + (length_ms - grid.step_ms))
+    return in_blocks.withColumn(c.WINDOW, F.explode(F.sequence(oldest, newest, step)))
 
 
 def _records_where(condition: Column) -> Column:

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+)
 from strandline.model.lateness import cleanup_time
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
@@ -163,6 +168,13 @@ class Grid:
         ahead = self.step_ms if self.cumulative else 0
         return range(first + ahead, end + ahead, self.step_ms)
 
+    def sharing(self, within: TimeRange) -> TimeRange:
+        """Where the windows start that can share records with windows that start in a range."""
+        if self.one_window_each or self.cumulative:  # there these start where those do
+            return within
+        start_ms = max(within.start_ms - self.size_ms + 1, LEAST_INSTANT_MS)
+        return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))
+
     def fire_threshold(self, window_id: int) -> int:
         """The watermark that fires a window."""
         return window_id + (0 if self.cumulative else self.size_ms) - 1
@@ -193,6 +205,22 @@ class Grid:
         if self.cumulative:  # the windows of a start are rebuilt together
             return max(first_ms - (first_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
         return first_ms + (self.offset_ms - first_ms) % self.span_ms
+
+
+def ids_between(first: Longs, last: Longs, step: int) -> Longs:
+    """The distinct numbers from each `first` to its `last`, by a step; none where `last` is below.
+
+    No more is held than is given or returned, however much the ranges overlap.
+    """
+    there = first <= last
+    order = np.argsort(first[there], kind="stable")
+    starts, reach = first[there][order], np.maximum.accumulate(last[there][order])
+    begins = np.append(True, starts[1:] > reach[:-1])[: len(starts)]
+    ends = np.append(begins[1:], True)[: len(starts)]
+    counts = (reach[ends] - starts[begins]) // step + 1
+    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    ids: Longs = np.repeat(starts[begins], counts) + nth * step
+    return ids
 
 
 def _part_of_slot(slot_ms: int, gap_ms: int | None) -> int:

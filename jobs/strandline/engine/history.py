@@ -18,7 +18,7 @@ import pandas as pd
 
 from strandline.engine import columns as c
 from strandline.engine.axis import ALL_SPLITS, Axis
-from strandline.engine.grid import Grid
+from strandline.engine.grid import Grid, ids_between
 from strandline.engine.steps import Steps
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -297,13 +297,10 @@ class History:
         homes = cells.groupby("home_id")["records"].sum()
         pairs = cells[["oldest_id", "home_id", "channel"]].drop_duplicates()
         heard = [pairs[["home_id", "channel"]].rename(columns={"home_id": "window_id"})]
-        for back_ms in range(self.grid.step_ms, self.grid.size_ms, self.grid.step_ms):
-            older = pairs[pairs["home_id"] - back_ms >= pairs["oldest_id"]]
-            heard.append(
-                pd.DataFrame(
-                    {"window_id": older["home_id"] - back_ms, "channel": older["channel"]}
-                ).drop_duplicates()
-            )
+        for channel, of_channel in pairs.groupby("channel"):
+            oldest, home = (of_channel[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
+            ids = ids_between(oldest, home, self.grid.step_ms)
+            heard.append(pd.DataFrame({"window_id": ids, "channel": channel}))
         every = pd.concat(heard).drop_duplicates().sort_values(["window_id", "channel"])
         windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
         table = windows.reset_index()

@@ -102,8 +102,8 @@ def spark_session(
             "check the address and that the master runs, then try again",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
-    if str(session.sparkContext.master).startswith("local") and _PARTITIONS not in (conf or {}):
-        for name in (_PARTITIONS, _LEAST_PARTITIONS):
+    if str(session.sparkContext.master).startswith("local"):
+        for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
             session.conf.set(name, _FEW_PARTITIONS)
     return session
 

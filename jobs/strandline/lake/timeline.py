@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import date
+from operator import itemgetter
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
 from strandline.engine.axis import Axis
+from strandline.engine.frames import to_pandas
 from strandline.engine.history import CELL_COLUMNS, History
 from strandline.engine.idleness import Carried
 from strandline.engine.observed import KnownSteps, ObservedDay
 from strandline.engine.steps import steps_from, steps_to
 from strandline.lake.store import Store, dataset_of
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
 
 _LONG = pa.int64()
@@ -48,54 +51,35 @@ SCHEMA = pa.schema(
 )
 """Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first
 instant that sees it) and source (where the source stands after the day)."""
+_STEP_COLUMNS = (
+    "arrival_date",
+    "first_arrival_ms",
+    "first_sequence",
+    "until_arrival_ms",
+    "rank",
+    "watermark_ms",
+)
 
 
-def read_cells(store: Store, fingerprint: str, *, before_ms: int | None = None) -> pd.DataFrame:
+def read_cells(store: Store, fingerprint: str, *, before_ms: int) -> pd.DataFrame:
     """The cells of the whole days observed before an instant, under this fingerprint only."""
-    table = store.table("timeline")
-    if table is None:
-        return pd.DataFrame(columns=[*CELL_COLUMNS])
-    rows = dataset_of(table)
-    wanted = (ds.field("timeline_fingerprint") == fingerprint) & (ds.field("kind") == "cell")
-    cells: pd.DataFrame = rows.to_table(columns=list(CELL_COLUMNS), filter=wanted).to_pandas(
-        types_mapper={_LONG: pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
-    )
-    if before_ms is None:
-        return cells
-    whole = cells["arrival_date"].map(lambda day: midnight_of(day) + DAY_MS <= before_ms)
-    return cells[whole.astype(bool)]
+    return to_pandas(_rows(store, "cell", CELL_COLUMNS, fingerprint, before_ms=before_ms))
 
 
 def read_violations(store: Store, fingerprint: str, *, before_ms: int) -> int:
     """The violations of an ascending order on the whole days observed before an instant."""
-    table = store.table("timeline")
-    if table is None or "violations" not in {field.name for field in table.schema().fields}:
-        return 0
-    wanted = (ds.field("timeline_fingerprint") == fingerprint) & ds.field("violations").is_valid()
-    found = dataset_of(table).to_table(columns=["arrival_date", "violations"], filter=wanted)
-    return sum(
-        row["violations"]
-        for row in found.to_pylist()
-        if midnight_of(row["arrival_date"]) + DAY_MS <= before_ms
-    )
+    rows = _rows(store, "channel", ["violations"], fingerprint, before_ms=before_ms)
+    return pc.sum(rows["violations"]).as_py() or 0
 
 
-def read_steps(
-    store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int | None = None
-) -> KnownSteps:
+def read_steps(store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int) -> KnownSteps:
     """The steps of the whole days observed before an instant, and where the source stands then."""
-    carried = read_source(store, spec.timeline_fingerprint, before_ms=before_ms)
-    table = store.table("timeline")
-    if table is None or carried is None or carried.until_ms is None:
+    fingerprint = spec.timeline_fingerprint
+    carried = read_source(store, fingerprint, before_ms=before_ms)
+    if carried is None or carried.until_ms is None:
         return KnownSteps.none(spec, axis)
-    names = ["arrival_date", "first_arrival_ms", "first_sequence", "until_arrival_ms", "rank"]
-    wanted = (ds.field("timeline_fingerprint") == spec.timeline_fingerprint) & (
-        ds.field("kind") == "step"
-    )
-    until = ds.field("arrival_date") < day_of(carried.until_ms)
-    rows = dataset_of(table).to_table(columns=[*names, "watermark_ms"], filter=wanted & until)
-    steps = steps_from(rows.to_pandas(types_mapper={_LONG: pd.Int64Dtype()}.get), axis)
-    return KnownSteps(steps, carried)
+    rows = _rows(store, "step", _STEP_COLUMNS, fingerprint, before_ms=carried.until_ms)
+    return KnownSteps(steps_from(to_pandas(rows), axis), carried)
 
 
 def read_source(
@@ -105,26 +89,46 @@ def read_source(
 
     None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
     """
-    table = store.table("timeline")
-    if table is None or "source_state" not in table.schema().to_arrow().names:
+    names = ["arrival_date", "source_state"]
+    rows = _rows(store, "source", names, fingerprint, before_ms=before_ms).to_pylist()
+    if not rows:
         return None
-    wanted = ds.field("kind") == "source"
-    if fingerprint is not None:
-        wanted &= ds.field("timeline_fingerprint") == fingerprint
-    rows = dataset_of(table).to_table(columns=["arrival_date", "source_state"], filter=wanted)
-    states = {row["arrival_date"]: row["source_state"] for row in rows.to_pylist()}
-    whole = [d for d in states if before_ms is None or midnight_of(d) + DAY_MS <= before_ms]
-    return Carried.from_json(states[max(whole)]) if whole else None
+    return Carried.from_json(max(rows, key=itemgetter("arrival_date"))["source_state"])
 
 
 def channel_days(store: Store) -> pd.DataFrame:
     """What each channel has offered on each observed day: settled by midnight, and pending."""
-    names, table = ["channel", "arrival_date", "settled_ms", "pending_ms"], store.table("timeline")
-    if table is None:
-        return pd.DataFrame(columns=names)
-    wanted = ds.field("kind") == "channel"
-    rows: pd.DataFrame = dataset_of(table).to_table(columns=names, filter=wanted).to_pandas()
-    return rows
+    names = ["channel", "arrival_date", "settled_ms", "pending_ms"]
+    return to_pandas(_rows(store, "channel", names))
+
+
+def _rows(
+    store: Store,
+    kind: str,
+    names: Sequence[str],
+    fingerprint: str | None = None,
+    *,
+    before_ms: int | None = None,
+) -> pa.Table:
+    """Some columns of the rows of a kind; none of a table from before there were such columns.
+
+    Args:
+        store: the pipeline's tables.
+        kind: of rows.
+        names: of columns.
+        fingerprint: that the days were observed under; None: any.
+        before_ms: only of days that were over by then; None: of all.
+    """
+    table = store.table("timeline")
+    rows = None if table is None else dataset_of(table)
+    if rows is None or not set(names) <= set(rows.schema.names):
+        return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
+    wanted = ds.field("kind") == kind
+    if fingerprint is not None:
+        wanted &= ds.field("timeline_fingerprint") == fingerprint
+    if before_ms is not None:
+        wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
+    return rows.to_table(columns=list(names), filter=wanted)
 
 
 def observed_days(store: Store) -> dict[str, set[date]]:

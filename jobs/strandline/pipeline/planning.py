@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, Closure, History
@@ -87,7 +88,8 @@ def plan_backfill(
     """The plan of a run by hand over a range.
 
     Raises:
-        InputError: part of the range was closed by an earlier run at another horizon.
+        InputError: part of the range was closed by an earlier run at another horizon, or windows
+            that share records would close out of order.
     """
     within = asked_of(request, history.spec)
     closures = closures_in(entries, within)
@@ -100,18 +102,45 @@ def plan_backfill(
             "leave them out, rerun --as-of that instant, or give --reopen",
         )
     notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
-    if request.reopen:
-        closures = []
+    standing = closures_in(entries, history.grid.sharing(within))
+    if request.reopen or request.close:
+        standing = [rest for closure in standing for rest in _without(closure, within)]
     if request.close:
-        closures = [Closure(within, horizon_ms)]
+        standing.append(Closure(within, horizon_ms))
+    clock = history.heard_by(Clock(horizon_ms, tuple(standing)))
+    _require_order(within, history, clock)
+    if request.close and not clock.closes_now:
+        notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
     starts = history.well_formed["slot_ms"]
     whole = not len(starts) or (int(starts.min()) in within and int(starts.max()) in within)
     return Plan(
         Scope(within),
-        Clock(horizon_ms, tuple(closures)),
+        clock,
         midnight_before(horizon_ms) if whole and len(starts) else None,
         tuple(notes),
     )
+
+
+def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
+    """Windows that share records close in the order of their ends, those of a closure too."""
+    grid = history.grid
+    around = grid.sharing(within)
+    if around == within or not clock.closures:
+        return
+    inside = grid.ids_within(around)
+    ids = [int(i) for i in history.windows_with_records if inside.start <= i < inside.stop]
+    closes = history.placed(ids, clock)["close_from"].tolist()
+    placed = list(zip(ids, closes, strict=True))
+    for (older, closed), (newer, next_closed) in pairwise(placed):
+        if newer - older < grid.size_ms and closed > next_closed:
+            longer = [window for window, at in placed if window < newer and at > next_closed]
+            raise InputError(
+                "--start/--end",
+                f"the window from {text_of(older)} would be open longer than the one from "
+                f"{text_of(newer)}, and they share records",
+                f"let --close begin at {text_of(longer[0])} or before, and --reopen reach to the "
+                "end of what was closed",
+            )
 
 
 def plan_advance(
@@ -160,7 +189,7 @@ def plan_advance(
     ]
     return Plan(
         Scope(within, None if reached is None else since),
-        Clock(horizon, tuple(closed)),
+        Clock(horizon, tuple(closures_in(entries, history.grid.sharing(mended)))),
         until,
         tuple(notes),
     )

@@ -189,7 +189,8 @@ class _Run:
             self.entry,
             range=plan.scope.windows,
             horizon_ms=plan.clock.horizon_ms,
-            closed=request.close,
+            # the end of an idle source is not heard, and closes nothing
+            closed=request.close and plan.clock.closes_now,
             reopened=request.reopen,
             violations=seen.all_violations,
             # nothing has landed yet: what lands first will start the clock

@@ -92,8 +92,9 @@ def _of_source(carried: Carried) -> Holding | None:
 def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
     """A channel by the days of its arrivals: the last one that has raised its watermark."""
     by_day = rows.sort_values("arrival_date")
-    offered = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("float64").max(axis=1)
-    raised = by_day[offered > offered.cummax().shift(1).fillna(MIN_WATERMARK)]
+    offers = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
+    offered = offers.fillna(MIN_WATERMARK).max(axis=1)
+    raised = by_day[offered > offered.cummax().shift(1, fill_value=MIN_WATERMARK)]
     if raised.empty:
         return _Standing(name, MIN_WATERMARK, None)
     day = raised["arrival_date"].iloc[-1]

@@ -58,6 +58,8 @@ def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
     rows = channels.assign(
         day=[midnight_of(day) // DAY_MS for day in channels["arrival_date"]],
         channel=channels["channel"].fillna(""),
+        # hours for the eye: what a float loses of a long is not seen
+        **channels.filter(["settled_ms", "pending_ms"]).astype("float64"),
     )
     settled = rows.pivot_table(index="day", columns="channel", values="settled_ms", aggfunc="max")
     if settled.empty:
