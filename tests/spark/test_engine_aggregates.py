@@ -131,6 +131,12 @@ def test_what_is_no_aggregate_is_refused(landing, text):
         ("sum(value) / count(*)", "not one call", "compute it from them when you read"),
         ("percentile(value, 0.5)", "not one call", "compute it from them when you read"),
         ("count(DISTINCT k)", "needs the single values", "a pipeline of its own"),
+        ("count( distinct k)", "needs the single values", "a pipeline of its own"),
+        ("count(DISTINCT(k))", "needs the single values", "a pipeline of its own"),
+        ("count(DISTINCT\n k)", "needs the single values", "a pipeline of its own"),
+        ("avg(DISTINCT(value))", "needs the single values", "a pipeline of its own"),
+        ("avg(ALL value)", None, None),
+        ("sum( all(value))", None, None),
         ("avg(CAST(value AS DECIMAL(9, 2)))", "gives decimal(", "CAST(value AS DECIMAL(9, 2)) AS"),
     ],
 )
