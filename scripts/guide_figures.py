@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,26 +32,26 @@ def drawn(page: str) -> str:
 def _watermarks() -> str:
     """The combined watermark after each of some records, strategy by strategy."""
     told = [("12:01", "12:00"), ("12:03", "12:02"), ("12:07", "11:58"), ("12:08", "12:07", True)]
-    records = _records([*told, ("12:20", "12:19")])
+    records = [
+        replace(record, candidate_ms=record.ts_ms - 30 * _MINUTE)
+        for record in _records([*told, ("12:20", "12:19")])
+    ]
     strategies = {
         "bounded 10m": {"strategy": "bounded_out_of_orderness", "bound": "10m"},
         "legacy bounded 10m": {"strategy": "legacy_bounded_out_of_orderness", "bound": "10m"},
         "ascending": {"strategy": "ascending"},
+        "legacy ascending": {"strategy": "legacy_ascending"},
         "punctuated": {"strategy": "punctuated", "marker": "marker"},
+        "expression": {"strategy": "expression", "candidate": "happened - INTERVAL 30 MINUTES"},
         "time lag 10m": {"strategy": "time_lag", "lag": "10m"},
         "ingestion": {"strategy": "ingestion"},
+        "none": {"strategy": "none"},
     }
-    columns = [
-        _after(records, replay(_spec(watermark={**one, "emit": "per_record"}), records, start_ms=0))
-        for one in strategies.values()
-    ]
-    return _table(
-        ["arrival", "event time", *strategies],
-        (
-            [_clock(r.arrival_ms), _clock(r.ts_ms) + " marked" * r.marker, *cells]
-            for r, *cells in zip(records, *columns, strict=True)
-        ),
-    )
+    rows = [["event time", *(_clock(r.ts_ms) + " marked" * r.marker for r in records)]]
+    for name, one in strategies.items():
+        told = replay(_spec(watermark={**one, "emit": "per_record"}), records, start_ms=0)
+        rows.append([name, *_after(records, told)])
+    return _table(["arrival", *(_clock(r.arrival_ms) for r in records)], rows)
 
 
 def _after(records: Sequence[Record], told: Replay) -> list[str]:
@@ -129,8 +130,11 @@ def _at(told: Replay, tick_ms: int) -> str:
 
 def _windows() -> str:
     """The windows of the same records, kind by kind."""
-    times = ["10:05", "10:15", "10:25", "11:10", "11:20"]
-    records = _records([(time, time) for time in times])
+    gaps = {"10:05": 90, "10:15": 10, "10:25": 15, "11:10": 10, "11:20": 20}
+    records = [
+        replace(record, gap_ms=gap * _MINUTE)
+        for record, gap in zip(_records([(at, at) for at in gaps]), gaps.values(), strict=True)
+    ]
     first, last = _ms("9:20"), _ms("12:20")
     lines = [_axis(first, last), _marks(first, [record.ts_ms for record in records])]
     kinds: list[dict[str, Any]] = [
@@ -141,6 +145,7 @@ def _windows() -> str:
         {"cumulative": "1h", "step": "20m"},
         {"session": "20m"},
         {"session": "45m"},
+        {"session": "gap_ms"},
     ]
     for kind in kinds:
         spec = _spec(window=kind, watermark={"strategy": "none"})

@@ -64,6 +64,7 @@ FIRING_COLUMNS = {
     "order_rank": T.LongType(),
     "order_sequence": T.LongType(),
     "order_ts_ms": T.LongType(),
+    "order_window_ms": T.LongType(),
 }
 """What a firing has beside the content and the times of its window."""
 
