@@ -5,6 +5,9 @@
 
 P is the plain job: group by window and key, into Delta; it ignores lateness. Tumbling windows are
 told by integer arithmetic, sliding ones by Spark's `window`, sessions by its `session_window`.
+
+Beside the seconds stand the processor seconds of Spark and Python: on a machine that others use
+too they tell more.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import psutil
 from bids import SPEC, WINDOWS, land
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -114,6 +118,12 @@ class Bench:
     def _clear(self) -> None:
         shutil.rmtree(self.folder / _SCRATCH, ignore_errors=True)
 
+    def processor_seconds(self) -> float:
+        """What Spark's JVM and this process have taken of the processors so far."""
+        jvm = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+        times = [psutil.Process(pid).cpu_times() for pid in (jvm, os.getpid())]
+        return sum(taken.user + taken.system for taken in times)
+
     def _part(self, name: str, began: float) -> None:
         self.parts.setdefault(name, []).append(time.perf_counter() - began)
 
@@ -144,17 +154,20 @@ def _rounds(console: Console, bench: Bench, rounds: int) -> dict:
         "engine, timeline at hand": bench.engine_warm,
         "whole first run": bench.whole_run,
     }
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     names = list(jobs)
     for number in range(rounds + 1):
         # each round begins with another job, so that none always runs in the same one's wake
         first = number % len(names)
         for name in names[first:] + names[:first]:
             job = jobs[name]
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), bench.processor_seconds()
             job()
-            took = time.perf_counter() - began
-            console.print(f"round {number}: {name}: {took:.1f} s" + " (warm-up)" * (not number))
+            took = time.perf_counter() - began, bench.processor_seconds() - worked
+            console.print(
+                f"round {number}: {name}: {took[0]:.1f} s, of processors {took[1]:.1f} s"
+                + " (warm-up)" * (not number)
+            )
             if number:
                 seconds[name].append(took)
     return _figures(seconds, bench.parts)
@@ -170,15 +183,16 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _figures(seconds: dict[str, list[float]], parts: dict[str, list[float]]) -> dict:
+def _figures(seconds: dict[str, list[tuple[float, float]]], parts: dict[str, list[float]]) -> dict:
     plain = seconds["plain Spark (P)"]
     jobs = {}
-    for name, took in seconds.items():
-        ratios = [job / p for job, p in zip(took, plain, strict=True)]
-        jobs[name] = {
-            "seconds": {"min": min(took), "median": statistics.median(took)},
-            "ratio": {"min": min(ratios), "median": statistics.median(ratios)},
-        }
+    for name, rounds in seconds.items():
+        jobs[name] = {}
+        for place, kind in enumerate(("", "processor_")):
+            took = [one[place] for one in rounds]
+            ratios = [one[place] / p[place] for one, p in zip(rounds, plain, strict=True)]
+            jobs[name][f"{kind}seconds"] = {"min": min(took), "median": statistics.median(took)}
+            jobs[name][f"{kind}ratio"] = {"min": min(ratios), "median": statistics.median(ratios)}
     of_parts = {name: statistics.median(took[1:] or took) for name, took in parts.items()}
     return {"jobs": jobs, "parts": of_parts}
 
@@ -197,16 +211,19 @@ def _machine(rows: int) -> dict:
 def _show(console: Console, windows: str, rows: int, result: dict) -> None:
     table = Table(title=f"{windows}: {rows:,} bids, ratios to P in the same round")
     table.add_column("job")
-    for column in ("s min", "s median", "ratio min", "ratio median"):
+    for column in ("s min", "s median", "ratio min", "ratio median", "CPU s", "CPU ratio"):
         table.add_column(column, justify="right")
     for name, figures in result["jobs"].items():
         seconds, ratio = figures["seconds"], figures["ratio"]
+        worked, of_plain = figures["processor_seconds"], figures["processor_ratio"]
         table.add_row(
             name,
             f"{seconds['min']:.1f}",
             f"{seconds['median']:.1f}",
             f"{ratio['min']:.2f}",
             f"{ratio['median']:.2f}",
+            f"{worked['median']:.1f}",
+            f"{of_plain['median']:.2f}",
         )
     console.print(table)
     for name, took in result["parts"].items():

@@ -73,7 +73,7 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
             (
                 (row.window.start_ms, row.window.end_ms),
                 (row.slot.state, row.slot.fired_at_ms, row.slot.closed_at_ms),
-                (row.on_time, row.late_accepted, row.late, row.no_window, 0),
+                (row.on_time, row.late_accepted, row.late, row.no_window, row.missed_pairs),
                 list(row.channels_heard),
             )
             for row in tables.completeness()

@@ -107,7 +107,7 @@ def count_panes(
     )
     met = (
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
-        .join(F.broadcast(limits), c.WINDOW, "left")
+        .join(F.broadcast(limits), c.WINDOW)
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
         .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
     )

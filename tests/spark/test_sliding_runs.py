@@ -1,0 +1,86 @@
+"""The laws of a run hold for sliding windows: by days, in one go, a range, an input that ended."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import RESULTS, Line, a_spec, a_week, land
+from replayed import published, told_by_replay
+from test_run_laws import of_range
+
+from strandline.errors import InputError
+
+pytestmark = pytest.mark.spark
+
+WEEK = a_week(days=5)
+SPEC = a_spec(window={"sliding": "3h", "every": "50m", "offset": "15m"}, quality__gaps="allow")
+WITH_GAPS = a_spec(
+    pipeline="with_gaps", window={"sliding": "40m", "every": "1h"}, quality__gaps="allow"
+)
+
+
+def assert_told_by_replay(line: Line, horizon: str) -> None:
+    expected, found = told_by_replay(line.spec, WEEK, horizon), published(line)
+    for name in RESULTS:
+        assert found[name] == expected[name], name
+
+
+@pytest.fixture(scope="module")
+def day_by_day(spark, tmp_path_factory):
+    """The week day by day, one day skipped."""
+    line = Line(spark, tmp_path_factory.mktemp("days"), SPEC)
+    land(line.folder, WEEK)
+    for day in ("2", "4"):
+        line.advance(day)
+        assert_told_by_replay(line, day)
+    line.advance("6")
+    return line
+
+
+def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
+    assert_told_by_replay(day_by_day, "6")
+    assert sum(row["missed_pairs"] for row in day_by_day.rows("completeness"))
+    for entry in day_by_day.ledger:
+        for book in entry.books or []:
+            assert book["total"] == sum(book["parts"].values()), book
+
+
+def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothing(
+    day_by_day, tmp_path
+):
+    line = Line(day_by_day.spark, tmp_path, SPEC)
+    land(tmp_path, WEEK)
+    line.backfill("1", "8", as_of="6")
+    for name in RESULTS:
+        assert line.rows(name) == day_by_day.rows(name), name
+    before = line.versions()
+    assert not line.backfill("2 05:00", "3 20:00").changed
+    assert line.versions() == before
+
+
+def test_a_range_alone_is_that_range_of_the_whole(day_by_day, tmp_path):
+    line = Line(day_by_day.spark, tmp_path, SPEC)
+    land(tmp_path, WEEK)
+    line.backfill("3 07:20", "4 12:00", as_of="6")
+    for name in RESULTS:
+        alone = [row for row in line.rows(name) if row.get("slot_start", True)]
+        assert alone == of_range(day_by_day.rows(name), "3 07:20", "4 12:00"), name
+        assert alone
+
+
+def test_records_in_a_gap_between_windows_are_told_apart_day_by_day(spark, tmp_path):
+    line = Line(spark, tmp_path, WITH_GAPS)
+    land(tmp_path, WEEK)
+    line.advance("4")
+    line.advance("6")
+    assert_told_by_replay(line, "6")
+    assert {"late", "no_window"} <= {row["reason"] for row in line.rows("quarantine")}
+
+
+def test_only_all_windows_that_share_records_can_be_closed(day_by_day, tmp_path):
+    line = day_by_day.copy(tmp_path)
+    with pytest.raises(InputError, match="they share records"):
+        line.backfill("5 22:00", "6", as_of="6", close=True)
+    line.backfill("5 15:00", "6", as_of="6", close=True)
+    assert {row["state"] for row in line.rows("windows")} == {"closed"}
+    books = line.ledger[-1].books
+    assert all(book["total"] == sum(book["parts"].values()) for book in books)
