@@ -49,8 +49,8 @@ def _watermarks() -> str:
     }
     rows = [["event time", *(_clock(r.ts_ms) + " marked" * r.marker for r in records)]]
     for name, one in strategies.items():
-        told = replay(_spec(watermark={**one, "emit": "per_record"}), records, start_ms=0)
-        rows.append([name, *_after(records, told)])
+        answer = replay(_spec(watermark={**one, "emit": "per_record"}), records, start_ms=0)
+        rows.append([name, *_after(records, answer)])
     return _table(["arrival", *(_clock(r.arrival_ms) for r in records)], rows)
 
 
