@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakes import instant, ms
+from lakes import RESULTS, instant, ms
 
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from strandline.spec import PipelineSpec
 
 Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def assert_told_by_replay(line: Line, rows: Iterable[Mapping[str, Any]], horizon: str) -> None:
+    """The published tables are what a replay of all that has landed says as of a horizon."""
+    expected, found = told_by_replay(line.spec, rows, horizon), published(line)
+    for name in (*RESULTS, "firings") if line.spec.firings else RESULTS:
+        assert found[name] == expected[name], name
+
+
+def assert_books_balance(line: Line) -> None:
+    """Every book of every run so far."""
+    for entry in line.ledger:
+        for book in entry.books or []:
+            assert book["total"] == sum(book["parts"].values()), book
 
 
 def reason_of(row: Mapping[str, Any], spec: PipelineSpec) -> str | None:

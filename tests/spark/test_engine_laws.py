@@ -128,7 +128,7 @@ def test_aggregates_of_panes_put_together_are_those_of_the_records(session, stre
 def test_panes_and_single_records_give_the_same_rows(session, streams, ahead_ms, width_ms):
     """In every column, those that only the books see too; of everything, and of a range."""
 
-    def told(stream: Stream) -> list[list[tuple]]:
+    def told(stream: Stream) -> list[list[str]]:
         start_ms = stream.start_ms + ahead_ms
         scopes = [Scope(EVERYTHING), Scope(TimeRange(start_ms, start_ms + width_ms))]
         ids = {"ids": "array_sort(collect_list(id))"}  # whose parts nobody puts together

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import pyarrow as pa
 import pytest
-from lakes import RESULTS, SCHEMA, Line, a_record, a_spec, a_week, at, instant, land, ms
-from replayed import published, told_by_replay
+from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, instant, land, ms
+from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
 from strandline.lake import publish as out
@@ -27,12 +27,6 @@ def until3(spark, tmp_path_factory):
     land(line.folder, ROWS)
     line.advance("3")
     return line
-
-
-def assert_told_by_replay(line: Line, horizon: str) -> None:
-    expected, found = told_by_replay(line.spec, ROWS, horizon), published(line)
-    for name in RESULTS:
-        assert found[name] == expected[name], name
 
 
 # ------------------------------------------------------------------------------------- the tables
@@ -268,7 +262,7 @@ def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_he
 
     healed = line.advance("4")
     assert healed.frontier_ms == instant("4")
-    assert_told_by_replay(line, "4")
+    assert_told_by_replay(line, ROWS, "4")
 
 
 def test_more_late_records_than_the_spec_allows_are_said_with_their_share(spark, tmp_path):
@@ -329,7 +323,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
 
     outcome = line.advance("4")
     assert not outcome.changed
-    assert_told_by_replay(line, "4")
+    assert_told_by_replay(line, ROWS, "4")
     steps = [entry.step for entry in line.ledger]
     assert Counter(steps)["published"] == 3
     assert line.ledger[-1].frontier_ms == instant("4")
@@ -354,7 +348,7 @@ def test_a_run_whose_range_somebody_else_has_published_into_is_to_be_tried_again
         line.run(request, meanwhile)
     assert caught.value.exit_code == 4
     assert line.ledger[-1].step == "failed"
-    assert_told_by_replay(line, "4")
+    assert_told_by_replay(line, ROWS, "4")
 
 
 # ------------------------------------------------------------------------------------------ close

@@ -69,8 +69,8 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
     aggregated = records.groupBy().agg(F.expr(text).alias(name))
-    calls = [node for node, _ in _nodes(_analysed(aggregated), ()) if _is_call(node)]
-    if any(call.isDistinct() for call in calls):
+    nodes = [node for node, _ in _nodes(_analysed(aggregated), ())]
+    if any(_class_of(node) == "AggregateExpression" and node.isDistinct() for node in nodes):
         return (
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
@@ -138,7 +138,7 @@ def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Co
             "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
         )
     for node, parents in _nodes(analysed, ()):
-        called = node.getClass().getSimpleName()
+        called = _class_of(node)
         if called in _CLOCKS or (
             not node.deterministic() and called not in {"Alias", *_ORDER_DEPENDENT}
         ):
@@ -168,13 +168,13 @@ def _analysed(aggregated: DataFrame) -> Any:
     return aggregated._jdf.queryExecution().analyzed().expressions().apply(0)
 
 
-def _is_call(node: Any) -> bool:
-    return bool(node.getClass().getSimpleName() == "AggregateExpression")
+def _class_of(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
 
 
 def _nodes(node: Any, parents: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
     yield node, parents
     children = node.children()
-    below = (*parents, node.getClass().getSimpleName())
+    below = (*parents, _class_of(node))
     for i in range(children.size()):
         yield from _nodes(children.apply(i), below)

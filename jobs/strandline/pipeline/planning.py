@@ -92,7 +92,8 @@ def plan_backfill(
             that share records would close out of order.
     """
     within = asked_of(request, history.spec)
-    closures = closures_in(entries, within)
+    standing = closures_in(entries, history.grid.sharing(within))
+    closures = [closure for closure in standing if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not request.reopen:
         raise InputError(
@@ -102,7 +103,6 @@ def plan_backfill(
             "leave them out, rerun --as-of that instant, or give --reopen",
         )
     notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
-    standing = closures_in(entries, history.grid.sharing(within))
     if request.reopen or request.close:
         standing = [rest for closure in standing for rest in _without(closure, within)]
     if request.close:
@@ -181,15 +181,16 @@ def plan_advance(
     mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)
     published = largest_horizon(entries, mended)
     horizon = until if published is None else max(until, published)
-    closed = closures_in(entries, mended)
+    standing = closures_in(entries, history.grid.sharing(mended))
     notes = [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"
-        for closure in closed
+        for closure in standing
+        if closure.windows.overlaps(mended)
     ]
     return Plan(
         Scope(within, None if reached is None else since),
-        Clock(horizon, tuple(closures_in(entries, history.grid.sharing(mended)))),
+        Clock(horizon, tuple(standing)),
         until,
         tuple(notes),
     )
