@@ -50,9 +50,15 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     }
     if grid.crosses_midnights:
         keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
+    measured = {
+        c.LEAST_TS: F.min(c.TS),
+        c.LARGEST_TS: F.max(c.TS),
+        c.FIRST_INSTANT: F.min(c.INSTANT),
+    }
     rule = spec.watermark.candidate
     if rule is None:
         keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
+        measured[c.LARGEST_CANDIDATE] = F.max(c.CANDIDATE)
     counted = (
         records.select(
             *(column.alias(name) for name, column in keys.items()),
@@ -61,13 +67,10 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
         .groupBy(*keys)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
-            F.min(c.TS).alias(c.LEAST_TS),
-            F.max(c.TS).alias(c.LARGEST_TS),
-            F.max(c.CANDIDATE).alias(c.LARGEST_CANDIDATE),
-            F.min(c.INSTANT).alias(c.FIRST_INSTANT),
+            *(column.alias(name) for name, column in measured.items()),
         )
     )
-    # what is the same for all records of a cell is computed once for it
+    # what is the same for all records of a cell, or told by it, is computed once for it
     is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
     shared = {
         c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
@@ -78,6 +81,8 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     }
     if rule is not None:
         shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
+        largest = candidate_of(rule, F.col(c.LARGEST_TS))
+        shared[c.LARGEST_CANDIDATE] = F.when(is_cell, largest)
     return counted.withColumns(shared).select(*CELL, *COUNTED)
 
 
