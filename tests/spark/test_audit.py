@@ -36,7 +36,7 @@ WINDOWS_SCHEMA = pa.schema(
 BETWEEN = "expect_column_values_to_be_between"
 
 
-def a_spec(**quality):
+def a_spec(window=None, **quality):
     return parse_spec(
         {
             "pipeline": "flights",
@@ -47,7 +47,7 @@ def a_spec(**quality):
                 "key": ["origin", "carrier"],
             },
             "watermark": {"strategy": "ascending"},
-            "window": {"tumbling": "1h"},
+            "window": window or {"tumbling": "1h"},
             "aggregates": {"departures": "count(*)", "mean_delay_min": "avg(dep_delay)"},
             "quality": {"gaps": "allow", **quality},
         },
@@ -205,6 +205,15 @@ def test_slots_whose_state_contradicts_their_crossings_block(audited):
     assert failure.figures.startswith(
         "6 of 8 rows: slot_start=2013-01-05T02:00:00Z state=elsewhere "
         "fired_at=2013-01-05T06:00:00Z closed_at=2013-01-05T08:00:00Z; slot_start="
+    )
+
+
+def test_slots_that_grow_from_one_start_are_named_by_their_ends_too(audited):
+    spec = a_spec(window={"cumulative": "2h", "step": "1h"})
+    slots = [a_slot(0), a_slot(0, slot_end=START + 2 * HOUR, state="elsewhere")]
+    failure = only_failure(audited(windows=[], slots=slots, spec=spec))
+    assert failure.figures.startswith(
+        "1 of 2 rows: slot_start=2013-01-05T00:00:00Z slot_end=2013-01-05T02:00:00Z state=elsewhere"
     )
 
 

@@ -26,6 +26,7 @@ from strandline.quality.declared import declared_expectations
 from strandline.quality.figures import RangeFigures
 from strandline.quality.results import Audit, AuditResult
 from strandline.spec import PipelineSpec
+from strandline.spec.window import Cumulative
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,14 @@ def audit(
         _Table(
             "completeness",
             completeness,
-            ("slot_start",),
+            _named_by("slot", spec),
             own.expectations_of_completeness(),
             declared_expectations(spec, "completeness"),
         ),
         _Table(
             "windows",
             windows,
-            (*spec.source.key, "window_start"),
+            (*spec.source.key, *_named_by("window", spec)),
             own.expectations_of_windows(spec),
             declared_expectations(spec, "windows"),
         ),
@@ -124,6 +125,12 @@ def validate_expectations(spec: PipelineSpec) -> None:
     """
     for table in ("windows", "completeness"):
         declared_expectations(spec, table)
+
+
+def _named_by(kind: str, spec: PipelineSpec) -> tuple[str, ...]:
+    """What names a slot or a window to a person: its start, and its end where several share it."""
+    start, end = f"{kind}_start", f"{kind}_end"
+    return (start, end) if isinstance(spec.window, Cumulative) else (start,)
 
 
 def _books(books: Sequence[Book]) -> _Table:
