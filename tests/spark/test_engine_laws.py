@@ -200,7 +200,7 @@ def test_a_cell_counts_the_records_that_are_alike(session, streams):
         rows = alike.agg(
             F.sum(c.RECORDS),
             F.min(c.LEAST_TS),
-            *(F.max(name) for name in (c.LARGEST_TS, c.LARGEST_CANDIDATE)),
+            *(F.max(name) for name in (c.LARGEST_TS, c.LARGEST_END, c.LARGEST_CANDIDATE)),
             F.min(c.FIRST_INSTANT),
         )
         return [tuple(row.values()) for row in rows.toArrow().to_pylist()]

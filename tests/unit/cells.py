@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COUNTED = (
     *(c.ARRIVAL_DAY, c.REASON, c.CHANNEL, c.EVENT_DATE, c.SLOT, c.THRESHOLD, c.PENDING),
-    *(c.RECORDS, c.LEAST_TS, c.LARGEST_TS),
+    *(c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.LARGEST_END),
     *(c.LARGEST_CANDIDATE, c.FIRST_INSTANT),
 )
 
@@ -45,6 +45,7 @@ def counted(stream: Stream, records: Sequence[Record]) -> list[tuple]:
             len(members),
             min(record.ts_ms for record in members),
             max(record.ts_ms for record in members),
+            None,
             stream.spec.watermark.candidate.of(max(record.ts_ms for record in members)),
             min(instant_of(stream, record) for record in members),
         )

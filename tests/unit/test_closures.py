@@ -74,7 +74,21 @@ def sliding_history() -> History:
     )
     axis, day = Axis.of(spec, 0), date(1970, 1, 1)
     rows = [
-        (day, None, "", day, ts - 5, ts - 6 if ts > 5 else None, False, 1, ts, ts, ts - 1, 100 + ts)
+        (
+            day,
+            None,
+            "",
+            day,
+            ts - 5,
+            ts - 6 if ts > 5 else None,
+            False,
+            1,
+            ts,
+            ts,
+            None,
+            ts - 1,
+            100 + ts,
+        )
         for ts in (5, 15, 25)
     ]
     return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)

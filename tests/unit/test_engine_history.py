@@ -11,14 +11,23 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import CHANNELS, Stream, streams
 
+from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, Closure, History, cells_from
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    EVERYTHING,
+    TimeRange,
+    day_of,
+    midnight_of,
+)
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Cause
 from strandline.reference.tables import SlotState
 from strandline.reference.windows import Fate
+from strandline.spec import parse_spec
 
 # an example costs some 20 ms, nearly all of it pandas' own
 MANY = settings(max_examples=min(settings.default.max_examples, 200))
@@ -283,6 +292,55 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
         assert placed["fire_from"][at] == max(one, other)
 
 
+# ------------------------------------------------------------------------------------ how far back
+
+
+def own_gaps(*cells: tuple[int, int, int | None]) -> History:
+    """A day of sessions with gaps of their own, by cells of least and largest time and end."""
+    spec = parse_spec(
+        {
+            "pipeline": "meter",
+            "source": {
+                "table": "landing/meter",
+                "arrival_time": "arrived_at",
+                "event_time": "happened_at",
+                "key": {"device": "device"},
+            },
+            "watermark": {"strategy": "ascending", "emit": "per_record"},
+            "window": {"session": "gap_ms"},
+        },
+        origin="meter.yaml",
+    )
+    day = date(1970, 1, 1)
+    rows = [
+        (day, None, "", day, 0, None, False, 1, least, largest, end, largest - 1, 1_000)
+        for least, largest, end in cells
+    ]
+    return History(
+        cells_from(pd.DataFrame(rows, columns=list(COUNTED)), Axis.of(spec, 0)),
+        spec,
+        Axis.of(spec, 0),
+    )
+
+
+def test_gaps_of_their_own_reach_as_far_as_the_cells_tell():
+    history = own_gaps((0, 9, 12), (10, 19, 500), (20, 29, 40))
+    assert history.first_reaching(40) == 10
+    assert history.first_reaching(41) == 10
+    assert history.first_reaching(500) == 10
+    assert history.first_reaching(501) == 501
+    assert history.first_reaching(12) == 0
+    assert history.last_end(10) == 12
+    assert history.last_end(11) == 500
+    assert history.last_end(0) == 0
+
+
+def test_cells_of_a_timeline_from_before_their_ends_were_told_may_reach_anywhere():
+    history = own_gaps((0, 9, None), (10, 19, 25))
+    assert history.first_reaching(10_000) == 0
+    assert history.last_end(1) == END_OF_INSTANTS_MS
+
+
 # --------------------------------------------------------------------------------------- the empty
 
 
@@ -292,8 +350,8 @@ def test_malformed_rows_are_cells_without_any_say(stream):
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
     nothing = [None] * 5
     malformed = [
-        (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 4),
-        (None, "null_arrival", *nothing, 1, *[None] * 4),
+        (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 5),
+        (None, "null_arrival", *nothing, 1, *[None] * 5),
     ]
     axis = axis_of(stream)
     rows = pd.DataFrame([*counted(stream, known), *malformed], columns=list(COUNTED))

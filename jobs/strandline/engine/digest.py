@@ -20,11 +20,10 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import Partial
 from strandline.engine.axis import AFTER_CHANNELS, Axis
 from strandline.engine.emissions import Emissions
-from strandline.engine.grid import Grid
+from strandline.engine.grid import Grid, gap_of
 from strandline.engine.source import date_of, instant_of, keys_of
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 AT = "_strandline_at_ms"
 """The arrival of a record behind the watermark; before every arrival of one ahead."""
@@ -39,18 +38,6 @@ def row_key(spec: PipelineSpec) -> list[str]:
     """What the records of a row have in common."""
     own_gap = [] if gap_of(spec) is not None else [c.END]
     return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
-
-
-def gap_of(spec: PipelineSpec) -> int | None:
-    """The gap of all sessions in ms; None: each record has its own.
-
-    Raises:
-        TypeError: the windows are no sessions.
-    """
-    if not isinstance(spec.window, Session):
-        msg = f"{spec.pipeline} has no sessions"
-        raise TypeError(msg)
-    return spec.window.gap_ms
 
 
 def position() -> Column:

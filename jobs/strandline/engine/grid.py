@@ -207,6 +207,18 @@ class Grid:
         return first_ms + (self.offset_ms - first_ms) % self.span_ms
 
 
+def gap_of(spec: PipelineSpec) -> int | None:
+    """The gap of all sessions in ms; None: each record has its own.
+
+    Raises:
+        TypeError: the windows are no sessions.
+    """
+    if not isinstance(spec.window, Session):
+        msg = f"{spec.pipeline} has no sessions"
+        raise TypeError(msg)
+    return spec.window.gap_ms
+
+
 def ids_between(first: Longs, last: Longs, step: int) -> Longs:
     """The distinct numbers from each `first` to its `last`, by a step; none where `last` is below.
 

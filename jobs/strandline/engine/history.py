@@ -18,9 +18,16 @@ import pandas as pd
 
 from strandline.engine import columns as c
 from strandline.engine.axis import ALL_SPLITS, Axis
-from strandline.engine.grid import Grid, ids_between
+from strandline.engine.grid import Grid, gap_of, ids_between
 from strandline.engine.steps import Steps
-from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, TimeRange, day_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+    midnight_of,
+)
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -35,6 +42,7 @@ CELL_COLUMNS = (
     "records",
     "least_ts_ms",
     "largest_ts_ms",
+    "largest_end_ms",
     "largest_candidate_ms",
     "first_arrival_ms",
     "first_sequence",
@@ -78,6 +86,7 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
             "records": observed[c.RECORDS].astype("int64"),
             "least_ts_ms": observed[c.LEAST_TS].astype("Int64"),
             "largest_ts_ms": observed[c.LARGEST_TS].astype("Int64"),
+            "largest_end_ms": observed[c.LARGEST_END].astype("Int64"),
             "largest_candidate_ms": observed[c.LARGEST_CANDIDATE].astype("Int64"),
             "first_arrival_ms": pd.array(
                 [None if i is None else axis.arrival_of(i) for i in known], dtype="Int64"
@@ -401,6 +410,31 @@ class History:
             cells["least_ts_ms"] < within.end_ms
         )
         return sorted(cells.loc[inside.astype(bool), "arrival_date"].unique())
+
+    def first_reaching(self, instant_ms: int) -> int:
+        """The least event time of records whose session alone ends at or after an instant.
+
+        As the cells tell it: not later than it is. The instant itself, if none ends there.
+        """
+        gap_ms = gap_of(self.spec)
+        if gap_ms is not None:
+            return max(instant_ms - gap_ms, LEAST_INSTANT_MS)
+        cells = self.well_formed
+        least = cells.loc[self._ends >= instant_ms, "least_ts_ms"].min()
+        return instant_ms if pd.isna(least) else min(instant_ms, int(least))
+
+    def last_end(self, before_ms: int) -> int:
+        """No record of an event time before an instant has a session that alone ends later."""
+        gap_ms = gap_of(self.spec)
+        if gap_ms is not None:
+            return min(before_ms + gap_ms, END_OF_INSTANTS_MS)
+        begun = self.well_formed["least_ts_ms"].astype("int64") < before_ms
+        return max([before_ms, *self._ends[begun].tolist()])
+
+    @property
+    def _ends(self) -> pd.Series[int]:
+        """The largest end of each well-formed cell; what an older timeline does not tell: any."""
+        return self.well_formed["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
         """The arrival days on which a record at home in these slots can be refused.

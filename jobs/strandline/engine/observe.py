@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
+from strandline.engine.grid import Grid, gap_of
 from strandline.engine.source import candidate_of, date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
 
 CELL = (
     c.ARRIVAL_DAY,
@@ -24,9 +25,15 @@ CELL = (
     c.PENDING,
 )
 """What a cell is of. Malformed rows have a day and a reason only."""
-COUNTED = (c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.LARGEST_CANDIDATE, c.FIRST_INSTANT)
+COUNTED = (
+    c.RECORDS,
+    c.LEAST_TS,
+    c.LARGEST_TS,
+    c.LARGEST_END,
+    c.LARGEST_CANDIDATE,
+    c.FIRST_INSTANT,
+)
 """What is known of its records."""
-_MEASURED = (c.TS, c.CANDIDATE, c.INSTANT)
 _SUBJECT = "_strandline_subject"
 """A well-formed record's channel, or what makes the row malformed."""
 _PART = "_strandline_part"
@@ -34,13 +41,14 @@ _PART = "_strandline_part"
 
 
 def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
-    """Count the records of each cell, with its first instant and its least and largest event time.
+    """Count the records of each cell, with its first instant and its least and largest times.
 
     All records of a cell lie on one event date, have the same windows and reach the same
     thresholds, so the cells tell first positions at thresholds, the day map, and the records of
     every slot, exactly.
     """
-    grid = Grid.of(spec)
+    grid, rule = Grid.of(spec), spec.watermark.candidate
+    own_gaps = isinstance(spec.window, Session) and gap_of(spec) is None
     well_formed = F.col(c.REASON).isNull()
     # few and narrow keys: hashing them is what the aggregation spends its time with
     keys = {
@@ -51,23 +59,27 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     if grid.crosses_midnights:
         keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
     measured = {
-        c.LEAST_TS: F.min(c.TS),
-        c.LARGEST_TS: F.max(c.TS),
-        c.FIRST_INSTANT: F.min(c.INSTANT),
+        c.LEAST_TS: (F.min, c.TS),
+        c.LARGEST_TS: (F.max, c.TS),
+        c.FIRST_INSTANT: (F.min, c.INSTANT),
     }
-    rule = spec.watermark.candidate
+    if own_gaps:
+        measured[c.LARGEST_END] = (F.max, c.END)
     if rule is None:
         keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
-        measured[c.LARGEST_CANDIDATE] = F.max(c.CANDIDATE)
+        measured[c.LARGEST_CANDIDATE] = (F.max, c.CANDIDATE)
     counted = (
         records.select(
             *(column.alias(name) for name, column in keys.items()),
-            *(F.when(well_formed, F.col(name)).alias(name) for name in _MEASURED),
+            *(
+                F.when(well_formed, F.col(name)).alias(name)
+                for name in dict.fromkeys(name for _, name in measured.values())
+            ),
         )
         .groupBy(*keys)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
-            *(column.alias(name) for name, column in measured.items()),
+            *(of(name).alias(found) for found, (of, name) in measured.items()),
         )
     )
     # what is the same for all records of a cell, or told by it, is computed once for it
@@ -79,6 +91,8 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
         c.SLOT: slot_of(least, grid),
         c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
     }
+    if not own_gaps:
+        shared[c.LARGEST_END] = F.lit(None).cast("bigint")
     if rule is not None:
         shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
         largest = candidate_of(rule, F.col(c.LARGEST_TS))

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.digest import begins, gap_of
+from strandline.engine.digest import begins
+from strandline.engine.grid import gap_of
 from strandline.engine.history import History
 from strandline.engine.known import known_records
 from strandline.engine.source import keys_of
@@ -34,8 +35,9 @@ def read_far_enough(
 ) -> tuple[TimeRange, DataFrame]:
     """The event times that decide about the sessions that start in a range, and their rows.
 
-    To the left one gap is enough: whether a session reaches across the start shows there. To the
-    right as far as records hang together with such of the range, which shows only as they are read.
+    To the left what reaches the range by itself is enough: whether a session reaches across the
+    start shows there. To the right as far as records hang together with such of the range, which
+    shows only as they are read.
 
     Args:
         digested: gives the rows of some event times.
@@ -44,9 +46,7 @@ def read_far_enough(
     """
     spec, last_ms = history.spec, _last_event(history)
     gap_ms = gap_of(spec)
-    first_ms = LEAST_INSTANT_MS
-    if gap_ms is not None:
-        first_ms = max(within.start_ms - gap_ms, LEAST_INSTANT_MS)
+    first_ms = history.first_reaching(within.start_ms)
     end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
     while end_ms <= last_ms:
         region = TimeRange(first_ms, end_ms)
@@ -59,14 +59,6 @@ def read_far_enough(
     everything = first_ms == LEAST_INSTANT_MS
     region = EVERYTHING if everything else TimeRange(first_ms, END_OF_INSTANTS_MS)
     return region, digested(region)
-
-
-def largest_end(region: TimeRange, spec: PipelineSpec) -> int:
-    """No record of some event times has a larger end."""
-    gap_ms = gap_of(spec)
-    if gap_ms is None:
-        return END_OF_INSTANTS_MS
-    return min(region.end_ms + gap_ms, END_OF_INSTANTS_MS)
 
 
 def first_not_final(
@@ -87,7 +79,7 @@ def first_not_final(
     first_ms = int(history.well_formed["least_ts_ms"].min())
     # what ends there has been dropped, and so has everything that ends before
     final_ms = max(watermark_ms - spec.allowed_lateness + 1, LEAST_INSTANT_MS)
-    least_ms = first_ms if gap_ms is None else final_ms - gap_ms
+    least_ms = history.first_reaching(final_ms)
     while True:
         least_ms = max(least_ms, first_ms)
         days = history.days_of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
@@ -102,10 +94,11 @@ def first_not_final(
         start_ms = None if found is None else found[0]
         if start_ms is None:
             return slot_ms
-        if least_ms == first_ms or start_ms - (gap_ms or 0) > least_ms:
+        reached_ms = history.first_reaching(int(start_ms))
+        if max(reached_ms, first_ms) >= least_ms:
             first_slot_ms = int(start_ms) - (int(start_ms) - grid.offset_ms) % grid.step_ms
             return min(slot_ms, first_slot_ms)
-        least_ms = final_ms - _WIDER * (final_ms - least_ms)
+        least_ms = min(reached_ms, final_ms - _WIDER * (final_ms - least_ms))
 
 
 def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:

@@ -46,7 +46,7 @@ from strandline.engine.session_firings import (
     units_of,
 )
 from strandline.engine.session_history import in_firings, told
-from strandline.engine.session_reach import largest_end, read_far_enough
+from strandline.engine.session_reach import read_far_enough
 from strandline.engine.sessions import levels_of, sessions_of, starts_in
 from strandline.engine.source import date_of, slot_of
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
@@ -193,7 +193,7 @@ class SessionRebuild(Rebuild):
     def _emitted(self) -> Emissions:
         """The emissions of all days on which a record came behind, or a session fired or closed."""
         region, history = self._region, self.history
-        last = largest_end(region, self._spec) + self._spec.allowed_lateness
+        last = history.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(self.scope.windows.start_ms - 1, last)
         behind = set(history.behind_days(self.clock)) & set(self._days(region))
         days = behind.union(history.rise_days(asked, self.clock))

@@ -36,6 +36,7 @@ SCHEMA = pa.schema(
         ("records", _LONG),
         ("least_ts_ms", _LONG),
         ("largest_ts_ms", _LONG),
+        ("largest_end_ms", _LONG),
         ("largest_candidate_ms", _LONG),
         ("first_arrival_ms", _LONG),
         ("first_sequence", _LONG),
@@ -110,7 +111,7 @@ def _rows(
     *,
     before_ms: int | None = None,
 ) -> pa.Table:
-    """Some columns of the rows of a kind; none of a table from before there were such columns.
+    """Some columns of the rows of a kind; null where a table is from before there were such.
 
     Args:
         store: the pipeline's tables.
@@ -121,14 +122,17 @@ def _rows(
     """
     table = store.table("timeline")
     rows = None if table is None else dataset_of(table)
-    if rows is None or not set(names) <= set(rows.schema.names):
-        return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
+    wanted_schema = pa.schema([SCHEMA.field(name) for name in names])
+    if rows is None:
+        return wanted_schema.empty_table()
     wanted = ds.field("kind") == kind
     if fingerprint is not None:
         wanted &= ds.field("timeline_fingerprint") == fingerprint
     if before_ms is not None:
         wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
-    return rows.to_table(columns=list(names), filter=wanted)
+    there = [name for name in names if name in rows.schema.names]
+    found = rows.to_table(columns=there, filter=wanted)
+    return pa.concat_tables([wanted_schema.empty_table(), found], promote_options="default")
 
 
 def observed_days(store: Store) -> dict[str, set[date]]:
