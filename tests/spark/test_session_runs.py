@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import write_deltalake
 from lakes import RESULTS, Line, a_record, a_spec, a_week, land, ms
 from replayed import assert_books_balance, assert_told_by_replay
 from test_run_laws import of_range
@@ -70,6 +71,19 @@ def test_gaps_of_their_own_day_by_day(spark, tmp_path):
     for file in (tmp_path / "landing" / "meter").glob("arrived_on=2024-03-01/*"):
         file.unlink()
     line.advance("6")
+    assert_told_by_replay(line, WEEK, "6")
+
+
+def test_a_timeline_from_before_cells_told_their_ends_still_counts(spark, tmp_path):
+    line = Line(spark, tmp_path, OWN_GAPS)
+    land(tmp_path, WEEK)
+    line.advance("4")
+    uri, timeline = str(line.root / "timeline"), line.table("timeline").to_pyarrow_table()
+    older = timeline.drop_columns(["largest_end_ms"])
+    by = ["arrival_date"]
+    write_deltalake(uri, older, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    outcome = line.advance("6")
+    assert outcome.observed_days == ["2024-03-04", "2024-03-05"]
     assert_told_by_replay(line, WEEK, "6")
 
 
