@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from strategies import Stream
 
     from strandline.reference import Record
+    from strandline.spec import PipelineSpec
 
 COUNTED = (
     *(c.ARRIVAL_DAY, c.REASON, c.CHANNEL, c.EVENT_DATE, c.SLOT, c.THRESHOLD, c.PENDING),
@@ -58,9 +59,27 @@ def history_of(stream: Stream, *, horizon_ms: int | None = None, parts: int = 1)
     known_ms = stream.horizon_ms if horizon_ms is None else horizon_ms
     known = [record for record in stream.records if record.arrival_ms < known_ms]
     rows = [row for part in range(parts) for row in counted(stream, known[part::parts])]
-    axis = axis_of(stream)
-    cells = cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis)
-    return History(cells, stream.spec, axis)
+    return history_from(rows, stream.spec, axis_of(stream))
+
+
+def history_from(rows: Sequence[tuple], spec: PipelineSpec, axis: Axis) -> History:
+    """What rows with the columns that `observe` gives say."""
+    return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)
+
+
+def a_cell(
+    least_ts_ms: int,
+    largest_ts_ms: int,
+    *,
+    end: int | None = None,
+    slot: int = 0,
+    threshold: int | None = None,
+    first_instant: int = 1_000,
+) -> tuple:
+    """A record of 1 January 1970 by an ascending watermark, as `observe` would count its cell."""
+    day = day_of(0)
+    is_of = (day, None, "", day, slot, threshold, False)
+    return (*is_of, 1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
 
 
 def held(stream: Stream) -> Stream:

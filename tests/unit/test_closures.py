@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import pandas as pd
 import pytest
-from cells import COUNTED
+from cells import a_cell, history_from
+from meter import a_meter
 
 from strandline.engine.axis import Axis
-from strandline.engine.history import Closure, History, cells_from
+from strandline.engine.history import Closure, History
 from strandline.engine.steps import STEP_COLUMNS, Steps
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.planning import closures_in, plan_backfill
 from strandline.pipeline.request import Request
-from strandline.spec import parse_spec
 
 
 def days(start: int, end: int) -> TimeRange:
@@ -58,40 +57,14 @@ def test_closing_again_at_another_horizon_wins_where_it_was_asked():
 
 def sliding_history() -> History:
     """Records at 5, 15 and 25 ms in windows of 30 ms every 10 ms: those from 0 on are open."""
-    spec = parse_spec(
-        {
-            "pipeline": "meter",
-            "source": {
-                "table": "landing/meter",
-                "arrival_time": "arrived_at",
-                "event_time": "happened_at",
-                "key": {"device": "device"},
-            },
-            "watermark": {"strategy": "ascending", "emit": "per_record"},
-            "window": {"sliding": "30ms", "every": "10ms"},
-        },
-        origin="meter.yaml",
-    )
-    axis, day = Axis.of(spec, 0), date(1970, 1, 1)
+    watermark = {"strategy": "ascending", "emit": "per_record"}
+    spec = a_meter({"sliding": "30ms", "every": "10ms"}, watermark)
+    thresholds = {5: None, 15: 9, 25: 19}
     rows = [
-        (
-            day,
-            None,
-            "",
-            day,
-            ts - 5,
-            ts - 6 if ts > 5 else None,
-            False,
-            1,
-            ts,
-            ts,
-            None,
-            ts - 1,
-            100 + ts,
-        )
-        for ts in (5, 15, 25)
+        a_cell(ts, ts, slot=ts - 5, threshold=threshold, first_instant=100 + ts)
+        for ts, threshold in thresholds.items()
     ]
-    return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)
+    return history_from(rows, spec, Axis.of(spec, 0))
 
 
 def planned(start, end, horizon, entries=(), history=None, **asked):

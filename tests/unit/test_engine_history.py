@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import date
 
 import pandas as pd
-from cells import COUNTED, axis_of, counted, history_of, instant_of
+from cells import a_cell, axis_of, counted, history_from, history_of, instant_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from meter import a_meter
 from strategies import CHANNELS, Stream, streams
 
 from strandline.engine.axis import Axis
-from strandline.engine.history import Clock, Closure, History, cells_from
+from strandline.engine.history import Clock, Closure, History
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -27,7 +28,6 @@ from strandline.reference import Tables
 from strandline.reference.answer import Cause
 from strandline.reference.tables import SlotState
 from strandline.reference.windows import Fate
-from strandline.spec import parse_spec
 
 # an example costs some 20 ms, nearly all of it pandas' own
 MANY = settings(max_examples=min(settings.default.max_examples, 200))
@@ -297,30 +297,9 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
 
 def own_gaps(*cells: tuple[int, int, int | None]) -> History:
     """A day of sessions with gaps of their own, by cells of least and largest time and end."""
-    spec = parse_spec(
-        {
-            "pipeline": "meter",
-            "source": {
-                "table": "landing/meter",
-                "arrival_time": "arrived_at",
-                "event_time": "happened_at",
-                "key": {"device": "device"},
-            },
-            "watermark": {"strategy": "ascending", "emit": "per_record"},
-            "window": {"session": "gap_ms"},
-        },
-        origin="meter.yaml",
-    )
-    day = date(1970, 1, 1)
-    rows = [
-        (day, None, "", day, 0, None, False, 1, least, largest, end, largest - 1, 1_000)
-        for least, largest, end in cells
-    ]
-    return History(
-        cells_from(pd.DataFrame(rows, columns=list(COUNTED)), Axis.of(spec, 0)),
-        spec,
-        Axis.of(spec, 0),
-    )
+    spec = a_meter({"session": "gap_ms"}, {"strategy": "ascending", "emit": "per_record"})
+    rows = [a_cell(least, largest, end=end) for least, largest, end in cells]
+    return history_from(rows, spec, Axis.of(spec, 0))
 
 
 def test_gaps_of_their_own_reach_as_far_as_the_cells_tell():
@@ -353,9 +332,8 @@ def test_malformed_rows_are_cells_without_any_say(stream):
         (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 5),
         (None, "null_arrival", *nothing, 1, *[None] * 5),
     ]
-    axis = axis_of(stream)
-    rows = pd.DataFrame([*counted(stream, known), *malformed], columns=list(COUNTED))
-    history = History(cells_from(rows, axis), stream.spec, axis)
+    rows = [*counted(stream, known), *malformed]
+    history = history_from(rows, stream.spec, axis_of(stream))
     clock = clock_of(stream)
     assert history.slots(EVERYTHING, clock).equals(history_of(stream).slots(EVERYTHING, clock))
     assert history.cells["records"].sum() == len(known) + 4

@@ -6,34 +6,19 @@ from datetime import date
 
 import pandas as pd
 import pytest
+from meter import a_meter
 
 from strandline.engine.idleness import Carried, Channel
 from strandline.model.intervals import midnight_of
 from strandline.quality.holding import holding
-from strandline.spec import parse_spec
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))
 
 
 def spec(**source):
-    return parse_spec(
-        {
-            "pipeline": "meter",
-            "source": {
-                "table": "landing/meter",
-                "arrival_time": "arrived_at",
-                "event_time": "happened_at",
-                "key": {"device": "device"},
-                "channel": "source",
-                "channels": ["a", "b", "c"],
-                **source,
-            },
-            "watermark": {"strategy": "ascending"},
-            "window": {"tumbling": "1h"},
-        },
-        origin="meter.yaml",
-    )
+    three = {"channel": "source", "channels": ["a", "b", "c"]}
+    return a_meter({"tumbling": "1h"}, **(three | source))
 
 
 def days(*rows: tuple[str, int, int | None, int | None]) -> pd.DataFrame:
