@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 _LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_LENIENT)
 settings.register_profile("ci", max_examples=1000, **_LENIENT)
-pytest.register_assert_rewrite("replayed")
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+pytest.register_assert_rewrite("replayed")
 
 # py4j tells of every closed connection after pytest has closed the log's stream
 logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -170,6 +170,11 @@ class Line:
         return self.folder / self.spec.pipeline
 
     @property
+    def results(self) -> tuple[str, ...]:
+        """The tables of results that the pipeline publishes."""
+        return (*RESULTS, "firings") if self.spec.firings else RESULTS
+
+    @property
     def ledger(self) -> list[Entry]:
         return Ledger(self.lake.pipeline(self.spec.pipeline)).entries()
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakes import RESULTS, instant, ms
+from lakes import RESULTS, instant, land, ms
 
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lakes import Line
 
+    from strandline.pipeline.request import Outcome
     from strandline.reference import Replay
     from strandline.spec import PipelineSpec
 
@@ -23,8 +24,47 @@ Rows = dict[str, list[tuple[Any, ...]]]
 def assert_told_by_replay(line: Line, rows: Iterable[Mapping[str, Any]], horizon: str) -> None:
     """The published tables are what a replay of all that has landed says as of a horizon."""
     expected, found = told_by_replay(line.spec, rows, horizon), published(line)
-    for name in (*RESULTS, "firings") if line.spec.firings else RESULTS:
+    for name in line.results:
         assert found[name] == expected[name], name
+
+
+def by_days(line: Line, rows: Sequence[Mapping[str, Any]], *days: str) -> Line:
+    """Land rows and run up to each day: after each but the last the tables are a replay's."""
+    land(line.folder, rows)
+    for day in days[:-1]:
+        line.advance(day)
+        assert_told_by_replay(line, rows, day)
+    line.advance(days[-1])
+    return line
+
+
+def assert_same_tables(line: Line, other: Line) -> None:
+    """Two lines have published the same."""
+    for name in line.results:
+        assert line.rows(name) == other.rows(name), name
+
+
+def assert_range_alone(line: Line, whole: Line, start: str, end: str) -> None:
+    """A line has published what another one says of a range, and nothing else of any slot."""
+    for name in RESULTS:
+        alone = [row for row in line.rows(name) if row.get("slot_start", True)]
+        assert alone == of_range(whole.rows(name), start, end), name
+        assert alone or name == "quarantine"
+
+
+def assert_nothing_written(line: Line, run: Callable[[], Outcome]) -> None:
+    """A run finds no difference, and commits nothing but its steps in the ledger."""
+    before = line.versions()
+    outcome = run()
+    assert outcome.status == "published"
+    assert not outcome.changed, outcome.diff
+    assert line.versions() == before
+
+
+def of_range(rows: Sequence[Mapping[str, Any]], start: str, end: str) -> list[Mapping[str, Any]]:
+    """The rows of a table whose window or slot starts in a range."""
+    column = "window_start" if rows and "window_start" in rows[0] else "slot_start"
+    return [row for row in rows if row[column] and instant(start) <= ms(row[column]) < instant(end)]
 
 
 def assert_books_balance(line: Line) -> None:

@@ -6,8 +6,17 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from lakes import RESULTS, Line, a_spec, a_week, instant, land, ms
-from replayed import assert_books_balance, assert_told_by_replay, published, told_by_replay
+from lakes import RESULTS, Line, a_spec, a_week, instant, land
+from replayed import (
+    assert_books_balance,
+    assert_nothing_written,
+    assert_same_tables,
+    assert_told_by_replay,
+    by_days,
+    of_range,
+    published,
+    told_by_replay,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -25,21 +34,6 @@ BY_SEQUENCE = a_spec(
     quality__gaps="allow",
     firings=True,
 )
-
-
-def assert_nothing_written(line: Line, run) -> None:
-    """A run finds no difference, and commits nothing but its steps in the ledger."""
-    before = line.versions()
-    outcome = run()
-    assert outcome.status == "published"
-    assert not outcome.changed, outcome.diff
-    assert line.versions() == before
-
-
-def of_range(rows, start: str, end: str):
-    """The rows of a table whose window or slot starts in a range."""
-    column = "window_start" if rows and "window_start" in rows[0] else "slot_start"
-    return [row for row in rows if row[column] and instant(start) <= ms(row[column]) < instant(end)]
 
 
 @pytest.fixture(scope="module")
@@ -175,12 +169,7 @@ def test_another_bound_and_another_channel_observe_all_days_again(stages, tmp_pa
 def by_sequence(spark, tmp_path_factory):
     """The week by per-record watermarks and discovered channels, with the firing history."""
     line = Line(spark, tmp_path_factory.mktemp("sequence"), BY_SEQUENCE)
-    land(line.folder, WEEK)
-    for day in ("3", "5"):
-        line.advance(day)
-        assert_told_by_replay(line, WEEK, day)
-    line.advance("7")
-    return line
+    return by_days(line, WEEK, "3", "5", "7")
 
 
 def test_day_by_day_equals_in_one_go_per_record_and_with_firings(by_sequence, tmp_path):
@@ -188,8 +177,7 @@ def test_day_by_day_equals_in_one_go_per_record_and_with_firings(by_sequence, tm
     once = Line(by_sequence.spark, tmp_path, BY_SEQUENCE)
     land(tmp_path, reversed(WEEK), partition_by=["source"])
     once.backfill("1", "8", as_of="7")
-    for name in (*RESULTS, "firings"):
-        assert once.rows(name) == by_sequence.rows(name), name
+    assert_same_tables(once, by_sequence)
 
 
 def test_the_last_firing_of_a_window_is_its_row(by_sequence):
@@ -242,7 +230,5 @@ def test_where_channels_go_idle_day_by_day_equals_in_one_go_also_after_a_day_tha
 
 def test_where_channels_go_idle_each_day_leaves_what_flink_would_have_said(spark, tmp_path):
     line = Line(spark, tmp_path, GOES_IDLE)
-    land(line.folder, WEEK)
-    for day in ("2", "4", "7"):
-        line.advance(day)
-        assert_told_by_replay(line, WEEK, day)
+    by_days(line, WEEK, "2", "4", "7")
+    assert_told_by_replay(line, WEEK, "7")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 from deltalake import write_deltalake
-from lakes import RESULTS, Line, a_record, a_spec, a_week, land, ms
-from replayed import assert_books_balance, assert_told_by_replay
-from test_run_laws import of_range
+from lakes import Line, a_record, a_spec, a_week, land, ms
+from replayed import (
+    assert_books_balance,
+    assert_nothing_written,
+    assert_range_alone,
+    assert_same_tables,
+    assert_told_by_replay,
+    by_days,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -26,13 +32,7 @@ OWN_GAPS = a_spec(
 @pytest.fixture(scope="module")
 def day_by_day(spark, tmp_path_factory):
     """The week day by day, one day skipped."""
-    line = Line(spark, tmp_path_factory.mktemp("days"), SPEC)
-    land(line.folder, WEEK)
-    for day in ("2", "4"):
-        line.advance(day)
-        assert_told_by_replay(line, WEEK, day)
-    line.advance("6")
-    return line
+    return by_days(Line(spark, tmp_path_factory.mktemp("days"), SPEC), WEEK, "2", "4", "6")
 
 
 def test_sessions_day_by_day_are_what_flink_would_have_said(day_by_day):
@@ -44,23 +44,16 @@ def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
     line.backfill("1", "8", as_of="6")
-    for name in (*RESULTS, "firings"):
-        assert line.rows(name) == day_by_day.rows(name), name
-    before = line.versions()
-    assert not line.backfill("2 05:00", "3 20:00").changed
-    assert line.versions() == before
+    assert_same_tables(line, day_by_day)
+    assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
 def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
     outcome = line.backfill("3 07:20", "4 12:00", as_of="6")
-    start, end = "3 06:00", "4 12:00"
     assert outcome.read["arrival_days"] < 5
-    for name in RESULTS:
-        alone = [row for row in line.rows(name) if row.get("slot_start", True)]
-        assert alone == of_range(day_by_day.rows(name), start, end), name
-        assert alone or name == "quarantine"
+    assert_range_alone(line, day_by_day, "3 06:00", "4 12:00")
 
 
 def test_gaps_of_their_own_day_by_day(spark, tmp_path):

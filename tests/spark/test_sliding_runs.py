@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from lakes import RESULTS, Line, a_spec, a_week, land
-from replayed import assert_books_balance, assert_told_by_replay
-from test_run_laws import of_range
+from lakes import Line, a_spec, a_week, land
+from replayed import (
+    assert_books_balance,
+    assert_nothing_written,
+    assert_range_alone,
+    assert_same_tables,
+    assert_told_by_replay,
+    by_days,
+)
 
 from strandline.errors import InputError
 
@@ -21,13 +27,7 @@ WITH_GAPS = a_spec(
 @pytest.fixture(scope="module")
 def day_by_day(spark, tmp_path_factory):
     """The week day by day, one day skipped."""
-    line = Line(spark, tmp_path_factory.mktemp("days"), SPEC)
-    land(line.folder, WEEK)
-    for day in ("2", "4"):
-        line.advance(day)
-        assert_told_by_replay(line, WEEK, day)
-    line.advance("6")
-    return line
+    return by_days(Line(spark, tmp_path_factory.mktemp("days"), SPEC), WEEK, "2", "4", "6")
 
 
 def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
@@ -42,21 +42,15 @@ def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothi
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
     line.backfill("1", "8", as_of="6")
-    for name in RESULTS:
-        assert line.rows(name) == day_by_day.rows(name), name
-    before = line.versions()
-    assert not line.backfill("2 05:00", "3 20:00").changed
-    assert line.versions() == before
+    assert_same_tables(line, day_by_day)
+    assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
 def test_a_range_alone_is_that_range_of_the_whole(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
     line.backfill("3 07:20", "4 12:00", as_of="6")
-    for name in RESULTS:
-        alone = [row for row in line.rows(name) if row.get("slot_start", True)]
-        assert alone == of_range(day_by_day.rows(name), "3 07:20", "4 12:00"), name
-        assert alone or name == "quarantine"
+    assert_range_alone(line, day_by_day, "3 07:20", "4 12:00")
 
 
 def test_records_in_a_gap_between_windows_are_told_apart_day_by_day(spark, tmp_path):

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid, gap_of
+from strandline.engine.grid import Grid
 from strandline.engine.source import candidate_of, date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -48,7 +48,7 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     every slot, exactly.
     """
     grid, rule = Grid.of(spec), spec.watermark.candidate
-    own_gaps = isinstance(spec.window, Session) and gap_of(spec) is None
+    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
     well_formed = F.col(c.REASON).isNull()
     # few and narrow keys: hashing them is what the aggregation spends its time with
     keys = {

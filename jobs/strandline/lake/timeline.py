@@ -121,18 +121,15 @@ def _rows(
         before_ms: only of days that were over by then; None: of all.
     """
     table = store.table("timeline")
-    rows = None if table is None else dataset_of(table)
-    wanted_schema = pa.schema([SCHEMA.field(name) for name in names])
-    if rows is None:
-        return wanted_schema.empty_table()
+    if table is None:
+        return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
     wanted = ds.field("kind") == kind
     if fingerprint is not None:
         wanted &= ds.field("timeline_fingerprint") == fingerprint
     if before_ms is not None:
         wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
-    there = [name for name in names if name in rows.schema.names]
-    found = rows.to_table(columns=there, filter=wanted)
-    return pa.concat_tables([wanted_schema.empty_table(), found], promote_options="default")
+    rows = dataset_of(table).replace_schema(SCHEMA)
+    return rows.to_table(columns=list(names), filter=wanted)
 
 
 def observed_days(store: Store) -> dict[str, set[date]]:
