@@ -6,7 +6,7 @@ never that of the records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -30,6 +30,7 @@ from strandline.model.intervals import (
 )
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
 
 CELL_COLUMNS = (
     "arrival_date",
@@ -276,14 +277,25 @@ class History:
         chosen = windows[(windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop)]
         return self._slots(chosen, clock)
 
-    def older_slots(self, before_ms: int, since_ms: int | None, clock: Clock) -> pd.DataFrame:
-        """The homes before an instant that got a record on an arrival day from `since_ms` on."""
+    def older_slots(
+        self,
+        before_ms: int,
+        since_ms: int | None,
+        clock: Clock,
+        *,
+        too: Collection[int] = (),
+    ) -> pd.DataFrame:
+        """The homes before an instant that got a record on an arrival day from `since_ms` on.
+
+        And those of the starts in `too` that have any record.
+        """
         windows = self._windows
         if since_ms is None:
             return self._slots(windows[:0], clock)
         cells = self.well_formed
         fresh = cells["arrival_date"].map(midnight_of) >= since_ms
-        touched = cells.loc[(cells["slot_ms"] < before_ms) & fresh, "home_id"].unique()
+        chosen = fresh | cells["slot_ms"].isin(list(too))
+        touched = cells.loc[(cells["slot_ms"] < before_ms) & chosen, "home_id"].unique()
         return self._slots(windows[windows["window_id"].isin(touched)], clock)
 
     def older_records(self, before_ms: int, since_ms: int) -> int:
@@ -291,6 +303,34 @@ class History:
         starts, days = self.well_formed["slot_ms"], self.well_formed["arrival_date"]
         chosen = (starts < before_ms) & (days.map(midnight_of) >= since_ms)
         return int(self.well_formed.loc[chosen, "records"].sum())
+
+    def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
+        """The start of the oldest slot that is home to what arrived on the days of a range.
+
+        The end of all instants, if nothing did. `since_ms`: None: from the beginning.
+        """
+        cells = self.well_formed
+        arrived = cells["arrival_date"].map(midnight_of)
+        first_ms = LEAST_INSTANT_MS if since_ms is None else since_ms
+        homes = cells.loc[(arrived >= first_ms) & (arrived < until_ms), "slot_ms"]
+        return int(homes.min()) if len(homes) else END_OF_INSTANTS_MS
+
+    def events_of(self, within: TimeRange) -> TimeRange:
+        """The event times of the records that windows which start in a range are made of."""
+        if isinstance(self.spec.window, Session):
+            return TimeRange(self.first_reaching(within.start_ms), self.last_end(within.end_ms))
+        end_ms = min(within.end_ms + self.grid.size_ms, END_OF_INSTANTS_MS)
+        return TimeRange(within.start_ms, end_ms)
+
+    def first_start_after(self, ts_ms: int) -> int:
+        """Where the windows begin that start behind every window of an event time.
+
+        Of sessions the first slot behind any that a record of that time can be in by itself.
+        """
+        if isinstance(self.spec.window, Session):
+            end_ms = self.last_end(ts_ms + 1)
+            return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
+        return int(self.grid.newest_starts(np.array([ts_ms]))[0]) + self.grid.span_ms
 
     @property
     def windows_with_records(self) -> npt.NDArray[Any]:

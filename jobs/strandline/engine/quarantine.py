@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from strandline.engine import columns as c
 from strandline.engine.identity import content, identity
@@ -89,6 +90,26 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
             while names[name].lower() in taken:
                 names[name] = f"source_{names[name]}"
     return names
+
+
+QUARANTINED = "_strandline_quarantined"
+"""A quarantine row as a whole, beside the landing row that it holds."""
+
+
+def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
+    """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
+
+    A column that the landing table got later is null.
+    """
+    names, there = result_names([field.name for field in landing.fields]), set(quarantined.columns)
+    values = {
+        field.name: quoted(names[field.name]).cast(field.dataType)
+        if names[field.name] in there
+        else F.lit(None).cast(field.dataType)
+        for field in landing.fields
+    }
+    whole = F.struct(*map(quoted, quarantined.columns)).alias(QUARANTINED)
+    return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
 
 
 def _rows(

@@ -119,7 +119,9 @@ def close(
     """
     clock = history.heard_by(clock)
     slots = history.slots(scope.windows, clock)
-    older = history.older_slots(scope.windows.start_ms, scope.older_since_ms, clock)
+    older = history.older_slots(
+        scope.older_end_ms, scope.older_since_ms, clock, too=scope.older_too
+    )
     if isinstance(history.spec.window, Session):
         ordered = in_probe_order(records, history)
         return SessionRebuild(spark, records, source_columns, ordered, clock, scope, slots, older)

@@ -30,10 +30,19 @@ class Scope:
             the late records with an event time in it.
         older_since_ms: also the late records of older windows that arrived from here on; a
             midnight. None: of none.
+        older_before_ms: the older windows are those that start before this; None: before the range.
+        older_too: starts of further older windows whose late records are listed anew.
     """
 
     windows: TimeRange
     older_since_ms: int | None = None
+    older_before_ms: int | None = None
+    older_too: frozenset[int] = frozenset()
+
+    @property
+    def older_end_ms(self) -> int:
+        """The older windows start before this."""
+        return self.windows.start_ms if self.older_before_ms is None else self.older_before_ms
 
 
 @dataclass(frozen=True)

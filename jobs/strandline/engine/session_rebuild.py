@@ -96,7 +96,7 @@ class SessionRebuild(Rebuild):
         since = self.scope.older_since_ms
         if since is not None:
             fresh = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since]
-            older = self._known(fresh).where(F.col(c.TS) < within.start_ms)
+            older = self._known(fresh).where(F.col(c.TS) < self.scope.older_end_ms)
             probes = older.withColumns(
                 {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
             )

@@ -19,8 +19,10 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.source import lies_in_its_day, on_days, read_records
 from strandline.errors import InputError
+from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
 from strandline.lake.store import Lake
-from strandline.model.intervals import day_of, instant_of
+from strandline.model.facts import DayFacts
+from strandline.model.intervals import day_of, instant_of, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -32,10 +34,20 @@ class Landing:
     spec: PipelineSpec
     uri: str
     version: int
+    now_ms: int | None = None
 
     @classmethod
-    def open(cls, spark: SparkSession, lake: Lake, spec: PipelineSpec) -> Landing:
+    def open(
+        cls, spark: SparkSession, lake: Lake, spec: PipelineSpec, now_ms: int | None = None
+    ) -> Landing:
         """The newest version of a pipeline's landing table.
+
+        Args:
+            spark: the session.
+            lake: where the table lies.
+            spec: the pipeline.
+            now_ms: the time of the clock: days that have not begun by then are not read. None: all
+                are.
 
         Raises:
             InputError: there is no such Delta table.
@@ -50,7 +62,7 @@ class Landing:
                 raise InputError(
                     place, f"no table {name} ({problem})", "check the catalog"
                 ) from None
-        return cls(spark, spec, uri, lake.landing_version(uri, place))
+        return cls(spark, spec, uri, lake.landing_version(uri, place), now_ms)
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -67,17 +79,40 @@ class Landing:
     def days(self) -> list[date | None]:
         """The arrival days that the table has; None: rows that no day can be told of.
 
-        Read from the log where the table is partitioned by `arrival_date`, else from the rows.
+        Days that have not begun are left out: see `days_to_come`.
         """
-        table = DeltaTable(self.uri, version=self.version)
-        name = self._day_partition(table)
+        begun = (day for day in self.facts if not self._is_to_come(day))
+        return sorted(begun, key=lambda day: (day is None, day or date.min))
+
+    @property
+    def every_day(self) -> list[date | None]:
+        """The arrival days of all rows, those that have not begun too."""
+        return list(self.facts)
+
+    @property
+    def days_to_come(self) -> list[date]:
+        """The arrival days that rows have landed of although they have not begun: not read."""
+        return sorted(day for day in self.facts if day is not None and self._is_to_come(day))
+
+    def _is_to_come(self, day: date | None) -> bool:
+        return day is not None and self.now_ms is not None and midnight_of(day) > self.now_ms
+
+    @cached_property
+    def facts(self) -> dict[date | None, DayFacts]:
+        """What the table says of each of its arrival days; None: of rows without a day.
+
+        By the log where the table is partitioned by `arrival_date`, else by its rows.
+        """
+        name = self._day_partition(DeltaTable(self.uri, version=self.version))
         if name is not None:
-            texts: set[str | None] = {partition[name] for partition in table.partitions()}
-            found = {None if text is None else date.fromisoformat(text) for text in texts}
-        else:
-            days = self.records(Axis.of(self.spec, 0)).select(c.ARRIVAL_DAY).distinct()
-            found = {row[0] for row in days.collect()}
-        return sorted(found, key=lambda day: (day is None, day or date.min))
+            return facts_by_log(self._files(), name, self.version)
+        # whatever the pipeline leaves out of it
+        every = self.spec.without_where
+        return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
+
+    def only_rewritten_since(self, version: int) -> bool:
+        """Whether since a version rows were only added, or put into other files."""
+        return only_rewritten(DeltaTable(self.uri, version=self.version), version)
 
     def _day_partition(self, table: DeltaTable) -> str | None:
         """The partition that tells the arrival days; None: a text's or expression's rows do."""
@@ -117,7 +152,7 @@ class Landing:
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
         """The rows of some arrival days (None: of all) with the engine's columns."""
         records = read_records(self.frame, self.spec, axis)
-        return records if days is None else on_days(records, days, self.days)
+        return records if days is None else on_days(records, days, self.every_day)
 
     def last_arrival(self, axis: Axis) -> int | None:
         """The last arrival that lies in its partition, in ms; None: there is none."""

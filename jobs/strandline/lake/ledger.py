@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +46,12 @@ SCHEMA = pa.schema(
         ("publish", pa.string()),
         ("gaps", pa.int64()),
         ("violations", pa.int64()),
+        ("owed", pa.string()),
+        ("settled", pa.string()),
+        ("lost", pa.string()),
+        ("accepted_loss", pa.string()),
+        ("touched_from", _UTC),
+        ("first_open", _UTC),
         ("reason", pa.string()),
         ("requested_by", pa.string()),
         ("message", pa.string()),
@@ -58,8 +64,17 @@ FINAL = ("published", "rejected", "dropped", "failed")
 class Entry:
     """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
 
-    `violations`: the records known at the horizon that came behind an earlier one of their channel;
-    None where the watermark assumes no order, or ignores what breaks it.
+    Attributes:
+        violations: the records known at the horizon that came behind an earlier one of their
+            channel; None where the watermark assumes no order, or ignores what breaks it.
+        owed: of a step `owed`: arrival days whose rows have changed since they were observed, or
+            that came behind the frontier; what they change is still to be published.
+        settled: of a step `published`: the owed days that the run has settled.
+        lost: arrival days that were observed with more rows than the landing table now has.
+        accepted_loss: why a run goes by what is left of them; None: it does not.
+        touched_from_ms: the start of the oldest slot that the run brings up to date; its range
+            where that is older. What others publish from here on makes the run stale.
+        first_open_ms: the start of the first slot that was not closed once the run was published.
     """
 
     run_id: str
@@ -83,11 +98,24 @@ class Entry:
     publish: Mapping[str, list[str]] | None = None
     gaps: int | None = None
     violations: int | None = None
+    owed: Sequence[date] | None = None
+    settled: Sequence[date] | None = None
+    lost: Sequence[date] | None = None
+    accepted_loss: str | None = None
+    touched_from_ms: int | None = None
+    first_open_ms: int | None = None
     reason: str | None = None
     requested_by: str | None = None
     message: str | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
+
+    @property
+    def touched(self) -> TimeRange | None:
+        """The slots that the run brings up to date: its range, and the older ones before it."""
+        if self.range is None or self.touched_from_ms is None:
+            return self.range
+        return TimeRange(min(self.touched_from_ms, self.range.start_ms), self.range.end_ms)
 
 
 class Ledger:
@@ -120,6 +148,39 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
         for entry in entries
         if entry.step == "published" and entry.range is not None and entry.range.overlaps(within)
     ]
+
+
+def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
+    """The published steps since a run's base that touch slots which the run touches too."""
+    mine = run.touched
+    return [
+        entry
+        for entry in entries
+        if entry.step == "published"
+        and entry.position > run.base
+        and entry.run_id != run.run_id
+        and mine is not None
+        and entry.touched is not None
+        and entry.touched.overlaps(mine)
+    ]
+
+
+def owed_days(entries: list[Entry]) -> list[date]:
+    """The arrival days that are still to be judged again.
+
+    A run settles the days that it knew of: those noted before the ledger's position that it is
+    based on, and those that it has noted itself.
+    """
+    noted: dict[date, Entry] = {}
+    for entry in entries:
+        if entry.step == "owed":
+            noted |= dict.fromkeys(entry.owed or (), entry)
+        if entry.step == "published":
+            for day in entry.settled or ():
+                note = noted.get(day)
+                if note and (note.position <= entry.base or note.run_id == entry.run_id):
+                    del noted[day]
+    return sorted(noted)
 
 
 def largest_horizon(entries: list[Entry], within: TimeRange) -> int | None:
@@ -185,7 +246,12 @@ def _row(entry: Entry, position: int, written_at: datetime) -> dict[str, Any]:
         "horizon": moment(entry.horizon_ms),
         "frontier": moment(entry.frontier_ms),
         "clock_start": moment(entry.clock_start_ms),
+        "touched_from": moment(entry.touched_from_ms),
+        "first_open": moment(entry.first_open_ms),
     }
+    for name in ("owed", "settled", "lost"):
+        days = getattr(entry, name)
+        row[name] = None if days is None else json.dumps([day.isoformat() for day in days])
     return row | {name: json.dumps(row[name]) if row[name] is not None else None for name in plain}
 
 
@@ -199,6 +265,12 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     def parsed(text: str | None) -> Any:
         return None if text is None else json.loads(text)
 
+    def days(text: str | None) -> list[date] | None:
+        return None if text is None else [date.fromisoformat(day) for day in json.loads(text)]
+
+    # no run knows what comes after it: a ledger of before the clock was asked may say so
+    written_ms = instant_of(row["written_at"])
+    horizon_ms, frontier_ms = ms(row["horizon"]), ms(row["frontier"])
     start, end = ms(row["range_start"]), ms(row["range_end"])
     return Entry(
         run_id=row["run_id"],
@@ -206,10 +278,12 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         step=row["step"],
         kind=row["kind"],
         range=TimeRange(start, end) if start is not None and end is not None else None,
-        horizon_ms=ms(row["horizon"]),
+        horizon_ms=None if horizon_ms is None else min(horizon_ms, written_ms),
         closed=bool(row["closed"]),
         reopened=bool(row.get("reopened")),
-        frontier_ms=ms(row["frontier"]),
+        frontier_ms=(
+            None if frontier_ms is None else min(frontier_ms, midnight_before(written_ms))
+        ),
         spec_fingerprint=row["spec_fingerprint"],
         timeline_fingerprint=row["timeline_fingerprint"],
         clock_start_ms=ms(row["clock_start"]),
@@ -222,6 +296,12 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         publish=parsed(row["publish"]),
         gaps=row["gaps"],
         violations=row.get("violations"),
+        owed=days(row.get("owed")),
+        settled=days(row.get("settled")),
+        lost=days(row.get("lost")),
+        accepted_loss=row.get("accepted_loss"),
+        touched_from_ms=ms(row.get("touched_from")),
+        first_open_ms=ms(row.get("first_open")),
         reason=row["reason"],
         requested_by=row["requested_by"],
         message=row["message"],

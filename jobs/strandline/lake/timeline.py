@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from operator import itemgetter
 
@@ -19,7 +20,8 @@ from strandline.engine.idleness import Carried
 from strandline.engine.observed import KnownSteps, ObservedDay
 from strandline.engine.steps import steps_from, steps_to
 from strandline.lake.store import Store, dataset_of
-from strandline.model.intervals import DAY_MS
+from strandline.model.facts import DayFacts
+from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 
 _LONG = pa.int64()
@@ -47,11 +49,16 @@ SCHEMA = pa.schema(
         ("rank", _LONG),
         ("watermark_ms", _LONG),
         ("source_state", pa.string()),
+        ("files_digest", pa.string()),
+        ("landing_version", _LONG),
         ("timeline_fingerprint", pa.string()),
     ]
 )
 """Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first
-instant that sees it) and source (where the source stands after the day)."""
+instant that sees it) and source (where the source stands after the day). Of no fingerprint, and
+kept under every one: landed (what the landing table said of the day, see `DayFacts`) and lost (the
+event times of a day whose rows have gone, by event date)."""
+_OF_ANY_FINGERPRINT = ("landed", "lost")
 _STEP_COLUMNS = (
     "arrival_date",
     "first_arrival_ms",
@@ -110,6 +117,7 @@ def _rows(
     fingerprint: str | None = None,
     *,
     before_ms: int | None = None,
+    of_days: Collection[date] | None = None,
 ) -> pa.Table:
     """Some columns of the rows of a kind; null where a table is from before there were such.
 
@@ -119,6 +127,7 @@ def _rows(
         names: of columns.
         fingerprint: that the days were observed under; None: any.
         before_ms: only of days that were over by then; None: of all.
+        of_days: only of these days; None: of all.
     """
     table = store.table("timeline")
     if table is None:
@@ -128,8 +137,42 @@ def _rows(
         wanted &= ds.field("timeline_fingerprint") == fingerprint
     if before_ms is not None:
         wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
+    if of_days is not None:
+        wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
     rows = dataset_of(table).replace_schema(SCHEMA)
     return rows.to_table(columns=list(names), filter=wanted)
+
+
+def read_facts(store: Store) -> dict[date, DayFacts]:
+    """What the landing table said of each day when it was observed, under whatever fingerprint."""
+    names = ["arrival_date", "records", "files_digest", "landing_version"]
+    return {
+        row["arrival_date"]: DayFacts(row["records"], row["files_digest"], row["landing_version"])
+        for row in _rows(store, "landed", names).to_pylist()
+    }
+
+
+def read_event_times(store: Store, days: Collection[date]) -> dict[date, list[TimeRange]]:
+    """The event times of the records that some days were observed with: a range an event date."""
+    names = ["arrival_date", "least_ts_ms", "largest_ts_ms", "records"]
+    found = [
+        row
+        for kind in ("day", "lost")
+        for row in _rows(store, kind, names, of_days=days).to_pylist()
+        if row["records"]
+    ]
+    times: dict[date, list[TimeRange]] = {}
+    for row in found:
+        held = TimeRange(row["least_ts_ms"], row["largest_ts_ms"] + 1)
+        times.setdefault(row["arrival_date"], []).append(held)
+    return times
+
+
+def rows_observed(store: Store, days: Collection[date]) -> dict[date, int]:
+    """How many rows some days were observed with, by their cells."""
+    rows = _rows(store, "cell", ["arrival_date", "records"], of_days=days)
+    counted = rows.group_by("arrival_date").aggregate([("records", "sum")]).to_pylist()
+    return {row["arrival_date"]: row["records_sum"] for row in counted}
 
 
 def observed_days(store: Store) -> dict[str, set[date]]:
@@ -138,62 +181,131 @@ def observed_days(store: Store) -> dict[str, set[date]]:
     if table is None:
         return {}
     named = ["timeline_fingerprint", "arrival_date"]
-    days = dataset_of(table).to_table(columns=named).group_by(named).aggregate([]).to_pylist()
+    of_none = ds.field("kind").isin(_OF_ANY_FINGERPRINT)
+    rows = dataset_of(table).to_table(columns=named, filter=~of_none)
+    days = rows.group_by(named).aggregate([]).to_pylist()
     observed: dict[str, set[date]] = {}
     for row in days:
         observed.setdefault(row["timeline_fingerprint"], set()).add(row["arrival_date"])
     return observed
 
 
+@dataclass(frozen=True)
+class DaysToWrite:
+    """What one commit makes count.
+
+    Attributes:
+        history: holds the cells of the days (others are left out).
+        followed: where channels can go idle, holds their steps.
+        days: the whole days to write; what stood of them goes.
+        facts: what the landing table says of each of them.
+        violations: `arrival_date`, `channel`, `violations`, where these are counted.
+    """
+
+    history: History
+    followed: Sequence[ObservedDay]
+    days: Collection[date]
+    facts: Mapping[date, DayFacts]
+    violations: pd.DataFrame | None = None
+
+
 def commit_days(
     store: Store,
-    history: History,
-    followed: Sequence[ObservedDay],
-    days: Collection[date],
+    written: DaysToWrite,
     *,
     replace: bool,
-    violations: pd.DataFrame | None = None,
+    lost: Collection[date] = (),
 ) -> None:
     """Write what whole days say, in the one commit that makes them count; call it under the lock.
 
     Args:
         store: the pipeline's tables.
-        history: holds the cells of these days (others are left out).
-        followed: where channels can go idle, holds their steps; later days go then.
-        days: the whole days to write.
-        replace: whether the table holds another fingerprint's days, which go.
-        violations: `arrival_date`, `channel`, `violations`, where these are counted.
+        written: the days. Where days follow from those before, later days go.
+        replace: whether the table holds another fingerprint's days: they go, but for facts.
+        lost: days whose rows have gone: their event times are kept, whatever the fingerprint.
     """
-    cells = history.cells[history.cells["arrival_date"].isin(list(days))].assign(kind="cell")
+    rows = _rows_of(written)
+    uri, parted, days = store.uri("timeline"), ["arrival_date"], sorted(written.days)
+    if replace:
+        rows = pa.concat_tables([rows, _kept(store, set(days), set(lost))])
+        write_deltalake(uri, rows, mode="overwrite", partition_by=parted, schema_mode="overwrite")
+        return
+    if not days:
+        return
+    predicate = f"arrival_date IN ({', '.join(repr(day.isoformat()) for day in days)})"
+    if written.history.spec.days_follow_each_other:
+        predicate = f"arrival_date >= '{days[0].isoformat()}'"
+    write_deltalake(
+        uri, rows, mode="overwrite", predicate=predicate, partition_by=parted, schema_mode="merge"
+    )
+
+
+def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
+    """Keep what the landing table says of days whose rows only moved; call it under the lock."""
+    if not facts:
+        return
+    days = ", ".join(repr(day.isoformat()) for day in sorted(facts))
+    write_deltalake(
+        store.uri("timeline"),
+        _table(_facts_rows(facts)),
+        mode="overwrite",
+        predicate=f"kind = 'landed' AND arrival_date IN ({days})",
+        partition_by=["arrival_date"],
+        schema_mode="merge",
+    )
+
+
+def _rows_of(written: DaysToWrite) -> pa.Table:
+    history, days = written.history, set(written.days)
+    cells = history.cells[history.cells["arrival_date"].isin(days)].assign(kind="cell")
     channels = history.channel_days.assign(kind="channel")
-    if violations is not None:
-        counted = violations[["arrival_date", "channel", "violations"]]
+    if written.violations is not None:
+        counted = written.violations[["arrival_date", "channel", "violations"]]
         channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
     day_map = history.day_map.assign(kind="day")
-    parts = [part[part["arrival_date"].isin(list(days))] for part in (cells, channels, day_map)]
-    for observed in followed:
+    parts = [part[part["arrival_date"].isin(days)] for part in (cells, channels, day_map)]
+    for observed in written.followed:
         if observed.day in days:
             steps = steps_to(observed.steps, history.axis)
             state = {"arrival_date": observed.day, "source_state": observed.carried.to_json()}
             parts += [steps.assign(kind="step"), pd.DataFrame([state]).assign(kind="source")]
     # a day on which nothing counts has been observed all the same
-    silent = sorted(set(days) - set(cells["arrival_date"]))
+    silent = sorted(days - set(cells["arrival_date"]))
     if silent:
         parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
     fingerprint = history.spec.timeline_fingerprint
-    rows = pa.concat_tables(
-        [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
-    )
-    uri, parted = store.uri("timeline"), ["arrival_date"]
-    if replace:
-        write_deltalake(uri, rows, mode="overwrite", partition_by=parted, schema_mode="overwrite")
-    elif history.spec.days_follow_each_other and days:
-        later = f"arrival_date >= '{min(days)}'"
-        write_deltalake(
-            uri, rows, mode="overwrite", predicate=later, partition_by=parted, schema_mode="merge"
-        )
-    else:
-        write_deltalake(uri, rows, mode="append", partition_by=parted, schema_mode="merge")
+    tables = [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
+    facts = {day: said for day, said in written.facts.items() if day in days}
+    return pa.concat_tables([*tables, _table(_facts_rows(facts))])
+
+
+def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "arrival_date": list(facts),
+            "records": pd.array([said.rows for said in facts.values()], dtype="Int64"),
+            "files_digest": [said.digest for said in facts.values()],
+            "landing_version": [said.landing_version for said in facts.values()],
+        }
+    ).assign(kind="landed")
+
+
+def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
+    """What stays of days as another fingerprint's go: the facts of those that are not written anew.
+
+    Of days whose rows have gone, the event times too; also of those that are written anew from
+    what is left of them.
+    """
+    table = store.table("timeline")
+    if table is None:
+        return SCHEMA.empty_table()
+    wanted = ds.field("kind").isin(["landed", "lost", "day"])
+    rows = to_pandas(dataset_of(table).replace_schema(SCHEMA).to_table(filter=wanted))
+    of_lost = rows["arrival_date"].isin(lost)
+    times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
+    times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]
+    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(anew) & ~of_lost)]
+    return pa.concat_tables([_table(facts), _table(times.assign(kind="lost"))])
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:

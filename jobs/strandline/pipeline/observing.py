@@ -27,14 +27,18 @@ from strandline.lake.landing import Landing
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import (
+    DaysToWrite,
     commit_days,
     observed_days,
     read_cells,
+    read_facts,
     read_steps,
     read_violations,
+    refresh_facts,
 )
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.pipeline.world import World
 from strandline.spec import PipelineSpec
 
 
@@ -44,13 +48,13 @@ class Observation:
 
     Attributes:
         history: the cells of all arrival days below the horizon.
-        new_days: the whole days that the timeline does not have yet.
+        new_days: the whole days that the timeline does not have yet, or has as they no longer are.
         partial_days: the day that the horizon lies in, and None for rows that have no day; they
             never enter the timeline.
         cells: what was observed now, of both.
         records: the rows of both.
         followed: where channels can go idle: the steps of both.
-        based_on: the days that the timeline had.
+        world: what has become of the days observed before, and of their landing.
         violations: where records of both broke the order that the watermark assumes (see
             `engine.violations`); None: that is not counted.
         violations_before: how many did on the days that the timeline has.
@@ -62,7 +66,7 @@ class Observation:
     cells: pd.DataFrame
     records: DataFrame
     followed: list[ObservedDay]
-    based_on: set[date]
+    world: World
     violations: pd.DataFrame | None = None
     violations_before: int = 0
 
@@ -80,6 +84,20 @@ class Observation:
         found = cells[cells["reason"].notna()].groupby("reason")["records"].sum()
         return {str(reason): int(count) for reason, count in found.items()}
 
+    @property
+    def owed_days(self) -> list[date]:
+        """The days below the horizon that this observation finds changed, or behind the frontier.
+
+        Of a day whose facts nobody had kept: whether it was observed with as many rows as now.
+        """
+        world = self.world
+        counts = self.cells.groupby("arrival_date")["records"].sum()
+        other = {
+            day for day in world.changes.unknown if world.rows_before.get(day) != counts.get(day, 0)
+        }
+        owed = world.changes.changed | world.changes.behind | world.accepted | other
+        return sorted(owed & set(self.new_days))
+
 
 @dataclass(frozen=True)
 class Malformed:
@@ -94,30 +112,33 @@ class Malformed:
     books: list[Book]
 
 
-def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int) -> Observation:
-    """Observe the days below a horizon that the timeline lacks.
+def observe_landing(
+    landing: Landing, store: Store, axis: Axis, horizon_ms: int, world: World
+) -> Observation:
+    """Observe the days below a horizon that the timeline lacks, or has as they no longer are.
 
     Where a day follows from the one before (`days_follow_each_other`), all days from the first one
-    that is lacking are observed.
+    of these on are observed.
 
     Raises:
-        InputError: records break an order that the watermark assumes, with `on_violation: fail`.
+        InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
+            a day has to be observed again whose rows have gone.
     """
     spec = landing.spec
     known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
-    observed = observed_days(store).get(spec.timeline_fingerprint, set())
-    days = [day for day in landing.days if day is not None]
-    whole = [d for d in days if midnight_of(d) + DAY_MS <= horizon_ms]
-    new = [d for d in whole if d not in observed]
+    new = world.days_to_observe(spec, horizon_ms)
     if spec.days_follow_each_other and new:
-        new = [d for d in whole if d >= new[0]]
         known = known[[day < new[0] for day in known["arrival_date"]]]
+    else:
+        known = known[~known["arrival_date"].isin(new)]
     partial: list[date | None] = [
-        d for d in days if midnight_of(d) < horizon_ms < midnight_of(d) + DAY_MS
+        day
+        for day in landing.days
+        if day is not None and midnight_of(day) < horizon_ms < midnight_of(day) + DAY_MS
     ]
     partial += [None] * (None in landing.days)
     scanned: list[date | None] = [*new, *partial]
-    landed = with_duplicates(landing.records(axis), spec, scanned, landing.days)
+    landed = with_duplicates(landing.records(axis), spec, scanned, landing.every_day)
     records = landed.where(_known(horizon_ms))
     cells = cells_of(records, spec, axis) if scanned else pd.DataFrame(columns=[*CELL_COLUMNS])
     steps, followed = None, []
@@ -127,7 +148,7 @@ def observe_landing(landing: Landing, store: Store, axis: Axis, horizon_ms: int)
         followed = list(observe_days(records, spec, axis, cells, steps, horizon_ms))
     every = _together(known, cells)
     history = put_together(every, spec, axis, steps, followed, horizon_ms=horizon_ms)
-    seen = Observation(history, new, partial, cells, records, followed, observed)
+    seen = Observation(history, new, partial, cells, records, followed, world)
     if spec.watermark.violation_handler is None:
         return seen
     broken = violations(landing.spark, records, history).toArrow().to_pandas()
@@ -164,6 +185,7 @@ def commit_observation(
     staging: Staging,
     *,
     finish: Callable[[], None],
+    note_owed: Callable[[Sequence[date]], None],
 ) -> None:
     """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
 
@@ -173,31 +195,41 @@ def commit_observation(
         store: the pipeline's tables.
         staging: of the run.
         finish: finishes a publish that died; called under the lock before anything else.
+        note_owed: notes in the ledger which of these days are owed; called before the commit that
+            makes them count, so that whoever dies in between forgets nothing.
     """
-    spec = seen.history.spec
-    fingerprint = spec.timeline_fingerprint
-    if not seen.new_days and malformed is None:
+    spec, world = seen.history.spec, seen.world
+    if not (seen.new_days or world.changes.rewritten or malformed is not None):
         return
     with store.lock():
         finish()
         observed = observed_days(store)
-        meanwhile = observed.pop(fingerprint, set())
+        meanwhile = observed.pop(spec.timeline_fingerprint, set())
         elsewhere = bool(observed)  # under another spec: these days go
-        days = [day for day in seen.new_days if day not in meanwhile]
-        if spec.days_follow_each_other:
-            # these days follow from those before; if others count by now, they do not
-            days = seen.new_days if meanwhile == seen.based_on else []
+        facts = read_facts(store)
+        # what others have observed meanwhile stands: they may have seen more
+        untouched = {
+            day
+            for day in seen.new_days
+            if facts.get(day) == world.known.get(day)
+            and (day in meanwhile) == (day in world.observed)
+        }
+        days = [day for day in seen.new_days if day in untouched]
+        if spec.days_follow_each_other and (
+            len(days) < len(seen.new_days) or meanwhile != world.observed
+        ):
+            days = []  # they follow from those before, which are others by now
+        owed = [day for day in seen.owed_days if day in days]
+        if owed:
+            note_owed(owed)
         if malformed is not None or _has_malformed(store, days):
-            _publish_malformed(malformed, [*days, *seen.partial_days], days, store, staging)
+            _publish_malformed(malformed, [*days, *seen.partial_days], days, seen, store, staging)
         if days or elsewhere:
-            commit_days(
-                store,
-                seen.history,
-                seen.followed,
-                days,
-                replace=elsewhere,
-                violations=seen.violations,
+            written = DaysToWrite(
+                seen.history, seen.followed, days, world.facts_of(days), seen.violations
             )
+            commit_days(store, written, replace=elsewhere, lost=world.lost)
+        refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))
 
 
 def _has_malformed(store: Store, days: Sequence[date | None]) -> bool:
@@ -213,10 +245,15 @@ def _publish_malformed(
     malformed: DataFrame | None,
     scope: list[date | None],
     over: list[date],
+    seen: Observation,
     store: Store,
     staging: Staging,
 ) -> None:
-    """Publish the malformed rows of some days; only of those that are over, rows can go."""
+    """Publish the malformed rows of some days; only of those that are over, rows can go.
+
+    And only of days whose landing has changed: a row that other rules make well-formed stays until
+    a run rebuilds the range that it belongs to.
+    """
     if malformed is not None:
         out.create(store, out.QUARANTINE, malformed.schema)
     if malformed is not None and not _has_malformed(store, scope):
@@ -227,8 +264,9 @@ def _publish_malformed(
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
     changes = diff(staged, there, out.QUARANTINE.keys, place=f"{store.pipeline}: quarantine")
-    is_over = in_days(out.QUARANTINE.partition, over)
-    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(is_over, F.lit(False)))
+    days_with_gone = seen.world.days_whose_rows_may_go(over, seen.owed_days)
+    may_go = in_days(out.QUARANTINE.partition, days_with_gone)
+    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
     kept = staging.write("malformed_diff", changes)
     out.publish(store, out.QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
 

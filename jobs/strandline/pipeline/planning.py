@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 
 from strandline.engine.axis import Axis
@@ -20,7 +21,9 @@ from strandline.model.intervals import (
     midnight_of,
     text_of,
 )
+from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.pipeline.request import Request
+from strandline.pipeline.world import World
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session
 
@@ -33,13 +36,71 @@ class Plan:
         scope: the windows and older late records.
         clock: the horizon, and which input has ended.
         completes_ms: the midnight up to which everything is published after it; None: of none.
+        settles: the owed days that are settled once it is published.
         notes: what a person should know about it.
     """
 
     scope: Scope
     clock: Clock
     completes_ms: int | None
+    settles: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FirstOpen:
+    """The first slot that was not closed at the horizon of the run that published it.
+
+    Attributes:
+        start_ms: its start.
+        end_ms: its end.
+        closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
+            reach across slots: what ended by then was closed with these.
+    """
+
+    start_ms: int
+    end_ms: int
+    closed_until_ms: int | None
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What a scheduled run must know of the runs before it.
+
+    Attributes:
+        entries: the ledger.
+        owed: the arrival days that are to be judged again, those that this run finds too.
+        first_open: the first slot that is not closed; None: there is none.
+        late_slots: gives the slots before an instant that hold published late records which arrived
+            from another instant on.
+    """
+
+    entries: list[Entry]
+    owed: tuple[date, ...] = ()
+    first_open: FirstOpen | None = None
+    late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
+
+    @property
+    def frontier_ms(self) -> int | None:
+        """The midnight up to which everything is published."""
+        return frontier(self.entries)
+
+    def base_ms(self, until_ms: int) -> int | None:
+        """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.
+
+        The day before, the frontier, or the first owed day, whichever is the earliest: what arrived
+        before cannot have changed.
+        """
+        if self.frontier_ms is None:
+            return None
+        owed = [midnight_of(day) for day in self.owed]
+        return min([until_ms - DAY_MS, self.frontier_ms, *owed])
+
+    def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
+        """The owed days that a run settles: all, if it leaves nothing before the frontier out."""
+        if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
+            return ()
+        return tuple(day for day in self.owed if midnight_of(day) < completes_ms)
 
 
 def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
@@ -57,16 +118,34 @@ def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
 
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, entries: list[Entry]) -> int:
-    """The instant up to which a run knows records."""
+    """The instant up to which a run knows records; none lies after the time of the clock.
+
+    Raises:
+        InputError: the horizon that is asked for does.
+    """
     if request.as_of_ms is not None:
+        _require_past("--as-of", request.as_of_ms, request.now_ms)
         return request.as_of_ms
     if request.kind == "advance":
         # a later horizon published into the range is taken up once the range is known
-        return midnight_before(request.to_ms or 0)
+        until_ms = midnight_before(request.to_ms or 0)
+        _require_past("--to", until_ms, request.now_ms)
+        return until_ms
     last = landing.last_arrival(axis)
     by_arrivals = EVERYTHING.start_ms if last is None else axis.horizon_after(last)
+    if request.now_ms is not None:
+        by_arrivals = min(by_arrivals, request.now_ms)
     published = largest_horizon(entries, asked_of(request, landing.spec))
     return max(by_arrivals, published or by_arrivals)
+
+
+def _require_past(option: str, horizon_ms: int, now_ms: int | None) -> None:
+    if now_ms is not None and horizon_ms > now_ms:
+        raise InputError(
+            option,
+            f"{text_of(horizon_ms)} has not come yet: it is {text_of(now_ms)}",
+            "what will have landed by then is not known; name an instant that has passed",
+        )
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
@@ -83,16 +162,17 @@ def _whole_slots(within: TimeRange, spec: PipelineSpec) -> TimeRange:
 
 
 def plan_backfill(
-    request: Request, history: History, horizon_ms: int, entries: list[Entry]
+    request: Request, history: History, horizon_ms: int, remembered: Remembered, world: World
 ) -> Plan:
     """The plan of a run by hand over a range.
 
     Raises:
         InputError: part of the range was closed by an earlier run at another horizon, or windows
-            that share records would close out of order.
+            that share records would close out of order; or rows that the range needs have gone.
     """
     within = asked_of(request, history.spec)
-    standing = closures_in(entries, history.grid.sharing(within))
+    _require_rows(within, history, world)
+    standing = closures_in(remembered.entries, history.grid.sharing(within))
     closures = [closure for closure in standing if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not request.reopen:
@@ -113,12 +193,28 @@ def plan_backfill(
         notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
     starts = history.well_formed["slot_ms"]
     whole = not len(starts) or (int(starts.min()) in within and int(starts.max()) in within)
-    return Plan(
-        Scope(within),
-        clock,
-        midnight_before(horizon_ms) if whole and len(starts) else None,
-        tuple(notes),
-    )
+    completes_ms = midnight_before(horizon_ms) if whole and len(starts) else None
+    settles = remembered.settled_by(completes_ms)
+    return Plan(Scope(within), clock, completes_ms, settles, tuple(notes))
+
+
+def _require_rows(within: TimeRange, history: History, world: World) -> None:
+    """All rows that the windows of a range need are still in the landing table."""
+    gone = world.lost_within(history.events_of(within))
+    if gone:
+        raise InputError(
+            "--start/--end",
+            f"rows of {_named(gone)} that windows of the range are made of have gone from the "
+            "landing table",
+            "land them again, leave these windows as they are published, or go by what is left "
+            "with --accept-loss REASON",
+        )
+
+
+def _named(days: Sequence[date]) -> str:
+    """Some days as a text: the first three, and how many more."""
+    first = ", ".join(str(day) for day in days[:3])
+    return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"
 
 
 def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
@@ -146,54 +242,103 @@ def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
 def plan_advance(
     request: Request,
     history: History,
-    entries: list[Entry],
+    remembered: Remembered,
+    world: World,
     first_not_final: Callable[[int], int],
 ) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
 
-    Fixed by M and P alone: the windows that were not final at P, up to the last event date known
-    at M; and of the records that arrived in [P, M), those of older windows.
+    The windows that were not final at P, or that no run has left closed, up to the last event date
+    known at M; and of the records that arrived in [P, M), those of older windows. Windows that need
+    rows which have gone are left as they are published.
 
     Args:
         request: what is asked.
         history: everything observed below the horizon.
-        entries: the ledger.
+        remembered: what the runs before have left.
+        world: what has landed.
         first_not_final: where the windows begin that a watermark does not leave as they are.
     """
-    until = midnight_before(request.to_ms or 0)
-    reached = frontier(entries)
-    since = EVERYTHING.start_ms if reached is None else min(until - DAY_MS, reached)
-    cells = history.well_formed
-    arrived = cells["arrival_date"].map(midnight_of)
-    known, fresh = cells[arrived < until], cells[(arrived >= since) & (arrived < until)]
-    start = EVERYTHING.start_ms
-    if reached is not None:
-        start = first_not_final(history.watermark_reached(since))
-    end = start
-    if len(known):
-        last = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
-        end = max(start, last)
-        if reached is None:
-            start = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
-    within = _whole_slots(TimeRange(start, end), history.spec)
-    start, end = within.start_ms, within.end_ms
+    until_ms = midnight_before(request.to_ms or 0)
+    since_ms = remembered.base_ms(until_ms)
+    start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
+    whole = _whole_slots(TimeRange(start_ms, end_ms), history.spec)
+    within, notes = _without_lost(whole, history, world)
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    mended = TimeRange(min(start, min(fresh["slot_ms"], default=start)), end)
-    published = largest_horizon(entries, mended)
-    horizon = until if published is None else max(until, published)
-    standing = closures_in(entries, history.grid.sharing(mended))
-    notes = [
+    oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
+    others: frozenset[int] = frozenset()
+    if since_ms is not None:
+        others = remembered.late_slots(whole.start_ms, since_ms)
+    mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
+    published = largest_horizon(remembered.entries, mended)
+    horizon = until_ms if published is None else max(until_ms, published)
+    standing = closures_in(remembered.entries, history.grid.sharing(mended))
+    notes += [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"
         for closure in standing
         if closure.windows.overlaps(mended)
     ]
     return Plan(
-        Scope(within, None if reached is None else since),
+        Scope(within, since_ms, whole.start_ms, others),
         Clock(horizon, tuple(standing)),
-        until,
+        until_ms,
+        remembered.settled_by(until_ms),
         tuple(notes),
     )
+
+
+def _to_rebuild(
+    history: History,
+    remembered: Remembered,
+    until_ms: int,
+    first_not_final: Callable[[int], int],
+) -> tuple[int, int]:
+    """From the first window that was not final at P, or is open, to the last event date at M."""
+    since_ms, cells = remembered.base_ms(until_ms), history.well_formed
+    known = cells[cells["arrival_date"].map(midnight_of) < until_ms]
+    start_ms = EVERYTHING.start_ms
+    if since_ms is not None:
+        watermark_ms = history.watermark_reached(since_ms)
+        if remembered.first_open is not None:
+            closed_ms = _watermark_before(remembered.first_open, history)
+            watermark_ms = min(watermark_ms, closed_ms)
+        start_ms = first_not_final(watermark_ms)
+    if not len(known):
+        return start_ms, start_ms
+    last_ms = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
+    end_ms = max(start_ms, last_ms)
+    if since_ms is None:
+        start_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
+    return start_ms, end_ms
+
+
+def _watermark_before(first_open: FirstOpen, history: History) -> int:
+    """The largest watermark of which it is sure that it has not closed the first open slot."""
+    if isinstance(history.spec.window, Session):
+        if first_open.closed_until_ms is None:
+            return MIN_WATERMARK
+        return first_open.closed_until_ms - 1 + history.spec.allowed_lateness
+    last_ms = first_open.end_ms - 1
+    return cleanup_time(last_ms, allowed_lateness_ms=history.spec.allowed_lateness) - 1
+
+
+def _without_lost(
+    within: TimeRange, history: History, world: World
+) -> tuple[TimeRange, list[str]]:
+    """What is left of a range behind the last window that needs rows which have gone."""
+    events = history.events_of(within)
+    gone, last_ms = world.lost_within(events), world.last_lost_within(events)
+    if last_ms is None:
+        return within, []
+    first_ms = min(history.first_start_after(last_ms), within.end_ms)
+    rest = _whole_slots(TimeRange(first_ms, within.end_ms), history.spec)
+    note = (
+        f"rows of {_named(gone)} have gone from the landing table: windows before "
+        f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "
+        "is left with --accept-loss REASON"
+    )
+    return rest, [note]
 
 
 def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:

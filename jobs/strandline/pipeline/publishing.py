@@ -13,12 +13,14 @@ from pyspark.sql import functions as F
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
-from strandline.lake.ledger import Entry, frontier_after, published_into, unfinished_publish
+from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
 from strandline.lake.staging import Staging
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.pipeline.context import Context
+from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
+from strandline.pipeline.standing import arrived, arrived_in, no_longer_malformed
 
 _TABLES = ("quarantine", "completeness", "firings", "windows")
 """In the order of publishing: who sees a window can see what it left behind."""
@@ -48,13 +50,15 @@ def create_tables(ctx: Context, staged: Staged) -> None:
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
 
-def diffs(ctx: Context, staged: Staged, plan: Plan) -> list[Change]:
+def diffs(ctx: Context, staged: Staged, plan: Plan, seen: Observation) -> list[Change]:
     """What the staged parts would change in the published tables."""
     targets = _targets(list(ctx.spec.source.key))
+    parts = {name: rows for name, rows in _parts(staged).items() if rows is not None}
+    days = seen.history.arrival_days(plan.scope.windows)
+    well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
     return [
-        _diff(ctx, targets[name], rows, plan, staged.oldest_ms)
-        for name, rows in _parts(staged).items()
-        if rows is not None
+        _diff(ctx, targets[name], rows, plan, staged.oldest_ms, well_formed)
+        for name, rows in parts.items()
     ]
 
 
@@ -68,27 +72,58 @@ def _parts(staged: Staged) -> dict[str, DataFrame | None]:
 
 
 def _diff(
-    ctx: Context, target: out.Target, staged: DataFrame, plan: Plan, oldest_ms: int
+    ctx: Context,
+    target: out.Target,
+    staged: DataFrame,
+    plan: Plan,
+    oldest_ms: int,
+    well_formed: DataFrame | None,
 ) -> Change:
     within = plan.scope.windows
     name = "slot_start"
     if target.name in {"windows", "firings"}:
         name, oldest_ms = "window_start", within.start_ms
-    start, least = F.col(name), F.timestamp_millis(F.lit(within.start_ms))
-    oldest = F.timestamp_millis(F.lit(oldest_ms))
-    if not ctx.store.holds(target.name, _started_in(name, TimeRange(oldest_ms, within.end_ms))):
+    is_quarantine = target.name == out.QUARANTINE.name
+    leaves = well_formed if is_quarantine else None
+    scope = TimeRange(oldest_ms, within.end_ms)
+    if leaves is None and not ctx.store.holds(target.name, _started_in(name, scope)):
         return _whole(target, staged)
-    scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
-    scope &= F.col(target.partition) >= oldest.cast("date")
-    there = out.published(ctx.spark, ctx.store, target, staged).where(scope)
+    start, oldest = F.col(name), F.timestamp_millis(F.lit(oldest_ms))
+    in_scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
+    in_scope &= F.col(target.partition) >= oldest.cast("date")
+    there = out.published(ctx.spark, ctx.store, target, staged).where(in_scope)
+    there = _judged(ctx, there, target, plan)
+    if leaves is not None:
+        there = there.unionByName(leaves)
     changes = diff(staged, there, target.keys, place=ctx.place(target.name))
-    # of older slots, rows are only added or mended
-    changes = changes.where((F.col(OP) != DELETE) | (start >= least))
+    if target.name == out.COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
+        may_go = start >= F.timestamp_millis(F.lit(within.start_ms))
+        may_go |= F.unix_millis(start).isin(list(plan.scope.older_too))
+        changes = changes.where((F.col(OP) != DELETE) | may_go)
     kept = ctx.staging.write(f"{target.name}_diff", changes)
     tally = out.tally(kept)
     if sum(tally.values()) > tally[INSERT]:
         _refuse_ambiguous(kept, target, ctx.place(target.name))
     return Change(target, kept, tally, whole=False)
+
+
+def _judged(ctx: Context, there: DataFrame, target: out.Target, plan: Plan) -> DataFrame:
+    """Of published rows of a range and of older slots: those that go unless the run stages them.
+
+    Of the older slots these are the late records that arrived between the run's base and its
+    horizon, and of the calendar the slots that the run looks at.
+    """
+    since_ms, older_ms = plan.scope.older_since_ms, plan.scope.older_end_ms
+    if target.name in {"windows", "firings"}:
+        return there
+    start_ms = F.unix_millis("slot_start")
+    of_range = there.where(start_ms >= plan.scope.windows.start_ms)
+    if since_ms is None:
+        return of_range
+    older = there.where(start_ms < older_ms)
+    if target.name == out.QUARANTINE.name:
+        older = arrived(ctx, older, arrived_in(since_ms, plan.clock.horizon_ms))
+    return of_range.unionByName(older)
 
 
 def _refuse_ambiguous(changes: DataFrame, target: out.Target, place: str) -> None:
@@ -137,13 +172,13 @@ def publish(
     with ctx.store.lock():
         finish_dead_publish(ctx)
         entries = ctx.ledger.entries()
-        for other in published_into(entries, entry.range) if entry.range else ():
-            if other.position > entry.base and other.run_id != ctx.run_id:
-                raise RetryableError(
-                    f"{ctx.spec.pipeline} run {ctx.run_id}",
-                    f"run {other.run_id} has published into its range meanwhile",
-                    "run it again",
-                )
+        for other in published_since(entries, entry):
+            raise RetryableError(
+                f"{ctx.spec.pipeline} run {ctx.run_id}",
+                f"run {other.run_id} has published into its range, or into older slots of its "
+                "late records, meanwhile",
+                "run it again",
+            )
         entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
         begun = {
             "key": list(ctx.spec.source.key),

@@ -24,6 +24,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
+from strandline.pipeline.standing import arrived, arrived_in
 from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
 from strandline.spec.window import Session
 
@@ -116,7 +117,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         firings=firings,
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
         books=_books(rebuild, taken, refused),
-        oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist()]),
+        oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist(), *plan.scope.older_too]),
         slots_expected=len(rebuild.slots),
         accepted=sum(window.at_home for window in taken.values()),
         late=sum(count for (_, reason), count in refused.items() if reason == "late"),
@@ -172,7 +173,7 @@ def _calendar(
     if len(older):
         # of older slots the records of earlier runs count too
         taken = {**_published(ctx, older, history.grid), **taken}
-        refused = {**refused, **_refused_in_all(ctx, older, history.grid, quarantine)}
+        refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
         listed = TimeRange(int(older["slot_ms"].min()), within.end_ms)
     if ctx.spec.quality.gaps == "allow":
         listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
@@ -212,14 +213,18 @@ def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken
 
 
 def _refused_in_all(
-    ctx: Context, older: pd.DataFrame, grid: Grid, quarantine: DataFrame
+    ctx: Context, rebuild: Rebuild, quarantine: DataFrame
 ) -> dict[tuple[int, str], int]:
     """What older slots have refused, in this run or before."""
+    older, grid = rebuild.older, rebuild.history.grid
+    since_ms, horizon_ms = rebuild.scope.older_since_ms, rebuild.clock.horizon_ms
     wanted = set(older["window_id"].tolist())
-    if ctx.store.table("quarantine") is None:
+    if ctx.store.table("quarantine") is None or since_ms is None:
         return {}
     names = ["record_id", "slot_start", "reason"]
-    before = _of_slots(ctx, QUARANTINE, "slot_start", older).select(*names)
+    # what arrived since is judged again, and staged if it is late
+    there = _of_slots(ctx, QUARANTINE, "slot_start", older)
+    before = arrived(ctx, there, ~arrived_in(since_ms, horizon_ms)).select(*names)
     every = before.unionByName(quarantine.select(*names)).dropDuplicates(
         ["record_id", "slot_start"]
     )
@@ -246,7 +251,6 @@ def _books(rebuild: Rebuild, taken: Mapping[int, Taken], refused: Refused) -> li
     books = [Book("range", int(rebuild.slots["records"].sum()), parts)]
     since = rebuild.scope.older_since_ms
     if since is not None:
-        start_ms = rebuild.scope.windows.start_ms
-        arrived = rebuild.history.older_records(start_ms, since)
-        books.append(Book("older windows", arrived, older))
+        fresh = rebuild.history.older_records(rebuild.scope.older_end_ms, since)
+        books.append(Book("older windows", fresh, older))
     return books

@@ -24,6 +24,13 @@ class Request:
         reopen: whether a range that was closed may be rebuilt as not closed.
         dry_run: whether nothing is written.
         run_key: names the caller's run, so that its retries find each other; None: a new run.
+        now_ms: the time of the clock: no horizon lies after it. None: nobody asks for it, which
+            only conformance and benchmarks may do.
+        accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
+            not.
+        allow_removals: whether any share of the published windows of the range may go.
+        max_bytes: a run that would read more of the landing table is refused; None: what the
+            pipeline says.
     """
 
     kind: Literal["backfill", "advance"]
@@ -36,6 +43,10 @@ class Request:
     reason: str | None = None
     requested_by: str | None = None
     run_key: str | None = None
+    now_ms: int | None = None
+    accept_loss: str | None = None
+    allow_removals: bool = False
+    max_bytes: int | None = None
 
     @property
     def run_hash(self) -> str:

@@ -93,6 +93,12 @@ class PipelineSpec(SpecModel):
         return self
 
     @property
+    def without_where(self) -> PipelineSpec:
+        """The pipeline as if no row of its source were left out."""
+        source = self.source.model_copy(update={"where": None})
+        return self.model_copy(update={"source": source})
+
+    @property
     def arrival_is_event_time(self) -> bool:
         """Whether ingestion replaces every event time by the arrival."""
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps

@@ -1,0 +1,91 @@
+"""The facts of an arrival day: what had landed of it when it was observed, and what has become of it.
+
+A timeline is only as good as the rows that it was counted from. So each observed day keeps what the
+landing table said of it, and every run asks first whether that still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.model.intervals import midnight_of
+
+
+@dataclass(frozen=True, slots=True)
+class DayFacts:
+    """What the landing table says of an arrival day; of the table, not of what a pipeline reads.
+
+    Attributes:
+        rows: its rows, deleted ones not counted; None: the table's log does not know.
+        digest: of its files and of what is deleted in them; of its rows where a table is not
+            partitioned by its arrival days.
+        landing_version: the version of the landing table that says so.
+    """
+
+    rows: int | None
+    digest: str
+    landing_version: int
+
+
+@dataclass(frozen=True)
+class LandingChanges:
+    """What has become of the days that were observed before.
+
+    Attributes:
+        changed: rows have come, or stand there anew: these days are observed again.
+        rewritten: the same rows lie in other files.
+        lost: rows have gone: fewer are there than were observed.
+        behind: days that nobody has observed yet, although all before the frontier was published.
+        unknown: observed by a program that kept no facts: these days are observed again.
+    """
+
+    changed: frozenset[date]
+    rewritten: frozenset[date]
+    lost: frozenset[date]
+    behind: frozenset[date]
+    unknown: frozenset[date]
+
+
+def compare(
+    known: Mapping[date, DayFacts],
+    landed: Mapping[date, DayFacts],
+    *,
+    observed: Collection[date],
+    frontier_ms: int | None,
+    only_rewritten_since: Callable[[int], bool],
+) -> LandingChanges:
+    """Hold what the landing table says of each day against what it said when it was observed.
+
+    Args:
+        known: the facts that were kept.
+        landed: what the table says now; a day that is not there has no row.
+        observed: the days that were observed, whether their facts were kept or not.
+        frontier_ms: the midnight before which all is published; None: nothing is.
+        only_rewritten_since: whether since a version of the table rows were only added, or put into
+            other files: as many rows as before are then the same.
+    """
+    changed, rewritten = set(), set()
+    lost = {day for day in observed if day not in known and day not in landed}
+    for day, before in known.items():
+        now = landed.get(day)
+        if now is None:
+            lost |= {day} if before.rows != 0 else set()
+        elif now.digest == before.digest:
+            continue
+        elif now.rows is not None and before.rows is not None and now.rows < before.rows:
+            lost.add(day)
+        elif now.rows == before.rows and only_rewritten_since(before.landing_version):
+            rewritten.add(day)
+        else:
+            changed.add(day)
+    new = [day for day in landed if day not in known and day not in observed]
+    behind = {day for day in new if frontier_ms is not None and midnight_of(day) < frontier_ms}
+    return LandingChanges(
+        changed=frozenset(changed),
+        rewritten=frozenset(rewritten),
+        lost=frozenset(lost),
+        behind=frozenset(behind),
+        unknown=frozenset(day for day in observed if day not in known and day in landed),
+    )

@@ -1,0 +1,122 @@
+"""What stands in the published tables, as far as a plan and a diff must know it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
+from strandline.engine.duplicates import DUPLICATE, with_duplicates
+from strandline.engine.quarantine import QUARANTINED, as_landed, quarantine_malformed
+from strandline.engine.source import in_days, read_records, slot_of
+from strandline.lake.publish import QUARANTINE
+from strandline.lake.store import Store, dataset_of
+from strandline.model.intervals import TimeRange, instant_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.planning import FirstOpen
+from strandline.spec.window import Session
+
+
+def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:
+    """The first published slot that was not closed when it was published; None: all were.
+
+    Args:
+        store: the pipeline's tables.
+        sessions: whether the end of the last closed slot before it is asked for, too.
+    """
+    table = store.table("completeness")
+    if table is None:
+        return None
+    slots, edges = dataset_of(table), ["slot_start", "slot_end"]
+    not_closed = slots.to_table(columns=edges, filter=ds.field("state") != "closed")
+    if not not_closed.num_rows:
+        return None
+    first = min(not_closed.to_pylist(), key=lambda slot: (slot["slot_start"], slot["slot_end"]))
+    closed_until = None
+    if sessions:
+        start = pa.scalar(first["slot_start"], pa.timestamp("us", tz="UTC"))
+        before = (ds.field("state") == "closed") & (ds.field("slot_start") < start)
+        closed_until = pc.max(slots.to_table(columns=["slot_end"], filter=before)["slot_end"])
+    return FirstOpen(
+        instant_of(first["slot_start"]),
+        instant_of(first["slot_end"]),
+        None if closed_until is None or not closed_until.is_valid else instant_of(closed_until.as_py()),
+    )
+
+
+def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:
+    """The published late records of slots before an instant that arrived from another one on.
+
+    None: the pipeline has no quarantine yet.
+    """
+    if ctx.store.table(QUARANTINE.name) is None:
+        return None
+    rows = ctx.spark.read.format("delta").load(ctx.store.uri(QUARANTINE.name))
+    older = rows.where(F.col("slot_start") < F.timestamp_millis(F.lit(before_ms)))
+    return arrived(ctx, older, F.col(c.ARRIVAL) >= since_ms)
+
+
+def arrived_in(since_ms: int, horizon_ms: int) -> Column:
+    """Whether a record arrived from one instant on, and before another."""
+    return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
+
+
+def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFrame:
+    """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
+    rows = as_landed(quarantined, ctx.landing.frame.schema)
+    # what the pipeline leaves out of its landing by now is not left out of what it has refused
+    read = read_records(rows, ctx.spec.without_where, Axis.of(ctx.spec, 0))
+    return read.where(condition).select(f"{QUARANTINED}.*")
+
+
+def slots_of(late: DataFrame | None) -> frozenset[int]:
+    """The starts of the slots of some late records."""
+    if late is None:
+        return frozenset()
+    starts = late.select(F.unix_millis("slot_start")).distinct()
+    return frozenset(int(row[0]) for row in starts.collect())
+
+
+def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -> DataFrame | None:
+    """The quarantined rows of some arrival days that belong to windows of a range by now.
+
+    Other rules had made them malformed: those of today name themselves in each row that they do.
+    None: there is none.
+    """
+    of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+    of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
+    malformed = ds.field("slot_start").is_null()
+    if not days or not ctx.store.holds(QUARANTINE.name, malformed & of_days & of_other_rules):
+        return None
+    table = ctx.spark.read.format("delta").load(ctx.store.uri(QUARANTINE.name))
+    rows = table.where(
+        in_days(QUARANTINE.partition, days)
+        & F.col("slot_start").isNull()
+        & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
+    )
+    found = arrived(ctx, rows, F.col(c.REASON).isNull() & _home_in(ctx, within))
+    if ctx.spec.source.deduplicate is None:
+        return found
+    records = ctx.landing.records(Axis.of(ctx.spec, 0))
+    landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
+    repeated = quarantine_malformed(
+        landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.columns
+    )
+    return found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
+
+
+def _home_in(ctx: Context, within: TimeRange) -> Column:
+    ts = F.col(c.TS)
+    sessions = isinstance(ctx.spec.window, Session)
+    home = ts if sessions else slot_of(ts, Grid.of(ctx.spec))
+    return (home >= within.start_ms) & (home < within.end_ms)
+
+

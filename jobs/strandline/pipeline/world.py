@@ -1,0 +1,137 @@
+"""What has landed, held against what was known of it: asked before anything is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from strandline.errors import InputError
+from strandline.lake.landing import Landing
+from strandline.lake.store import Store
+from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
+from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class World:
+    """What has landed, and what was known of it.
+
+    Attributes:
+        landed: what the landing table says of each arrival day that has begun.
+        known: what it said when the day was observed.
+        observed: the days that were observed under the pipeline's present rules.
+        changes: what has become of the days that were observed before.
+        rows_before: with how many rows the days were observed whose facts nobody has kept.
+        event_times: those of the records of each day whose rows have gone.
+        accepted: the days that the run goes by what is left of.
+        landing_version: the version of the landing table.
+    """
+
+    landed: Mapping[date, DayFacts]
+    known: Mapping[date, DayFacts]
+    observed: frozenset[date]
+    changes: LandingChanges
+    rows_before: Mapping[date, int]
+    event_times: Mapping[date, Sequence[TimeRange]]
+    landing_version: int
+    accepted: frozenset[date] = frozenset()
+
+    @property
+    def lost(self) -> frozenset[date]:
+        """The days whose rows have gone, and that still count as they were observed."""
+        return self.changes.lost - self.accepted
+
+    def lost_within(self, events: TimeRange) -> list[date]:
+        """The days whose rows have gone that were observed with records of some event times."""
+        return sorted(
+            day
+            for day in self.lost
+            if any(held.overlaps(events) for held in self.event_times.get(day, ()))
+        )
+
+    def last_lost_within(self, events: TimeRange) -> int | None:
+        """The largest of these event times that a record of such a day may have had."""
+        return max(
+            (
+                held.end_ms - 1
+                for day in self.lost
+                for held in self.event_times.get(day, ())
+                if held.overlaps(events)
+            ),
+            default=None,
+        )
+
+    def days_to_observe(self, spec: PipelineSpec, horizon_ms: int) -> list[date]:
+        """The whole days below a horizon that are to be observed now, in their order.
+
+        Where a day follows from the one before, all from the first of them on.
+
+        Raises:
+            InputError: one of those is to be observed again although rows of it have gone.
+        """
+        there = sorted({*self.landed, *self.accepted})
+        whole = [day for day in there if midnight_of(day) + DAY_MS <= horizon_ms]
+        again = self.changes.changed | self.changes.unknown | self.accepted
+        new = [day for day in whole if day not in self.observed or day in again]
+        if not (spec.days_follow_each_other and new):
+            return new
+        following = [day for day in whole if day >= new[0]]
+        known_lost = sorted(
+            d for d in self.lost & self.observed if new[0] <= d and midnight_of(d) < horizon_ms
+        )
+        if known_lost:
+            raise InputError(
+                f"{spec.pipeline}: source.table",
+                f"{new[0]} has to be observed, and with it all days after it, but rows of "
+                f"{known_lost[0]} that were observed have gone",
+                "land them again, or go by what is left with --accept-loss REASON",
+            )
+        return following
+
+    def days_whose_rows_may_go(self, days: Collection[date], owed: Sequence[date]) -> list[date]:
+        """Of days that are observed again: those whose malformed rows may have vanished.
+
+        What stands in the landing as before can only be malformed no longer by other rules. Such a
+        row stays in quarantine until its range is rebuilt; so it is from the first owed day on.
+        """
+        seen_before = {*self.known, *self.changes.unknown}
+        anew = {day for day in days if day not in seen_before}
+        anew |= (self.changes.changed | self.accepted) & set(days)
+        first_owed = owed[0] if owed else date.max
+        return sorted(day for day in days if day in anew or day >= first_owed)
+
+    def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
+        """What to keep of some days; of those whose rows have gone, what is kept already stays."""
+        nothing = DayFacts(0, "", self.landing_version)
+        return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
+
+    def accepting(self, days: Collection[date]) -> World:
+        """The same, where a run goes by what is left of some days whose rows have gone."""
+        return replace(self, accepted=frozenset(days) & self.changes.lost)
+
+
+def world_of(landing: Landing, store: Store, frontier_ms: int | None) -> World:
+    """What has landed, held against what the timeline knows of it."""
+    known, observed = read_facts(store), observed_days(store)
+    begun = [day for day in landing.days if day is not None]
+    landed = {day: landing.facts[day] for day in begun}
+    changes = compare(
+        known,
+        landed,
+        observed=set().union(*observed.values()),
+        frontier_ms=frontier_ms,
+        only_rewritten_since=landing.only_rewritten_since,
+    )
+    fingerprint = landing.spec.timeline_fingerprint
+    return World(
+        landed=landed,
+        known=known,
+        observed=frozenset(observed.get(fingerprint, set())),
+        changes=changes,
+        rows_before=rows_observed(store, changes.unknown) if changes.unknown else {},
+        event_times=read_event_times(store, changes.lost) if changes.lost else {},
+        landing_version=landing.version,
+    )
