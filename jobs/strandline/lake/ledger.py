@@ -52,6 +52,8 @@ SCHEMA = pa.schema(
     ]
 )
 FINAL = ("published", "rejected", "dropped", "failed")
+_ENDS = ("published", "dropped")
+"""What ends a publish that has begun."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class Entry:
 
     `violations`: the records known at the horizon that came behind an earlier one of their channel;
     None where the watermark assumes no order, or ignores what breaks it.
+
+    `versions`: of a `published` step those of all tables that belong together; of a `publishing`
+    step those of the published tables before it, which `dropping` and `dropped` go back to.
     """
 
     run_id: str
@@ -159,7 +164,7 @@ def clock_start(entries: list[Entry]) -> int | None:
 
 
 def unfinished_publish(entries: list[Entry]) -> Entry | None:
-    """A publish that began and did not end: whoever takes the lock next finishes it.
+    """A publish that began, and neither ended nor was dropped: who takes the lock next finishes it.
 
     A failure on the way is no end: some tables may be written, and others not.
     """
@@ -167,9 +172,16 @@ def unfinished_publish(entries: list[Entry]) -> Entry | None:
     for entry in entries:
         if entry.step == "publishing":
             last = entry
-        elif last is not None and entry.run_id == last.run_id and entry.step == "published":
+        elif last is not None and entry.run_id == last.run_id and entry.step in _ENDS:
             last = None
     return last
+
+
+def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:
+    """The step that began to drop a publish: from then on it is taken back, and not finished."""
+    return next(
+        (e for e in reversed(entries) if e.run_id == begun.run_id and e.step == "dropping"), None
+    )
 
 
 def _row(entry: Entry, position: int, written_at: datetime) -> dict[str, Any]:
