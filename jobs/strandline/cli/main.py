@@ -254,6 +254,24 @@ def runs_show(
     show.document(run_of(spec, _lake(lake), run_id), as_json=as_json, human=show.one_run)
 
 
+@runs_app.command("drop")
+def runs_drop(
+    pipeline: Pipeline,
+    run_id: Annotated[str, typer.Argument(help="As `strandline runs list` names it.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Abandon a run that has not published; what its publish has begun to write is taken back."""
+    from strandline.pipeline.dropping import drop_run  # noqa: PLC0415
+
+    spec = find_spec(_folder(pipelines), pipeline)
+    found = drop_run(spec, _lake(lake), run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=show.dropped)
+
+
 @app.command()
 def conformance(
     files: Annotated[

@@ -169,6 +169,13 @@ def one_run(run: Mapping[str, Any]) -> None:
         _out.print(_diff_table(run["diff"]))
 
 
+def dropped(run: Mapping[str, Any]) -> None:
+    """A run that was abandoned, and what it took to make that so."""
+    _out.print(f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}: dropped")
+    for name, version in run["versions"].items():
+        _out.print(f"{name}: as it was in version {version}")
+
+
 def validated(results: Sequence[Mapping[str, Any]]) -> None:
     """Each pipeline file and what is wrong with it."""
     for result in results:

@@ -58,6 +58,8 @@ SCHEMA = pa.schema(
     ]
 )
 FINAL = ("published", "rejected", "dropped", "failed")
+_ENDS = ("published", "dropped")
+"""What ends a publish that has begun."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Entry:
         touched_from_ms: the start of the oldest slot that the run brings up to date; its range
             where that is older. What others publish from here on makes the run stale.
         first_open_ms: the start of the first slot that was not closed once the run was published.
+        versions: of a `published` step those of all tables that belong together; of a `publishing`
+            step those of the published tables before it, which `dropping` and `dropped` go back to.
     """
 
     run_id: str
@@ -220,7 +224,7 @@ def clock_start(entries: list[Entry]) -> int | None:
 
 
 def unfinished_publish(entries: list[Entry]) -> Entry | None:
-    """A publish that began and did not end: whoever takes the lock next finishes it.
+    """A publish that began, and neither ended nor was dropped: who takes the lock next finishes it.
 
     A failure on the way is no end: some tables may be written, and others not.
     """
@@ -228,9 +232,16 @@ def unfinished_publish(entries: list[Entry]) -> Entry | None:
     for entry in entries:
         if entry.step == "publishing":
             last = entry
-        elif last is not None and entry.run_id == last.run_id and entry.step == "published":
+        elif last is not None and entry.run_id == last.run_id and entry.step in _ENDS:
             last = None
     return last
+
+
+def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:
+    """The step that began to drop a publish: from then on it is taken back, and not finished."""
+    return next(
+        (e for e in reversed(entries) if e.run_id == begun.run_id and e.step == "dropping"), None
+    )
 
 
 def _row(entry: Entry, position: int, written_at: datetime) -> dict[str, Any]:

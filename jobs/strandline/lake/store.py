@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -160,6 +161,26 @@ class Store:
                     {"userMetadata": run_id}, app_transactions=[Transaction(application, 1)]
                 ),
             )
+
+    def version_before(self, name: str, moment: datetime) -> int | None:
+        """The last version of a table from before an instant; None: its log begins after it."""
+        table = self.table(name)
+        before_ms = moment.timestamp() * 1000
+        history = [] if table is None else table.history()
+        return next((one["version"] for one in history if one["timestamp"] < before_ms), None)
+
+    def restore(self, name: str, version: int, run_id: str) -> None:
+        """Bring a table back to a version in one commit; none if it holds just that already.
+
+        Call it under the lock.
+
+        Raises:
+            DeltaError: the version, or a file of it, is not there any more.
+        """
+        table, then = DeltaTable(self.uri(name)), DeltaTable(self.uri(name), version=version)
+        same_files = set(table.file_uris()) == set(then.file_uris())
+        if not same_files or table.schema() != then.schema():
+            table.restore(version, commit_properties=CommitProperties({"userMetadata": run_id}))
 
     @contextmanager
     def lock(self, name: str = "_lock") -> Iterator[None]:

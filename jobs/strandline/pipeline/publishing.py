@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,6 +21,7 @@ from strandline.lake.ledger import Entry, frontier_after, published_since, unfin
 from strandline.lake.staging import Staging
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.pipeline.context import Context
+from strandline.pipeline.dropping import finish_drop
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
@@ -172,6 +177,12 @@ def publish(
     with ctx.store.lock():
         finish_dead_publish(ctx)
         entries = ctx.ledger.entries()
+        if any(entry.run_id == ctx.run_id and entry.step == "dropped" for entry in entries):
+            raise InputError(
+                f"{ctx.spec.pipeline} run {ctx.run_id}",
+                "was dropped while it ran, and publishes nothing",
+                "run it again",
+            )
         for other in published_since(entries, entry):
             raise RetryableError(
                 f"{ctx.spec.pipeline} run {ctx.run_id}",
@@ -185,7 +196,8 @@ def publish(
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
         }
-        ctx.note(replace(entry, step="publishing", publish=begun))
+        before = {name: v for name, v in ctx.store.versions().items() if name in _TABLES}
+        ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
         published = replace(entry, step="published", versions=ctx.store.versions())
@@ -194,23 +206,64 @@ def publish(
 
 
 def finish_dead_publish(ctx: Context) -> None:
-    """Finish a publish that died, from its staging; call it under the lock, before anything."""
+    """Finish a publish that died, from its staging, or its drop, if one has begun.
+
+    Call it under the lock, before anything.
+
+    Raises:
+        InputError: it cannot be finished; the message says how to drop it.
+    """
     dead = unfinished_publish(ctx.ledger.entries())
     if dead is None or dead.publish is None or dead.run_id == ctx.run_id:
         return
+    if finish_drop(ctx.store, dead) is not None:
+        return
+    with _said_how_to_drop(ctx, dead):
+        changes = list(_changes_of(ctx, dead))
+        for change in changes:
+            out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
+    message = f"finished by run {ctx.run_id}"
+    versions = ctx.store.versions()
+    ctx.note(replace(dead, step="published", versions=versions, publish=None, message=message))
+
+
+def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:
+    """What a publish that died was to bring in, as it lies in its staging.
+
+    Raises:
+        InputError: the staging holds less, or more, than the run has counted.
+    """
+    begun = dead.publish or {}
     staging = Staging(ctx.spark, ctx.store, dead.run_id)
-    targets = _targets(dead.publish["key"])
-    for name in dead.publish["parts"]:
-        if name in dead.publish["whole"]:
+    targets = _targets(begun["key"])
+    for name in begun["parts"]:
+        if name in begun["whole"]:
             rows = staging.read(name)
             change = _whole(targets[name], fired(rows) if name == "windows" else rows)
         else:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
-        out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
-    message = f"finished by run {ctx.run_id}"
-    versions = ctx.store.versions()
-    ctx.note(replace(dead, step="published", versions=versions, publish=None, message=message))
+        counted = (dead.diff or {}).get(name)
+        if counted is not None and change.counts != counted:
+            raise InputError(
+                ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
+            )
+        yield change
+
+
+@contextmanager
+def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
+    """Say of a publish that cannot be finished which it is, and what to type."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError, DeltaError, pa.ArrowException, InputError) as error:
+        pipeline = ctx.spec.pipeline
+        raise InputError(
+            f"{pipeline} run {dead.run_id}",
+            f"has begun to publish, and cannot be finished ({str(error).splitlines()[0]})",
+            "mend what that names and run again, or take back what it has begun: "
+            f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
+        ) from error
 
 
 def _targets(key: Sequence[str]) -> dict[str, out.Target]:
