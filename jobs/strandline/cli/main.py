@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ from strandline.cli import show
 from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec, load_spec, spec_files
-from strandline.spec.values import parse_instant
+from strandline.spec.values import parse_bytes, parse_instant
 
 app = typer.Typer(
     help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
@@ -55,6 +56,20 @@ RequestedBy = Annotated[str | None, typer.Option(help="Who asks; kept in the led
 RunKey = Annotated[
     str | None, typer.Option(help="Names the caller's run, so that its retries belong together.")
 ]
+AcceptLoss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REASON",
+        help="Go by what is left where rows have gone from the landing table; why.",
+    ),
+]
+AllowRemovals = Annotated[
+    bool,
+    typer.Option("--allow-removals", help="Any share of the range's published windows may go."),
+]
+MaxBytes = Annotated[
+    str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")
+]
 Master = Annotated[str | None, typer.Option(help="Spark master. [what spark-submit says, local]")]
 
 
@@ -77,6 +92,9 @@ def backfill(
     reason: Reason = None,
     requested_by: RequestedBy = None,
     run_key: RunKey = None,
+    accept_loss: AcceptLoss = None,
+    allow_removals: AllowRemovals = False,
+    max_bytes: MaxBytes = None,
     master: Master = None,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -92,6 +110,7 @@ def backfill(
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
+        **_limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
 
@@ -99,25 +118,39 @@ def backfill(
 @app.command()
 def plan(
     pipeline: Pipeline,
-    start: Start,
-    end: End,
+    start: Annotated[str | None, typer.Option(help="First instant of the range.")] = None,
+    end: Annotated[str | None, typer.Option(help="End of the range; not in it.")] = None,
+    to: Annotated[str | None, typer.Option(help="Of a scheduled run up to this instant.")] = None,
     as_of: AsOf = None,
     close: Close = False,
     reopen: Reopen = False,
+    accept_loss: AcceptLoss = None,
+    allow_removals: AllowRemovals = False,
+    max_bytes: MaxBytes = None,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """What a backfill would read and change; writes nothing."""
+    """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
-        "kind": "backfill",
-        "range": _range(start, end),
-        "as_of_ms": None if as_of is None else _instant("--as-of", as_of),
-        "close": close,
-        "reopen": reopen,
         "dry_run": True,
+        **_limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
+    if to is not None:
+        if start or end or as_of or close or reopen:
+            raise InputError("--to", "says it all for a scheduled run", "give nothing beside it")
+        request |= {"kind": "advance", "to_ms": _instant("--to", to)}
+    elif start is None or end is None:
+        raise InputError("plan", "no range", "give --start and --end, or --to for a scheduled run")
+    else:
+        request |= {
+            "kind": "backfill",
+            "range": _range(start, end),
+            "as_of_ms": None if as_of is None else _instant("--as-of", as_of),
+            "close": close,
+            "reopen": reopen,
+        }
     _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
 
 
@@ -130,6 +163,9 @@ def advance(
     reason: Reason = None,
     requested_by: RequestedBy = None,
     run_key: RunKey = None,
+    accept_loss: AcceptLoss = None,
+    allow_removals: AllowRemovals = False,
+    max_bytes: MaxBytes = None,
     master: Master = None,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -142,6 +178,7 @@ def advance(
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
+        **_limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
 
@@ -347,12 +384,26 @@ def _run(
         name = f"strandline {spec.pipeline}"
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
-            outcome = run(spec, root, Request(**asked), spark, step)
+            request = Request(**asked, now_ms=int(time.time() * 1000))
+            outcome = run(spec, root, request, spark, step)
         finally:
             spark.stop()
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)
+
+
+def _limits(
+    accept_loss: str | None, *, allow_removals: bool, max_bytes: str | None
+) -> dict[str, Any]:
+    """What a run may read and take away, as a request says it."""
+    if accept_loss is not None and not accept_loss.strip():
+        raise InputError("--accept-loss", "no reason", "say why the rows have gone")
+    try:
+        most = None if max_bytes is None else parse_bytes(max_bytes)
+    except ValueError as error:
+        raise InputError("--max-bytes", f"{max_bytes!r} is {error}") from None
+    return {"accept_loss": accept_loss, "allow_removals": allow_removals, "max_bytes": most}
 
 
 def _folder(given: str | None) -> Path:

@@ -82,6 +82,10 @@ def outcome(run: Mapping[str, Any]) -> None:
         f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
         f"{read['arrival_days']:,} arrival days",
     )
+    if run["owed"]:
+        facts.add_row("owed", escape(", ".join(run["owed"])))
+    if run["judged_from"]:
+        facts.add_row("judged again", f"what arrived from {run['judged_from']} on")
     for book in run["books"]:
         if not book["name"].startswith("arrival day"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())

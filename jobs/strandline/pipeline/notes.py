@@ -15,7 +15,7 @@ from strandline.lake.store import dataset_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
-from strandline.pipeline.planning import Plan
+from strandline.pipeline.planning import Plan, named
 
 
 def notes_of(
@@ -24,10 +24,44 @@ def notes_of(
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
         *plan.notes,
+        *_of_days_to_come(ctx),
+        *_of_the_world(seen, plan),
         *_of_violations(seen),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
+
+
+def _of_days_to_come(ctx: Context) -> Iterator[str]:
+    days = ctx.landing.days_to_come
+    if days:
+        yield (
+            f"rows have landed of {named(days)}, which {'have' if len(days) > 1 else 'has'} not "
+            "begun: they are not read yet"
+        )
+
+
+def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
+    """What has happened to days that had been observed, and what the run therefore does."""
+    world, since_ms = seen.world, plan.scope.older_since_ms
+    if world.changes.unknown:
+        yield (
+            f"{len(world.changes.unknown):,} arrival days were observed by a version that did not "
+            "keep what had landed of them: they are observed again"
+        )
+    if plan.owed:
+        when = "is left to the next scheduled run"
+        if plan.settles:
+            when = "is published by this run"
+        yield f"{named(plan.owed)} changed after being observed, or landed late: what follows {when}"
+    if plan.owed and since_ms is not None:
+        yield f"everything that arrived from {text_of(since_ms)} on is judged again"
+    elsewhere = sorted(world.lost - set(plan.lost))
+    if elsewhere:
+        yield (
+            f"rows of {named(elsewhere)} have gone from the landing table since they were "
+            "observed; nothing of this run needs them"
+        )
 
 
 def _of_violations(seen: Observation) -> Iterator[str]:

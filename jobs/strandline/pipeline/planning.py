@@ -36,14 +36,18 @@ class Plan:
         scope: the windows and older late records.
         clock: the horizon, and which input has ended.
         completes_ms: the midnight up to which everything is published after it; None: of none.
-        settles: the owed days that are settled once it is published.
+        owed: the arrival days that are owed before it.
+        settles: those of them that are settled once it is published.
+        lost: the days whose rows have gone that windows of the range are made of.
         notes: what a person should know about it.
     """
 
     scope: Scope
     clock: Clock
     completes_ms: int | None
+    owed: tuple[date, ...] = ()
     settles: tuple[date, ...] = ()
+    lost: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -168,10 +172,9 @@ def plan_backfill(
 
     Raises:
         InputError: part of the range was closed by an earlier run at another horizon, or windows
-            that share records would close out of order; or rows that the range needs have gone.
+            that share records would close out of order.
     """
     within = asked_of(request, history.spec)
-    _require_rows(within, history, world)
     standing = closures_in(remembered.entries, history.grid.sharing(within))
     closures = [closure for closure in standing if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
@@ -194,24 +197,34 @@ def plan_backfill(
     starts = history.well_formed["slot_ms"]
     whole = not len(starts) or (int(starts.min()) in within and int(starts.max()) in within)
     completes_ms = midnight_before(horizon_ms) if whole and len(starts) else None
-    settles = remembered.settled_by(completes_ms)
-    return Plan(Scope(within), clock, completes_ms, settles, tuple(notes))
+    return Plan(
+        Scope(within),
+        clock,
+        completes_ms,
+        owed=remembered.owed,
+        settles=remembered.settled_by(completes_ms),
+        lost=tuple(world.lost_within(history.events_of(within))),
+        notes=tuple(notes),
+    )
 
 
-def _require_rows(within: TimeRange, history: History, world: World) -> None:
-    """All rows that the windows of a range need are still in the landing table."""
-    gone = world.lost_within(history.events_of(within))
-    if gone:
+def require_rows(request: Request, plan: Plan) -> None:
+    """All rows that the windows of a range by hand need are still in the landing table.
+
+    Raises:
+        InputError: some have gone.
+    """
+    if plan.lost and request.kind == "backfill":
         raise InputError(
             "--start/--end",
-            f"rows of {_named(gone)} that windows of the range are made of have gone from the "
+            f"rows of {named(plan.lost)} that windows of the range are made of have gone from the "
             "landing table",
             "land them again, leave these windows as they are published, or go by what is left "
             "with --accept-loss REASON",
         )
 
 
-def _named(days: Sequence[date]) -> str:
+def named(days: Sequence[date]) -> str:
     """Some days as a text: the first three, and how many more."""
     first = ", ".join(str(day) for day in days[:3])
     return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"
@@ -263,6 +276,7 @@ def plan_advance(
     since_ms = remembered.base_ms(until_ms)
     start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
     whole = _whole_slots(TimeRange(start_ms, end_ms), history.spec)
+    lost = world.lost_within(history.events_of(whole))
     within, notes = _without_lost(whole, history, world)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
@@ -283,8 +297,10 @@ def plan_advance(
         Scope(within, since_ms, whole.start_ms, others),
         Clock(horizon, tuple(standing)),
         until_ms,
-        remembered.settled_by(until_ms),
-        tuple(notes),
+        owed=remembered.owed,
+        settles=remembered.settled_by(until_ms),
+        lost=tuple(lost),
+        notes=tuple(notes),
     )
 
 
@@ -323,9 +339,7 @@ def _watermark_before(first_open: FirstOpen, history: History) -> int:
     return cleanup_time(last_ms, allowed_lateness_ms=history.spec.allowed_lateness) - 1
 
 
-def _without_lost(
-    within: TimeRange, history: History, world: World
-) -> tuple[TimeRange, list[str]]:
+def _without_lost(within: TimeRange, history: History, world: World) -> tuple[TimeRange, list[str]]:
     """What is left of a range behind the last window that needs rows which have gone."""
     events = history.events_of(within)
     gone, last_ms = world.lost_within(events), world.last_lost_within(events)
@@ -334,7 +348,7 @@ def _without_lost(
     first_ms = min(history.first_start_after(last_ms), within.end_ms)
     rest = _whole_slots(TimeRange(first_ms, within.end_ms), history.spec)
     note = (
-        f"rows of {_named(gone)} have gone from the landing table: windows before "
+        f"rows of {named(gone)} have gone from the landing table: windows before "
         f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "
         "is left with --accept-loss REASON"
     )

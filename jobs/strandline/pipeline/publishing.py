@@ -25,7 +25,7 @@ from strandline.pipeline.dropping import finish_drop
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
-from strandline.pipeline.standing import arrived, arrived_in, no_longer_malformed
+from strandline.pipeline.standing import arrived, arrived_in, first_open, no_longer_malformed
 
 _TABLES = ("quarantine", "completeness", "firings", "windows")
 """In the order of publishing: who sees a window can see what it left behind."""
@@ -200,9 +200,20 @@ def publish(
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
-        published = replace(entry, step="published", versions=ctx.store.versions())
+        published = _published(ctx, entry)
         ctx.note(published)
     return published
+
+
+def _published(ctx: Context, entry: Entry) -> Entry:
+    """What the ledger says once everything is brought in."""
+    opened = first_open(ctx.store, sessions=False)
+    return replace(
+        entry,
+        step="published",
+        versions=ctx.store.versions(),
+        first_open_ms=None if opened is None else opened.start_ms,
+    )
 
 
 def finish_dead_publish(ctx: Context) -> None:
@@ -223,8 +234,7 @@ def finish_dead_publish(ctx: Context) -> None:
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
     message = f"finished by run {ctx.run_id}"
-    versions = ctx.store.versions()
-    ctx.note(replace(dead, step="published", versions=versions, publish=None, message=message))
+    ctx.note(replace(_published(ctx, dead), publish=None, message=message))
 
 
 def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:

@@ -67,6 +67,9 @@ class Outcome:
     horizon_ms: int | None = None
     frontier_ms: int | None = None
     observed_days: list[str] = field(default_factory=list)
+    owed: list[str] = field(default_factory=list)
+    judged_from_ms: int | None = None
+    lost: list[str] = field(default_factory=list)
     read: Mapping[str, Any] = field(default_factory=dict)
     books: list[Book] = field(default_factory=list)
     malformed: Mapping[str, int] = field(default_factory=dict)
@@ -102,6 +105,9 @@ class Outcome:
             "horizon": text(self.horizon_ms),
             "frontier": text(self.frontier_ms),
             "observed_days": self.observed_days,
+            "owed": self.owed,
+            "judged_from": text(self.judged_from_ms),
+            "lost": self.lost,
             "read": dict(self.read),
             "books": [book.to_json() for book in self.books],
             "malformed": dict(self.malformed),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime
 from functools import partial
 
 from pyspark.errors import (
@@ -25,10 +25,10 @@ from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
 from strandline.errors import AuditFailedError, InputError, StrandlineError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Entry, Ledger, frontier, owed_days
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
-from strandline.model.intervals import midnight_before
+from strandline.model.intervals import midnight_before, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
@@ -37,10 +37,28 @@ from strandline.pipeline.observing import (
     observe_landing,
     stage_malformed,
 )
-from strandline.pipeline.planning import Plan, axis_of, horizon_of, plan_advance, plan_backfill
-from strandline.pipeline.publishing import create_tables, diffs, finish_dead_publish, publish
+from strandline.pipeline.planning import (
+    Plan,
+    Remembered,
+    axis_of,
+    horizon_of,
+    plan_advance,
+    plan_backfill,
+    require_rows,
+)
+from strandline.pipeline.publishing import (
+    Change,
+    create_tables,
+    diffs,
+    finish_dead_publish,
+    publish,
+)
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
+from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.standing import first_open, late_since, slots_of
+from strandline.pipeline.world import World, world_of
+from strandline.quality.results import AuditResult
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
 
@@ -75,7 +93,7 @@ def run(
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
         RetryableError: somebody else published into the range meanwhile (exit 4).
     """
-    landing = Landing.open(spark, lake, spec)
+    landing = Landing.open(spark, lake, spec, request.now_ms)
     entries = Ledger(lake.pipeline(spec.pipeline)).entries()
     attempt = 1 + max((e.attempt for e in entries if _is_of(e, request)), default=0)
     ctx = Context(
@@ -136,8 +154,10 @@ class _Run:
                     create_tables(ctx, staged)
                 self._audit(staged)
             with self._step("diff"):
-                changes = diffs(ctx, staged, plan)
+                changes = diffs(ctx, staged, plan, seen)
                 self.outcome.diff = {change.target.name: change.counts for change in changes}
+                self.entry = replace(self.entry, touched_from_ms=staged.oldest_ms)
+                self._audit_removals(staged, plan, changes)
             if ctx.dry_run:
                 if self.outcome.status == "started":
                     self.outcome.status = "previewed"
@@ -181,9 +201,16 @@ class _Run:
         ctx, request = self.ctx, self.request
         axis = axis_of(ctx.landing, self.entries)
         horizon_ms = horizon_of(request, ctx.landing, axis, self.entries)
-        seen, plan = self._planned(axis, horizon_ms)
-        if plan.clock.horizon_ms != horizon_ms:  # a later one is published into the range
-            seen, plan = self._planned(axis, plan.clock.horizon_ms)
+        world = world_of(ctx.landing, ctx.store, frontier(self.entries))
+        seen, plan = self._planned(axis, horizon_ms, world)
+        while True:
+            later = plan.clock.horizon_ms != horizon_ms  # a later one is published into the range
+            accepted = world.accepted | set(plan.lost if request.accept_loss else ())
+            if not later and accepted == world.accepted:
+                break
+            horizon_ms, world = plan.clock.horizon_ms, world.accepting(accepted)
+            seen, plan = self._planned(axis, horizon_ms, world)
+        require_rows(request, plan)
         self._describe(seen, plan, axis)
         self.entry = replace(
             self.entry,
@@ -193,6 +220,9 @@ class _Run:
             closed=request.close and plan.clock.closes_now,
             reopened=request.reopen,
             violations=seen.all_violations,
+            settled=plan.settles,
+            lost=sorted(world.lost),
+            accepted_loss=request.accept_loss if world.accepted else None,
             # nothing has landed yet: what lands first will start the clock
             clock_start_ms=axis.start_ms if ctx.landing.days else None,
         )
@@ -213,16 +243,54 @@ class _Run:
             ctx.store,
             ctx.staging,
             finish=lambda: finish_dead_publish(ctx),
+            note_owed=self._note_owed,
         )
         self._say(step="observed", books=[book.to_json() for book in malformed.books])
 
-    def _planned(self, axis: Axis, horizon_ms: int) -> tuple[Observation, Plan]:
-        ctx = self.ctx
-        seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms)
-        if self.request.kind == "advance":
-            first = partial(self._first_not_final, seen.history, axis)
-            return seen, plan_advance(self.request, seen.history, self.entries, first)
-        return seen, plan_backfill(self.request, seen.history, horizon_ms, self.entries)
+    def _note_owed(self, days: Sequence[date]) -> None:
+        self._say(step="owed", owed=days)
+
+    def _planned(self, axis: Axis, horizon_ms: int, world: World) -> tuple[Observation, Plan]:
+        ctx, request = self.ctx, self.request
+        self._require_few_bytes(world.days_to_observe(ctx.spec, horizon_ms), "observing them")
+        seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, world)
+        owed = sorted({*owed_days(self.entries), *seen.owed_days})
+        if request.kind == "backfill":
+            remembered = Remembered(self.entries, tuple(owed))
+            return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
+        rules = {e.timeline_fingerprint for e in self.entries if e.step == "published"}
+        judged_again = bool(owed) or rules - {ctx.spec.timeline_fingerprint}
+        remembered = Remembered(
+            self.entries,
+            tuple(owed),
+            first_open(ctx.store, sessions=isinstance(ctx.spec.window, Session)),
+            # what nothing has happened to is late as it was
+            partial(self._late_slots) if judged_again else lambda before_ms, since_ms: frozenset(),
+        )
+        first = partial(self._first_not_final, seen.history, axis)
+        return seen, plan_advance(request, seen.history, remembered, world, first)
+
+    def _late_slots(self, before_ms: int, since_ms: int) -> frozenset[int]:
+        return slots_of(late_since(self.ctx, before_ms, since_ms))
+
+    def _require_few_bytes(self, days: Sequence[date], what_for: str) -> None:
+        """The arrival days that the run is to read are no more than it may.
+
+        Raises:
+            InputError: they are.
+        """
+        limit = self.request.max_bytes or self.ctx.spec.max_bytes
+        if limit is None or not days:
+            return
+        weight = self.ctx.landing.weight(days)["bytes"]
+        if weight > limit:
+            raise InputError(
+                "--max-bytes",
+                f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from "
+                f"{min(days)} to {max(days)}, and {limit:,} are allowed",
+                "give a larger --max-bytes or max_bytes, or run a smaller range by hand first; "
+                f"strandline plan {self.ctx.spec.pipeline} says what is owed",
+            )
 
     def _first_not_final(self, history: History, axis: Axis, watermark_ms: int) -> int:
         """Where the windows begin that a watermark does not leave as they are."""
@@ -235,6 +303,11 @@ class _Run:
     def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows
         days = seen.history.arrival_days(within)
+        self._require_few_bytes(days, f"the range from {text_of(within.start_ms)} on")
+        world = seen.world
+        outcome.owed = [str(day) for day in plan.owed]
+        outcome.judged_from_ms = plan.scope.older_since_ms
+        outcome.lost = [str(day) for day in sorted(world.lost)]
         outcome.range, outcome.horizon_ms = within, plan.clock.horizon_ms
         outcome.notes += notes_of(self.ctx, seen, plan, axis, self.entries)
         outcome.observed_days = [str(day) for day in (*seen.new_days, *seen.partial_days) if day]
@@ -278,17 +351,49 @@ class _Run:
         )
         self._say(step="audited")
         if result.blocked:
-            what = "; ".join(f"{one.expectation}: {one.figures}" for one in result.failures)
-            outcome.status = "rejected"
-            if self.ctx.dry_run:
-                outcome.status = "would be rejected"
-                return
-            self._say(step="rejected", message=what)
-            raise AuditFailedError(
-                f"{self.ctx.spec.pipeline} run {self.ctx.run_id}",
-                f"the audit failed, nothing is published: {what}",
-                f"see strandline runs show {self.ctx.spec.pipeline} {self.ctx.run_id}",
+            see = f"see strandline runs show {self.ctx.spec.pipeline} {self.ctx.run_id}"
+            self._reject(result.failures, see)
+
+    def _audit_removals(self, staged: Staged, plan: Plan, changes: Sequence[Change]) -> None:
+        """A range that shrinks is a question: is it meant?"""
+        from strandline.quality.audit import audit_removals  # noqa: PLC0415 - takes seconds
+
+        spec, within = self.ctx.spec, plan.scope.windows
+        limit = spec.quality.max_removed_share
+        if limit is None or may_shrink(self.request, self.entries, within, plan.clock.horizon_ms):
+            return
+        (windows,) = (change for change in changes if change.target.name == "windows")
+        removals = removals_of(self.ctx, windows, staged.windows, within)
+        if removals is None:
+            return
+        result = audit_removals(
+            removals.removed,
+            removals.published,
+            max_share=limit,
+            run_id=self.ctx.run_id,
+            audited_at=datetime.now(UTC),
+        )
+        self.outcome.audit.append(asdict(result))
+        self.entry = replace(self.entry, audit=self.outcome.audit)
+        if not result.success:
+            self._reject(
+                [result],
+                "find out where their records are; if they are to go, say --allow-removals",
             )
+
+    def _reject(self, failures: Sequence[AuditResult], way_out: str) -> None:
+        """Publish nothing, and say why; a dry run goes on, to show what it would change."""
+        what = "; ".join(f"{one.expectation}: {one.figures}" for one in failures)
+        self.outcome.status = "rejected"
+        if self.ctx.dry_run:
+            self.outcome.status = "would be rejected"
+            return
+        self._say(step="rejected", message=what)
+        raise AuditFailedError(
+            f"{self.ctx.spec.pipeline} run {self.ctx.run_id}",
+            f"the audit failed, nothing is published: {what}",
+            way_out,
+        )
 
     def _say(self, **what: object) -> int:
         return self.ctx.note(replace(self.entry, **what))  # type: ignore[arg-type]

@@ -48,7 +48,9 @@ def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:
     return FirstOpen(
         instant_of(first["slot_start"]),
         instant_of(first["slot_end"]),
-        None if closed_until is None or not closed_until.is_valid else instant_of(closed_until.as_py()),
+        None
+        if closed_until is None or not closed_until.is_valid
+        else instant_of(closed_until.as_py()),
     )
 
 
@@ -118,5 +120,3 @@ def _home_in(ctx: Context, within: TimeRange) -> Column:
     sessions = isinstance(ctx.spec.window, Session)
     home = ts if sessions else slot_of(ts, Grid.of(ctx.spec))
     return (home >= within.start_ms) & (home < within.end_ms)
-
-

@@ -116,6 +116,35 @@ def audit(
         return Audit(tuple(one for table in tables for one in _judged(gx_context, table, run)))
 
 
+def audit_removals(
+    removed: int, published: int, *, max_share: float, run_id: str, audited_at: datetime | None
+) -> AuditResult:
+    """Hold how many published windows of a range a run removes against how many may go.
+
+    Args:
+        removed: the published windows that no staged window of their key overlaps.
+        published: all published windows of the range; at least one.
+        max_share: the most of them that may go.
+        run_id: names the validation result.
+        audited_at: its time; None: now.
+    """
+    share = removed / published
+    expectation = own.ExpectRemovedShareToBeAtMost(max_value=max_share)
+    figures_of_share = f"{removed:,} of {published:,} published windows go ({share:.3g})"
+    limit = f"{'>' if share > max_share else '≤'} {max_share:.3g}"
+    table = _Table(
+        "range",
+        pd.DataFrame([{"removed_share": share}]),
+        (),
+        [expectation],
+        told={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
+    )
+    run = RunIdentifier(run_name=run_id, run_time=audited_at)
+    with checkpoint.quiet():
+        (result,) = _judged(checkpoint.context(None), table, run)
+    return result
+
+
 def validate_expectations(spec: PipelineSpec) -> None:
     """Check the expectations that a pipeline declares, without data and without Spark.
 

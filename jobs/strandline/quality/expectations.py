@@ -63,6 +63,13 @@ class ExpectLateShareToBeAtMost(ExpectColumnValuesToBeBetween):
     description: str | None = "The share of late records stays below quality.max_late_share."
 
 
+class ExpectRemovedShareToBeAtMost(ExpectColumnValuesToBeBetween):
+    """removed / published windows of the range is at most `max_value`. Table `range`."""
+
+    column: str = "removed_share"
+    description: str | None = "The share of windows that go stays below quality.max_removed_share."
+
+
 class ExpectNoGaps(ExpectColumnValuesToBeBetween):
     """No slot of the range is without any record. Table `range`."""
 

@@ -13,7 +13,15 @@ from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.quality import Quality
 from strandline.spec.source import Source
-from strandline.spec.values import Expression, Lateness, Name, PipelineName, SpecModel, refuse_at
+from strandline.spec.values import (
+    Expression,
+    Lateness,
+    Name,
+    PipelineName,
+    SpecModel,
+    parse_bytes,
+    refuse_at,
+)
 from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session, WindowField
 
@@ -69,6 +77,7 @@ class PipelineSpec(SpecModel):
     firings: bool = False
     spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+    max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:

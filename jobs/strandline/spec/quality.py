@@ -33,9 +33,14 @@ class ExpectationSpec(BaseModel):
 
 
 class Quality(SpecModel):
-    """The judgement: late share, gaps, and the pipeline's own expectations."""
+    """The judgement: late share, gaps, and the pipeline's own expectations.
+
+    `max_removed_share`: the most of the published windows of a range that a run may remove without
+    being told to; null: any.
+    """
 
     max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
+    max_removed_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = 0.2
     gaps: Literal["allow", "warn", "fail"] = "warn"
     slot: Length | None = None
     expectations: Annotated[tuple[ExpectationSpec, ...], Field(strict=False)] = ()

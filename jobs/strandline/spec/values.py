@@ -13,6 +13,8 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, ins
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
+_SIZE = re.compile(r"(\d{1,18})\s*((?i:[kmgt]?b)?)")
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LONG = 2**63
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
 _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
@@ -53,6 +55,21 @@ def parse_duration(value: Any) -> int:
         msg = f"longer than 64 bits of milliseconds; the longest is {_LONG - 1}ms"
         raise ValueError(msg)
     return duration_ms
+
+
+def parse_bytes(value: Any) -> int:
+    """The bytes of a size such as `500MB`, `20GB`, `1TB` (powers of ten), or of a whole number.
+
+    Raises:
+        ValueError: it is neither, or not more than zero.
+    """
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * _BYTES[match[2].upper()] if match else 0
+    if size <= 0:
+        msg = "not a size; write a whole number of bytes, or with a unit: 500MB, 20GB, 1TB"
+        raise ValueError(msg)
+    return size
 
 
 def parse_instant(value: Any) -> int:

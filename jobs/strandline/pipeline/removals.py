@@ -1,0 +1,64 @@
+"""Whether a range shrinks: how many of its published windows a run would take away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.lake.diff import DELETE, OP
+from strandline.lake.ledger import Entry, largest_horizon
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.context import Context
+from strandline.pipeline.publishing import Change
+from strandline.pipeline.request import Request
+
+
+@dataclass(frozen=True)
+class Removals:
+    """The published windows of a range, and those of them that no staged window overlaps."""
+
+    removed: int
+    published: int
+
+
+def may_shrink(request: Request, entries: list[Entry], within: TimeRange, horizon_ms: int) -> bool:
+    """Whether the caller has said, or the horizon says, that windows of the range may go."""
+    published_ms = largest_horizon(entries, within)
+    earlier = request.as_of_ms is not None and horizon_ms < (published_ms or horizon_ms)
+    return request.allow_removals or request.reopen or earlier
+
+
+def removals_of(
+    ctx: Context, windows: Change, staged: DataFrame, within: TimeRange
+) -> Removals | None:
+    """What a run removes of a range; None: nothing.
+
+    A window that only changes its edges, as sessions do when they merge, is not removed: a staged
+    one of its key overlaps it.
+
+    Args:
+        ctx: the run.
+        windows: the diff of `windows`.
+        staged: the staged windows of the range.
+        within: the range.
+    """
+    if not windows.counts[DELETE]:
+        return None
+    gone = windows.rows.where(F.col(OP) == DELETE).alias("gone")
+    removed = gone.join(staged.alias("staged"), _overlap(list(ctx.spec.source.key)), "left_anti")
+    table = ctx.spark.read.format("delta").load(ctx.store.uri("windows"))
+    start_ms = F.unix_millis("window_start")
+    published = table.where((start_ms >= within.start_ms) & (start_ms < within.end_ms))
+    return Removals(removed.count(), published.count())
+
+
+def _overlap(key: Sequence[str]) -> Column:
+    same_key = [F.col(f"gone.`{name}`").eqNullSafe(F.col(f"staged.`{name}`")) for name in key]
+    overlaps = (F.col("gone.window_start") < F.col("staged.window_end")) & (
+        F.col("staged.window_start") < F.col("gone.window_end")
+    )
+    return reduce(Column.__and__, same_key, overlaps)
