@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
 from strandline.engine.duplicates import DUPLICATE, with_duplicates
+from strandline.engine.grid import Grid
 from strandline.engine.quarantine import QUARANTINED, as_landed, quarantine_malformed
 from strandline.engine.source import in_days, read_records, slot_of
 from strandline.lake.publish import QUARANTINE
