@@ -1,4 +1,4 @@
-"""The facts of an arrival day: what had landed of it when it was observed, and what has become of it.
+"""The facts of an arrival day: what had landed of it when it was observed, and what became of it.
 
 A timeline is only as good as the rows that it was counted from. So each observed day keeps what the
 landing table said of it, and every run asks first whether that still holds.

@@ -50,10 +50,10 @@ def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
             "keep what had landed of them: they are observed again"
         )
     if plan.owed:
-        when = "is left to the next scheduled run"
+        what = "left to the next scheduled run"
         if plan.settles:
-            when = "is published by this run"
-        yield f"{named(plan.owed)} changed after being observed, or landed late: what follows {when}"
+            what = "judged by this run"
+        yield f"{named(plan.owed)} changed after being observed, or landed late: {what}"
     if plan.owed and since_ms is not None:
         yield f"everything that arrived from {text_of(since_ms)} on is judged again"
     elsewhere = sorted(world.lost - set(plan.lost))

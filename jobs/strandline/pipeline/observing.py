@@ -86,17 +86,9 @@ class Observation:
 
     @property
     def owed_days(self) -> list[date]:
-        """The days below the horizon that this observation finds changed, or behind the frontier.
-
-        Of a day whose facts nobody had kept: whether it was observed with as many rows as now.
-        """
-        world = self.world
-        counts = self.cells.groupby("arrival_date")["records"].sum()
-        other = {
-            day for day in world.changes.unknown if world.rows_before.get(day) != counts.get(day, 0)
-        }
-        owed = world.changes.changed | world.changes.behind | world.accepted | other
-        return sorted(owed & set(self.new_days))
+        """The days below the horizon that this observation finds changed, or behind the frontier."""
+        counts = self.cells.groupby("arrival_date")["records"].sum().to_dict()
+        return self.world.owed_among(self.new_days, counts)
 
 
 @dataclass(frozen=True)

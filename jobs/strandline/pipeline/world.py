@@ -103,6 +103,20 @@ class World:
         first_owed = owed[0] if owed else date.max
         return sorted(day for day in days if day in anew or day >= first_owed)
 
+    def owed_among(self, new_days: Collection[date], rows: Mapping[date, int]) -> list[date]:
+        """The days that are observed now and change what may have been published.
+
+        Of a day whose facts nobody had kept: whether it was observed with as many rows as now.
+
+        Args:
+            new_days: the whole days that are observed now.
+            rows: with how many rows each of them is.
+        """
+        changes = self.changes
+        other = {day for day in changes.unknown if self.rows_before.get(day) != rows.get(day, 0)}
+        owed = changes.changed | changes.behind | self.accepted | other
+        return sorted(owed & set(new_days))
+
     def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
         """What to keep of some days; of those whose rows have gone, what is kept already stays."""
         nothing = DayFacts(0, "", self.landing_version)

@@ -1,0 +1,387 @@
+"""A pipeline's life without Spark: what it remembers is the product's, what it computes is replayed.
+
+Planning, the facts of the timeline and the ledger are the real ones. Rows come from the record by
+record reference, and are put into the published tables as a run does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from activity import activity_of
+from cells import COUNTED
+from strategies import Stream
+
+from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
+from strandline.engine.history import Clock, History, cells_from
+from strandline.engine.idleness import Carried, Source
+from strandline.engine.observed import KnownSteps, ObservedDay, put_together
+from strandline.lake.ledger import Entry, clock_start, frontier, frontier_after, owed_days
+from strandline.model.facts import DayFacts, compare
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+    midnight_of,
+)
+from strandline.pipeline.planning import (
+    FirstOpen,
+    Plan,
+    Remembered,
+    plan_advance,
+    plan_backfill,
+    require_rows,
+)
+from strandline.pipeline.request import Request
+from strandline.pipeline.world import World
+from strandline.reference import Record, Tables, replay
+from strandline.reference.duplicates import without_duplicates
+from strandline.spec.window import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from strandline.spec import PipelineSpec
+
+Rows = dict[Any, tuple[Any, ...]]
+WRITTEN = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Died(Exception):
+    """A run that ends where its caller says."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published tables: of each row what tells it, and what it says."""
+
+    windows: Rows = field(default_factory=dict)
+    late: Rows = field(default_factory=dict)
+    slots: Rows = field(default_factory=dict)
+
+
+def told(
+    spec: PipelineSpec, records: Sequence[Record], start_ms: int, horizon_ms: int
+) -> Published:
+    """What one run over everything publishes as of a horizon."""
+    answer = replay(spec, records, start_ms=start_ms, horizon_ms=horizon_ms)
+    tables = Tables(spec, answer)
+    return Published(
+        windows={
+            (row.key, row.window.start_ms, row.window.end_ms): (
+                tuple(sorted(record.record_id for record in row.members)),
+                *(row.late_accepted, row.firings, row.state, row.fired_at_ms, row.closed_at_ms),
+            )
+            for row in tables.windows()
+        },
+        late={
+            row.record.record_id: (
+                *(row.slot_start_ms, row.reason, row.watermark_ms),
+                *(row.late_by_ms, row.missed_windows, row.record.arrival_ms),
+            )
+            for row in tables.quarantine()
+        },
+        slots={
+            (row.window.start_ms, row.window.end_ms): (
+                *(row.slot.state, row.slot.fired_at_ms, row.slot.closed_at_ms),
+                *(row.on_time, row.late_accepted, row.missed_pairs),
+                *(row.late, row.no_window, row.channels_heard),
+            )
+            for row in tables.completeness()
+        },
+    )
+
+
+@dataclass
+class Life:
+    """One pipeline: its landing, its timeline, its ledger and its published tables."""
+
+    spec: PipelineSpec
+    landing: dict[date, dict[str, Record]] = field(default_factory=dict)
+    facts: dict[date, DayFacts] = field(default_factory=dict)
+    cells: dict[date, pd.DataFrame] = field(default_factory=dict)
+    observed_under: str = ""
+    entries: list[Entry] = field(default_factory=list)
+    published: Published = field(default_factory=Published)
+    plan: Plan | None = None
+
+    # ------------------------------------------------------------------------------ the world
+
+    def land(self, records: Iterable[Record]) -> None:
+        """Records land on the days of their arrival."""
+        for record in records:
+            self.landing.setdefault(day_of(record.arrival_ms), {})[record.record_id] = record
+
+    def take_away(self, day: date, ids: Iterable[str]) -> None:
+        """Rows of a day go; of a day without a row nothing is left."""
+        for record_id in ids:
+            self.landing[day].pop(record_id)
+        if not self.landing[day]:
+            del self.landing[day]
+
+    @property
+    def records(self) -> list[Record]:
+        """What counts of all that has landed, in order of arrival."""
+        rule = self.spec.source.deduplicate
+        every = sorted(
+            (r for rows in self.landing.values() for r in rows.values()),
+            key=lambda r: (r.arrival_ms, r.record_id),
+        )
+        if rule is None:
+            return every
+        kept, _ = without_duplicates(every, lambda r: (r.payload["value"],), within_ms=rule.within)
+        return kept
+
+    @property
+    def axis(self) -> Axis:
+        start = clock_start(self.entries)
+        if start is None:
+            start = midnight_of(min(self.landing)) if self.landing else 0
+        return Axis.of(self.spec, start)
+
+    # ------------------------------------------------------------------------------- the runs
+
+    def advance(self, midnight_ms: int, *, dies: str = "", accept_loss: bool = False) -> None:
+        """A scheduled run up to a midnight; it may die before or after its days count."""
+        request = Request("advance", to_ms=midnight_ms, accept_loss="gone" if accept_loss else None)
+        self._run(request, midnight_ms, dies)
+
+    def backfill(self, within: TimeRange, horizon_ms: int, *, dies: str = "") -> None:
+        """A run by hand over a range, as of a horizon."""
+        self._run(Request("backfill", within, as_of_ms=horizon_ms), horizon_ms, dies)
+
+    def _run(self, request: Request, horizon_ms: int, dies: str) -> None:
+        axis, base = self.axis, len(self.entries)
+        world = self._world()
+        new, history, plan = self._planned(request, world, axis, horizon_ms)
+        while True:
+            accepted = world.accepted | set(plan.lost if request.accept_loss else ())
+            if plan.clock.horizon_ms == horizon_ms and accepted == world.accepted:
+                break
+            horizon_ms, world = plan.clock.horizon_ms, world.accepting(accepted)
+            new, history, plan = self._planned(request, world, axis, horizon_ms)
+        require_rows(request, plan)
+        self.plan = plan
+        entry = Entry(
+            run_id=f"r{base}",
+            attempt=1,
+            step="started",
+            kind=request.kind,
+            range=plan.scope.windows,
+            horizon_ms=horizon_ms,
+            timeline_fingerprint=self.spec.timeline_fingerprint,
+            base=base,
+            settled=plan.settles,
+            clock_start_ms=axis.start_ms if self.landing else None,
+        )
+        self._note(entry)
+        if owed := world.owed_among(new, self._rows_of(history, new)):
+            self._note(replace(entry, step="owed", owed=owed))
+        if dies == "before its days count":
+            return
+        self._commit(history, world, new)
+        if dies:
+            return
+        before = self.published
+        self._publish(plan, axis)
+        completes_ms = frontier_after(
+            self.entries, self._with_diff(entry, before), plan.completes_ms
+        )
+        self._note(replace(entry, step="published", frontier_ms=completes_ms))
+
+    def _with_diff(self, entry: Entry, before: Published) -> Entry:
+        changed = {"insert": int(self.published != before), "update": 0, "delete": 0}
+        return replace(entry, diff={"windows": changed})
+
+    def _note(self, entry: Entry) -> None:
+        position = len(self.entries) + 1
+        self.entries.append(replace(entry, position=position, written_at=WRITTEN))
+
+    def _world(self) -> World:
+        landed = {day: self._said(day) for day in self.landing}
+        own = self.observed_under == self.spec.timeline_fingerprint
+        changes = compare(
+            self.facts,
+            landed,
+            observed=set(self.cells),
+            frontier_ms=frontier(self.entries),
+            only_rewritten_since=lambda version: False,
+        )
+        times = {day: self._times(day) for day in changes.lost}
+        observed = frozenset(self.cells if own else ())
+        return World(landed, dict(self.facts), observed, changes, {}, times, 0)
+
+    def _said(self, day: date) -> DayFacts:
+        ids = "".join(sorted(self.landing[day]))
+        return DayFacts(len(self.landing[day]), sha256(ids.encode()).hexdigest(), 0)
+
+    def _times(self, day: date) -> list[TimeRange]:
+        cells = self.cells.get(day)
+        if cells is None or not len(cells):
+            return []
+        return [TimeRange(int(cells["least_ts_ms"].min()), int(cells["largest_ts_ms"].max()) + 1)]
+
+    def _planned(
+        self, request: Request, world: World, axis: Axis, horizon_ms: int
+    ) -> tuple[list[date], History, Plan]:
+        new = world.days_to_observe(self.spec, horizon_ms)
+        history = self._history(world, new, axis, horizon_ms)
+        found = world.owed_among(new, self._rows_of(history, new))
+        owed = tuple(sorted({*owed_days(self.entries), *found}))
+        remembered = Remembered(self.entries, owed, self._first_open(), self._late_slots)
+        if request.kind == "backfill":
+            return new, history, plan_backfill(request, history, horizon_ms, remembered, world)
+
+        def first_not_final(watermark_ms: int) -> int:
+            if not isinstance(self.spec.window, Session):
+                return history.grid.first_not_final(watermark_ms)
+            return self._first_session_not_final(watermark_ms, history, request.to_ms)
+
+        return new, history, plan_advance(request, history, remembered, world, first_not_final)
+
+    def _rows_of(self, history: History, days: Sequence[date]) -> dict[date, int]:
+        return {day: len(self.landing.get(day, ())) for day in days}
+
+    def _history(self, world: World, new: Sequence[date], axis: Axis, horizon_ms: int) -> History:
+        anew = {*new, day_of(horizon_ms)}
+        kept = {
+            day: cells
+            for day, cells in self.cells.items()
+            if day in world.observed and day not in anew and midnight_of(day) < horizon_ms
+        }
+        known = [r for r in self.records if r.arrival_ms < horizon_ms]
+        counted = [_cell(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
+        fresh = cells_from(pd.DataFrame(counted, columns=list(COUNTED)), axis)
+        parts = [part for part in (*kept.values(), fresh) if len(part)]
+        cells = pd.concat(parts, ignore_index=True) if parts else fresh
+        if not self.spec.watermark.idleness_in_effect:
+            return History(cells, self.spec, axis)
+        source, carried = Source(self.spec, axis), Carried.at_the_start(self.spec, axis)
+        stream = Stream(self.spec, tuple(known), axis.start_ms, horizon_ms, end_of_input=False)
+        activity, steps = activity_of(stream, known), []
+        for day in sorted({day_of(r.arrival_ms) for r in known}):
+            for _, found, after in source.follow(carried, activity, [day], horizon_ms):
+                carried = after
+                steps.append(ObservedDay(day, found, after))
+        none = KnownSteps.none(self.spec, axis)
+        return put_together(cells, self.spec, axis, none, steps, horizon_ms=horizon_ms)
+
+    def _commit(self, history: History, world: World, new: Sequence[date]) -> None:
+        if self.observed_under != self.spec.timeline_fingerprint:
+            self.cells = {day: cells for day, cells in self.cells.items() if day in world.lost}
+            self.observed_under = self.spec.timeline_fingerprint
+        if self.spec.days_follow_each_other and new:
+            self.cells = {day: cells for day, cells in self.cells.items() if day < new[0]}
+        of_day = dict(iter(history.cells.groupby("arrival_date")))
+        for day in new:
+            self.cells[day] = of_day.get(day, history.cells[:0])
+        self.facts |= world.facts_of(new)
+
+    # -------------------------------------------------------------------------- what is published
+
+    def _first_open(self) -> FirstOpen | None:
+        not_closed = [slot for slot, row in self.published.slots.items() if row[0] != "closed"]
+        if not not_closed:
+            return None
+        start_ms, end_ms = min(not_closed)
+        closed = [end for (start, end), row in self.published.slots.items() if start < start_ms]
+        return FirstOpen(start_ms, end_ms, max(closed, default=None))
+
+    def _late_slots(self, before_ms: int, since_ms: int) -> frozenset[int]:
+        late = self.published.late.values()
+        return frozenset(row[0] for row in late if row[0] < before_ms and row[-1] >= since_ms)
+
+    def _first_session_not_final(self, watermark_ms: int, history: History, until_ms: int) -> int:
+        grid, window = history.grid, self.spec.window
+        first_ms = grid.first_not_final(watermark_ms)
+        final_ms = max(watermark_ms - self.spec.allowed_lateness + 1, LEAST_INSTANT_MS)
+        chains: dict[tuple[Any, ...], list[int]] = {}
+        starts = []
+        for record in sorted(self.records, key=lambda r: r.ts_ms):
+            if record.arrival_ms >= until_ms:
+                continue
+            end_ms = record.ts_ms + (record.gap_ms if window.gap_ms is None else window.gap_ms)
+            chain = chains.get(record.key)
+            if chain is None or record.ts_ms > chain[1]:
+                chain = chains[record.key] = [record.ts_ms, end_ms]
+                starts.append(chain)
+            chain[1] = max(chain[1], end_ms)
+        reaching = [start for start, end in starts if end > final_ms]
+        start_ms = min(reaching, default=first_ms)
+        return min(first_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
+
+    def _publish(self, plan: Plan, axis: Axis) -> None:
+        scope, horizon_ms = plan.scope, plan.clock.horizon_ms
+        staged = told(self.spec, self.records, axis.start_ms, horizon_ms)
+        within, before = scope.windows, self.published
+        times = {r.record_id: r.ts_ms for r in self.records}
+
+        def home(record_id: str, row: tuple[Any, ...]) -> int:
+            own = isinstance(self.spec.window, Session)
+            return times.get(record_id, row[0]) if own else row[0]
+
+        def is_judged(row: tuple[Any, ...]) -> bool:
+            since_ms = scope.older_since_ms
+            older = since_ms is not None and row[0] < scope.older_end_ms
+            return row[0] in within or (older and since_ms <= row[-1] < horizon_ms)
+
+        late = {i: row for i, row in before.late.items() if not is_judged(row)}
+        late |= {i: row for i, row in staged.late.items() if is_judged(row)}
+        windows = {w: row for w, row in before.windows.items() if w[1] not in within}
+        windows |= {w: row for w, row in staged.windows.items() if w[1] in within}
+        slots = {s: row for s, row in before.slots.items() if s[0] not in within}
+        slots |= {s: row for s, row in staged.slots.items() if s[0] in within}
+        if scope.older_since_ms is not None:
+            slots = self._mended(slots, staged, late, plan)
+        self.published = Published(windows, late, slots)
+
+    def _mended(self, slots: Rows, staged: Published, late: Rows, plan: Plan) -> Rows:
+        """The calendar, with the older slots that late records have touched or left."""
+        scope, horizon_ms = plan.scope, plan.clock.horizon_ms
+        assigner = Grid.of(self.spec)
+        touched = set(scope.older_too)
+        for record in self.records:
+            start_ms = record.ts_ms - (record.ts_ms - assigner.offset_ms) % assigner.span_ms
+            fresh = scope.older_since_ms <= record.arrival_ms < horizon_ms
+            if fresh and start_ms < scope.older_end_ms:
+                touched.add(start_ms)
+        mended = {s: row for s, row in slots.items() if s[0] not in touched}
+        for slot, row in staged.slots.items():
+            if slot[0] not in touched:
+                continue
+            taken = slots.get(slot, (None, None, None, 0, 0, 0))[3:6]
+            newest = slot[1] - slot[0] == assigner.size_ms
+            refused = [r[1] for r in late.values() if newest and r[0] == slot[0]]
+            counts = (refused.count("late"), refused.count("no_window"))
+            mended[slot] = (*row[:3], *taken, *counts, row[-1])
+        return mended
+
+
+def _cell(spec: PipelineSpec, axis: Axis, record: Record) -> tuple[Any, ...]:
+    """A record as a cell of its own, as `observe` would count it."""
+    grid, watermark = Grid.of(spec), spec.watermark
+    day, ts_ms = day_of(record.arrival_ms), record.ts_ms
+    candidate = record.candidate_ms
+    if watermark.candidate is not None:
+        candidate = watermark.candidate.of(ts_ms)
+    step_ms, threshold = grid.threshold_step_ms, None
+    if candidate is not None:
+        reached = [candidate - (candidate - residue) % step_ms for residue in grid.residues]
+        threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
+    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
+    pending = False
+    if axis.interval_ms:
+        pending = axis.ticks.after(record.arrival_ms) >= midnight_of(day) + DAY_MS
+    return (
+        *(day, None, record.channel, day_of(ts_ms)),
+        *(ts_ms - (ts_ms - grid.offset_ms) % grid.span_ms, threshold, pending),
+        *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
+        *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
+    )
