@@ -19,6 +19,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.source import lies_in_its_day, on_days, read_records
 from strandline.errors import InputError
+from strandline.lake.deletions import deleted_rows, file_name
 from strandline.lake.store import Lake
 from strandline.model.intervals import day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
@@ -88,18 +89,22 @@ class Landing:
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
-        """The rows of each arrival day by the table's log; None where the log cannot tell."""
+        """The rows of each arrival day by the table's log; None where the log cannot tell.
+
+        What deletion vectors have taken away does not count: Spark does not read it either.
+        """
         name = self._day_partition(DeltaTable(self.uri, version=self.version))
         if self.spec.source.where or name is None:
             return None
-        files = self._files()
+        files, deleted = self._files(), dict(self._deleted)
         counts: dict[date | None, int] = {}
-        for value, rows in zip(files[f"partition.{name}"], files["num_records"], strict=True):
+        for i, rows in enumerate(files["num_records"]):
             if rows is None:
                 return None
+            value = files[f"partition.{name}"][i]
             day = None if value is None else date.fromisoformat(str(value))
-            counts[day] = counts.get(day, 0) + rows
-        return counts
+            counts[day] = counts.get(day, 0) + rows - deleted.pop(file_name(files["path"][i]), 0)
+        return None if deleted else counts  # what is left is of files that the log names otherwise
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """The files, bytes and rows that reading some arrival days means, by the table's log."""
@@ -139,17 +144,27 @@ class Landing:
             return None
         files = self._files()
         name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
-        if name not in files or column not in files or "deletion_vector" in str(list(files)):
+        if name not in files or column not in files:
             return None
+        of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
+        if any(file_name(files["path"][i]) in self._deleted for i in of_day):
+            return None  # its statistics are those of the rows that are deleted, too
         largest = [
-            (files[column][i], files[f"null_count.{source.arrival_time}"][i] == rows)
-            for i, rows in enumerate(files["num_records"])
-            if str(files[name][i])[:10] == str(day)
+            (
+                files[column][i],
+                files[f"null_count.{source.arrival_time}"][i] == files["num_records"][i],
+            )
+            for i in of_day
         ]
         known = [instant_of(moment) for moment, _ in largest if moment is not None]
         if not known or any(moment is None and not empty for moment, empty in largest):
             return None
         return max(known) if day_of(max(known)) == day else None
+
+    @cached_property
+    def _deleted(self) -> dict[str, int]:
+        """The rows of each file that are deleted, and still lie in it."""
+        return deleted_rows(DeltaTable(self.uri, version=self.version))
 
     def _files(self) -> dict[str, list[Any]]:
         """The files of the snapshot, by the log: a list for each fact."""
