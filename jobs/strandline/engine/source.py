@@ -131,8 +131,8 @@ def in_days(column: str, days: Iterable[date | None]) -> Column:
     """
     wanted = set(days)
     named = ", ".join(f"DATE'{day.isoformat()}'" for day in wanted if day is not None)
-    inside = F.expr(f"`{column}` IN ({named})") if named else F.lit(False)
-    return inside | F.col(column).isNull() if None in wanted else inside
+    inside = F.expr(f"{in_quotes(column)} IN ({named})") if named else F.lit(False)
+    return inside | quoted(column).isNull() if None in wanted else inside
 
 
 def on_days(
@@ -190,7 +190,12 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
 
 def quoted(name: str) -> Column:
     """A column by its exact name, whatever signs that has."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(in_quotes(name))
+
+
+def in_quotes(name: str) -> str:
+    """A name as Spark SQL takes it, whatever signs it has."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _condition(landing: DataFrame, text: str, place: str) -> Column:

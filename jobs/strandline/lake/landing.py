@@ -17,9 +17,12 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.identity import SourceColumns
+from strandline.engine.quarantine import result_names
 from strandline.engine.source import lies_in_its_day, on_days, read_records
 from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows, file_name
+from strandline.lake.identities import nulls_told
 from strandline.lake.store import Lake
 from strandline.model.intervals import day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
@@ -27,12 +30,17 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class Landing:
-    """One version of a landing table."""
+    """One version of a landing table.
+
+    `nulls_told`: the columns of quarantine that keep the identity of rows from before (see
+    `lake.identities`).
+    """
 
     spark: SparkSession
     spec: PipelineSpec
     uri: str
     version: int
+    nulls_told: frozenset[str] = frozenset()
 
     @classmethod
     def open(cls, spark: SparkSession, lake: Lake, spec: PipelineSpec) -> Landing:
@@ -51,7 +59,8 @@ class Landing:
                 raise InputError(
                     place, f"no table {name} ({problem})", "check the catalog"
                 ) from None
-        return cls(spark, spec, uri, lake.landing_version(uri, place))
+        told = nulls_told(lake.pipeline(spec.pipeline).table("quarantine"))
+        return cls(spark, spec, uri, lake.landing_version(uri, place), told)
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -61,8 +70,15 @@ class Landing:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The table's own columns."""
+        """The names of the table's own columns."""
         return tuple(self.frame.columns)
+
+    @property
+    def source_columns(self) -> SourceColumns:
+        """The table's own columns, as they tell its rows apart."""
+        results = result_names(self.columns).items()
+        told = frozenset(name for name, result in results if result.lower() in self.nulls_told)
+        return SourceColumns(self.columns, told)
 
     @cached_property
     def days(self) -> list[date | None]:

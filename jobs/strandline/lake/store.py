@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
@@ -130,7 +130,9 @@ class Store:
         found = {name: self.version(name) for name in RESULTS}
         return {name: version for name, version in found.items() if version is not None}
 
-    def create(self, name: str, schema: pa.Schema, partition_by: Sequence[str] = ()) -> None:
+    def create(
+        self, name: str, schema: pa.Schema | Schema, partition_by: Sequence[str] = ()
+    ) -> None:
         """Create an empty table unless it exists; call it under the lock."""
         if self.table(name) is None:
             DeltaTable.create(
@@ -160,6 +162,12 @@ class Store:
                     {"userMetadata": run_id}, app_transactions=[Transaction(application, 1)]
                 ),
             )
+
+    def empty(self, name: str, run_id: str) -> None:
+        """Delete all rows of a table in one commit; call it under the lock."""
+        DeltaTable(self.uri(name)).delete(
+            commit_properties=CommitProperties({"userMetadata": run_id})
+        )
 
     @contextmanager
     def lock(self, name: str = "_lock") -> Iterator[None]:

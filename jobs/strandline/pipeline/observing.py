@@ -226,7 +226,8 @@ def _publish_malformed(
     published = out.published(staging.spark, store, out.QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
-    changes = diff(staged, there, out.QUARANTINE.keys, place=f"{store.pipeline}: quarantine")
+    place = f"{store.pipeline}: quarantine"
+    changes = diff(staged, there, out.QUARANTINE.keys, place=place, keep=True)
     is_over = in_days(out.QUARANTINE.partition, over)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(is_over, F.lit(False)))
     kept = staging.write("malformed_diff", changes)
@@ -253,7 +254,7 @@ def _stage_malformed(
         return None, {}
     days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
     of_days = on_days(records, days, cells["arrival_date"])
-    rows = quarantine_malformed(of_days, landing.spec, landing.columns)
+    rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
     staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
     counted = staged.groupBy("quarantine_date").count().collect()
     return staged, {row[0]: int(row[1]) for row in counted}

@@ -20,7 +20,8 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
 
-_TABLES = ("quarantine", "completeness", "firings", "windows")
+_FIRINGS = "firings"
+_TABLES = ("quarantine", "completeness", _FIRINGS, "windows")
 """In the order of publishing: who sees a window can see what it left behind."""
 
 
@@ -81,7 +82,13 @@ def _diff(
     scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
     scope &= F.col(target.partition) >= oldest.cast("date")
     there = out.published(ctx.spark, ctx.store, target, staged).where(scope)
-    changes = diff(staged, there, target.keys, place=ctx.place(target.name))
+    changes = diff(
+        staged,
+        there,
+        target.keys,
+        place=ctx.place(target.name),
+        keep=target.name == out.QUARANTINE.name,  # what the landing table has no more
+    )
     # of older slots, rows are only added or mended
     changes = changes.where((F.col(OP) != DELETE) | (start >= least))
     kept = ctx.staging.write(f"{target.name}_diff", changes)
@@ -132,10 +139,13 @@ def publish(
         What the ledger says now, with the version of every table.
 
     Raises:
+        InputError: a table cannot take a column without loss; nothing is begun.
         RetryableError: another run has published into the range since `base`.
     """
     with ctx.store.lock():
         finish_dead_publish(ctx)
+        for change in changes:
+            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
         entries = ctx.ledger.entries()
         for other in published_into(entries, entry.range) if entry.range else ():
             if other.position > entry.base and other.run_id != ctx.run_id:
@@ -149,13 +159,21 @@ def publish(
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
+            "emptied": [_FIRINGS] * holds_old_firings(ctx),
         }
         ctx.note(replace(entry, step="publishing", publish=begun))
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
+        for name in begun["emptied"]:
+            ctx.store.empty(name, ctx.run_id)
         published = replace(entry, step="published", versions=ctx.store.versions())
         ctx.note(published)
     return published
+
+
+def holds_old_firings(ctx: Context) -> bool:
+    """Whether firings stand from when the pipeline kept them: they go with its next publish."""
+    return not ctx.spec.firings and ctx.store.holds(_FIRINGS, ds.scalar(value=True))
 
 
 def finish_dead_publish(ctx: Context) -> None:
@@ -173,6 +191,8 @@ def finish_dead_publish(ctx: Context) -> None:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
         out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
+    for name in dead.publish.get("emptied", ()):
+        ctx.store.empty(name, dead.run_id)
     message = f"finished by run {ctx.run_id}"
     versions = ctx.store.versions()
     ctx.note(replace(dead, step="published", versions=versions, publish=None, message=message))
