@@ -1,20 +1,31 @@
-"""The commands. Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 1 anything else."""
+"""The commands.
+
+Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 130 interrupted, 1 anything else.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from strandline.cli import show
-from strandline.errors import InputError, StrandlineError
+from strandline.errors import (
+    InputError,
+    InterruptedByUserError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+)
 from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec, load_spec, spec_files
 from strandline.spec.values import parse_instant
@@ -186,6 +197,9 @@ def validate(
                 validate_expectations(spec)
         except InputError as error:
             results.append({"target": target, "valid": False, "problem": str(error)})
+        except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
+            problem = f"{target}: {problem_of(error)}"
+            results.append({"target": target, "valid": False, "problem": problem})
         else:
             results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
     show.document(results, as_json=as_json, human=show.validated)
@@ -299,8 +313,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
-        show.failure(error, as_json="--json" in arguments)
-        sys.exit(error.exit_code)
+        _fail(error, arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user reads one line
+        unexpected = UnexpectedError.of(" ".join(["strandline", *arguments[:2]]), error)
+        unexpected.__cause__ = error
+        _fail(unexpected, arguments)
+
+
+def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:
+    show.failure(error, as_json="--json" in arguments)
+    if os.environ.get("STRANDLINE_TRACE"):
+        traceback.print_exception(error.__cause__ or error)
+    sys.exit(error.exit_code)
 
 
 def _run(
@@ -330,8 +354,13 @@ def _run(
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
             outcome = run(spec, root, Request(**asked), spark, step)
+        except KeyboardInterrupt:
+            raise InterruptedByUserError(
+                f"{spec.pipeline}", "interrupted", "running it again is safe"
+            ) from None
         finally:
-            spark.stop()
+            with suppress(Exception):  # a JVM that is gone cannot be stopped
+                spark.stop()
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

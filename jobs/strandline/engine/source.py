@@ -36,6 +36,10 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
         InputError: a column is missing, an expression is wrong, or a time has no time type.
     """
     source, grid = spec.source, Grid.of(spec)
+    for name in landing.columns:
+        if c.is_ours(name):
+            place = f"{spec.pipeline}: source.table"
+            raise InputError(place, f"its column {name!r} has a name of ours", "rename it there")
     for name in source.id or ():
         if name not in landing.columns:
             known = ", ".join(landing.columns)

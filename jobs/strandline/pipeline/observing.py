@@ -151,10 +151,33 @@ def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
 
 
 def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
-    """Stage the malformed rows of an observation, and balance the books of its days."""
+    """Stage the malformed rows of an observation, and balance the books of its days.
+
+    Raises:
+        InputError: the book of a day does not balance (`require_balance`).
+    """
     rows, counts = _stage_malformed(seen.records, seen.cells, landing, staging)
     scanned = [*seen.new_days, *seen.partial_days]
-    return Malformed(rows, _books(seen.cells, scanned, counts, _landed(landing, seen.new_days)))
+    books = _books(seen.cells, scanned, counts, _landed(landing, seen.new_days))
+    require_balance(books, landing.spec.pipeline)
+    return Malformed(rows, books)
+
+
+def require_balance(books: Sequence[Book], pipeline: str) -> None:
+    """Whether of each arrival day as many rows were read as have landed.
+
+    Raises:
+        InputError: of some day not: it may not count as observed.
+    """
+    for book in books:
+        if not book.balanced:
+            parts = " + ".join(f"{count:,} {part}" for part, count in book.parts.items())
+            raise InputError(
+                f"{pipeline}: {book.name}",
+                f"{book.total:,} rows have landed by the landing table's log, but "
+                f"{book.accounted:,} were read ({parts}); the day is not observed",
+                "the table's files are not those of its log: restore them, or land the day again",
+            )
 
 
 def commit_observation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +23,13 @@ from strandline.engine.axis import Axis
 from strandline.engine.history import History
 from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
-from strandline.errors import AuditFailedError, InputError, StrandlineError
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+)
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
@@ -74,6 +80,7 @@ def run(
         InputError: the request, the spec or the landing table is wrong (exit 2).
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
         RetryableError: somebody else published into the range meanwhile (exit 4).
+        UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
     landing = Landing.open(spark, lake, spec)
     entries = Ledger(lake.pipeline(spec.pipeline)).entries()
@@ -152,19 +159,26 @@ class _Run:
         except AuditFailedError:
             raise
         except StrandlineError as error:
-            self._say(step="failed", message=str(error))
+            self._say_failed(str(error))
             raise
         except _THROWN as error:
             problem = str(error).splitlines()[0]
-            self._say(step="failed", message=problem)
+            self._say_failed(problem)
             raise InputError(
                 ctx.spec.pipeline,
                 f"Spark cannot compute it ({problem})",
                 "if an expression of the pipeline throws on some value, use its try_… form",
             ) from error
+        except KeyboardInterrupt:
+            self._say_failed("interrupted")
+            raise
+        except Exception as error:
+            self._say_failed(problem_of(error))
+            raise UnexpectedError.of(f"{ctx.spec.pipeline} run {ctx.run_id}", error) from error
         finally:
             if ctx.dry_run:
-                ctx.spark.catalog.clearCache()
+                with suppress(Exception):  # of a JVM that is gone nothing is left to clear
+                    ctx.spark.catalog.clearCache()
         return self.outcome
 
     def _take_stock(self) -> None:
@@ -289,6 +303,11 @@ class _Run:
                 f"the audit failed, nothing is published: {what}",
                 f"see strandline runs show {self.ctx.spec.pipeline} {self.ctx.run_id}",
             )
+
+    def _say_failed(self, message: str) -> None:
+        """Leave a last step; where even the ledger cannot be written, the error itself is told."""
+        with suppress(Exception):
+            self._say(step="failed", message=message)
 
     def _say(self, **what: object) -> int:
         return self.ctx.note(replace(self.entry, **what))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, ins
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
 _LONG = 2**63
+_LONG_DIGITS = len(str(_LONG))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
 _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
@@ -48,7 +49,9 @@ def parse_duration(value: Any) -> int:
     if not match:
         msg = "not a duration; write a whole number and a unit: 200ms, 30s, 5m, 1h, 1d"
         raise ValueError(msg)
-    duration_ms = int(match[1]) * _UNITS_MS[match[2]]
+    # Python itself refuses to read thousands of digits, and none of so many fit
+    fits = len(match[1].lstrip("-0")) <= _LONG_DIGITS
+    duration_ms = int(match[1]) * _UNITS_MS[match[2]] if fits else _LONG
     if not -_LONG < duration_ms < _LONG:
         msg = f"longer than 64 bits of milliseconds; the longest is {_LONG - 1}ms"
         raise ValueError(msg)
