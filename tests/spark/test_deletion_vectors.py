@@ -7,6 +7,7 @@ from delta.tables import DeltaTable
 from lakes import FIRST_DAY, Line, a_record, a_spec, land
 from pyspark.sql import functions as F
 
+from strandline.errors import InputError
 from strandline.lake.landing import Landing
 
 pytestmark = pytest.mark.spark
@@ -51,3 +52,23 @@ def test_a_deleted_row_is_not_the_last_arrival(line):
     # of the second day the rows of 15:00 are deleted: the last one arrived at 14:00
     outcome = line.backfill("1", "3")
     assert outcome.to_json()["horizon"] == "2024-03-02T14:00:00.201Z"
+
+
+def test_a_day_of_which_other_rows_are_read_than_have_landed_is_not_observed(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, ROWS)
+    line.advance("2")
+    days = line.table("timeline").to_pyarrow_table()
+    log = tmp_path / "landing/meter/_delta_log/00000000000000000000.json"
+    of_second = [text for text in log.read_text().splitlines() if "arrived_on=2024-03-02" in text]
+    assert len(of_second) == 1
+    wrong = of_second[0].replace('\\"numRecords\\":12', '\\"numRecords\\":13')
+    assert wrong != of_second[0]
+    log.write_text(log.read_text().replace(of_second[0], wrong))
+    with pytest.raises(InputError) as refused:
+        line.advance("3")
+    said = str(refused.value)
+    assert said.startswith("meter: arrival day 2024-03-02: 13 rows have landed")
+    assert "12 were read" in said
+    assert (line.ledger[-1].step, line.ledger[-1].message) == ("failed", said)
+    assert line.table("timeline").to_pyarrow_table() == days

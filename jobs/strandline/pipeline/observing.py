@@ -35,6 +35,7 @@ from strandline.lake.timeline import (
 )
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.pipeline.day_books import require_balance
 from strandline.spec import PipelineSpec
 
 
@@ -161,23 +162,6 @@ def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Ma
     books = _books(seen.cells, scanned, counts, _landed(landing, seen.new_days))
     require_balance(books, landing.spec.pipeline)
     return Malformed(rows, books)
-
-
-def require_balance(books: Sequence[Book], pipeline: str) -> None:
-    """Whether of each arrival day as many rows were read as have landed.
-
-    Raises:
-        InputError: of some day not: it may not count as observed.
-    """
-    for book in books:
-        if not book.balanced:
-            parts = " + ".join(f"{count:,} {part}" for part, count in book.parts.items())
-            raise InputError(
-                f"{pipeline}: {book.name}",
-                f"{book.total:,} rows have landed by the landing table's log, but "
-                f"{book.accounted:,} were read ({parts}); the day is not observed",
-                "the table's files are not those of its log: restore them, or land the day again",
-            )
 
 
 def commit_observation(

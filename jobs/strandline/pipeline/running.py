@@ -10,32 +10,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pyspark.errors import (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
 from pyspark.sql import SparkSession
 
 from strandline.engine.axis import Axis
 from strandline.engine.history import History
 from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
-from strandline.errors import (
-    AuditFailedError,
-    InputError,
-    StrandlineError,
-    UnexpectedError,
-    problem_of,
-)
+from strandline.errors import AuditFailedError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.intervals import midnight_before
 from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.failing import failures_told
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
     Observation,
@@ -49,15 +37,6 @@ from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
-
-_THROWN = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
-"""What an expression of a pipeline throws on a value that it cannot take."""
 
 
 def run(
@@ -128,6 +107,11 @@ class _Run:
         ctx = self.ctx
         ctx.spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
         ctx.note(self.entry)
+        with failures_told(ctx.spec.pipeline, ctx.run_id, self._say_failed):
+            return self._steps()
+
+    def _steps(self) -> Outcome:
+        ctx = self.ctx
         try:
             with self._step("observe"):
                 self._take_stock()
@@ -156,25 +140,6 @@ class _Run:
                 self.outcome.frontier_ms = published.frontier_ms
             ctx.store.drop_staging(ctx.run_id)
             self.outcome.status = "published"
-        except AuditFailedError:
-            raise
-        except StrandlineError as error:
-            self._say_failed(str(error))
-            raise
-        except _THROWN as error:
-            problem = str(error).splitlines()[0]
-            self._say_failed(problem)
-            raise InputError(
-                ctx.spec.pipeline,
-                f"Spark cannot compute it ({problem})",
-                "if an expression of the pipeline throws on some value, use its try_… form",
-            ) from error
-        except KeyboardInterrupt:
-            self._say_failed("interrupted")
-            raise
-        except Exception as error:
-            self._say_failed(problem_of(error))
-            raise UnexpectedError.of(f"{ctx.spec.pipeline} run {ctx.run_id}", error) from error
         finally:
             if ctx.dry_run:
                 with suppress(Exception):  # of a JVM that is gone nothing is left to clear
@@ -305,9 +270,7 @@ class _Run:
             )
 
     def _say_failed(self, message: str) -> None:
-        """Leave a last step; where even the ledger cannot be written, the error itself is told."""
-        with suppress(Exception):
-            self._say(step="failed", message=message)
+        self._say(step="failed", message=message)
 
     def _say(self, **what: object) -> int:
         return self.ctx.note(replace(self.entry, **what))  # type: ignore[arg-type]

@@ -26,7 +26,8 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Count levels and values while they are read, so that no document outgrows its reader."""
-        mark, is_alias = self.peek_event().start_mark, self.check_event(yaml.AliasEvent)
+        is_alias = self.check_event(yaml.AliasEvent)
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         before = self._nodes
         self._level += 1
         if self._level > _MOST_LEVELS:
@@ -41,7 +42,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes.setdefault(id(node), self._nodes - before)
         return node
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
         """A text that can be written again."""
         text = super().construct_scalar(node)
         if any("\ud800" <= sign <= "\udfff" for sign in str(text)):
