@@ -120,6 +120,12 @@ class Store:
         found = dataset_of(table).scanner(columns=[], filter=rows).head(1)
         return int(found.num_rows) > 0
 
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by its log; 0 if it does not exist yet."""
+        table = self.table(name)
+        files = [] if table is None else pa.table(table.get_add_actions())["num_records"]
+        return sum(rows.as_py() or 0 for rows in files)
+
     def version(self, name: str) -> int | None:
         """The newest version of a table, None if it does not exist yet."""
         table = self.table(name)

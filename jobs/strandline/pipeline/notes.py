@@ -16,7 +16,7 @@ from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
-from strandline.pipeline.publishing import holds_old_firings
+from strandline.pipeline.publishing import old_firings
 
 
 def notes_of(
@@ -41,10 +41,10 @@ def _of_violations(seen: Observation) -> Iterator[str]:
 
 
 def _of_old_firings(ctx: Context) -> Iterator[str]:
-    if holds_old_firings(ctx):
+    if gone := old_firings(ctx):
         yield (
-            "firings: false, so all rows that stand in the table firings go with this run; after "
-            "firings: true, ranges that are rebuilt get theirs again"
+            f"firings: false, so the {gone:,} rows that stand in the table firings go with this "
+            "run; after firings: true, ranges that are rebuilt get theirs again"
         )
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
-from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
 from strandline.lake.ledger import Entry, frontier_after, published_into, unfinished_publish
 from strandline.lake.staging import Staging
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
@@ -57,6 +57,14 @@ def diffs(ctx: Context, staged: Staged, plan: Plan) -> list[Change]:
         for name, rows in _parts(staged).items()
         if rows is not None
     ]
+
+
+def tallies(ctx: Context, changes: Sequence[Change]) -> dict[str, dict[str, int]]:
+    """How many rows of each table a run inserts, updates and deletes."""
+    counts = {change.target.name: change.counts for change in changes}
+    if gone := old_firings(ctx):
+        counts[_FIRINGS] = {INSERT: 0, UPDATE: 0, DELETE: gone}
+    return counts
 
 
 def _parts(staged: Staged) -> dict[str, DataFrame | None]:
@@ -159,7 +167,7 @@ def publish(
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
-            "emptied": [_FIRINGS] * holds_old_firings(ctx),
+            "emptied": [_FIRINGS] * (old_firings(ctx) > 0),
         }
         ctx.note(replace(entry, step="publishing", publish=begun))
         for change in changes:
@@ -171,9 +179,9 @@ def publish(
     return published
 
 
-def holds_old_firings(ctx: Context) -> bool:
-    """Whether firings stand from when the pipeline kept them: they go with its next publish."""
-    return not ctx.spec.firings and ctx.store.holds(_FIRINGS, ds.scalar(value=True))
+def old_firings(ctx: Context) -> int:
+    """The firings that stand from when the pipeline kept them: they go with its next publish."""
+    return 0 if ctx.spec.firings else ctx.store.rows(_FIRINGS)
 
 
 def finish_dead_publish(ctx: Context) -> None:

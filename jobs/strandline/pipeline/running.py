@@ -32,7 +32,13 @@ from strandline.pipeline.observing import (
     stage_malformed,
 )
 from strandline.pipeline.planning import Plan, axis_of, horizon_of, plan_advance, plan_backfill
-from strandline.pipeline.publishing import create_tables, diffs, finish_dead_publish, publish
+from strandline.pipeline.publishing import (
+    create_tables,
+    diffs,
+    finish_dead_publish,
+    publish,
+    tallies,
+)
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
@@ -128,7 +134,7 @@ class _Run:
                 self._audit(staged)
             with self._step("diff"):
                 changes = diffs(ctx, staged, plan)
-                self.outcome.diff = {change.target.name: change.counts for change in changes}
+                self.outcome.diff = tallies(ctx, changes)
             if ctx.dry_run:
                 if self.outcome.status == "started":
                     self.outcome.status = "previewed"
