@@ -23,6 +23,25 @@ class StrandlineError(Exception):
         super().__init__(f"{place}: {problem}" + (f"; {way_out}" if way_out else ""))
 
 
+class UnexpectedError(StrandlineError):
+    """Something that nobody has foreseen: a crash of Spark, a full disk, a bug.
+
+    What it came from is its `__cause__`.
+    """
+
+    @classmethod
+    def of(cls, place: str, error: BaseException) -> UnexpectedError:
+        """What a user is told of any error; the place is where it came up."""
+        way_out = "running it again is safe; STRANDLINE_TRACE=1 shows where it comes from"
+        return cls(place, problem_of(error), way_out)
+
+
+class InterruptedByUserError(StrandlineError):
+    """Somebody has interrupted it, as with Ctrl-C."""
+
+    exit_code = 130
+
+
 class InputError(StrandlineError):
     """The input, the spec or an argument is wrong: trying again changes nothing."""
 
@@ -39,3 +58,19 @@ class RetryableError(StrandlineError):
     """Somebody else was quicker, or something was away: the same call may succeed later."""
 
     exit_code = 4
+
+
+_LONGEST = 300
+_OF_THE_GATEWAY = "An error occurred while calling"
+"""Python's gateway to the JVM begins so, and tells on the next line what it is about."""
+
+
+def problem_of(error: BaseException) -> str:
+    """What an error of any class says, in one line: its kind, and the first line that tells it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
+    kind = type(error).__name__
+    if not told:
+        return kind
+    line = f"{kind}: {told[0].removeprefix(': ')}"
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

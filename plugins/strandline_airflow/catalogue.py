@@ -10,7 +10,7 @@ from pathlib import Path
 from airflow.sdk import Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
-from strandline.errors import InputError
+from strandline.errors import InputError, problem_of
 from strandline.spec import PipelineSpec, load_spec, spec_files
 
 
@@ -45,6 +45,8 @@ def read_catalogue(folder: Path) -> Catalogue:
             timetable_of(spec, origin=path.name)
         except InputError as error:
             broken.append(error)
+        except Exception as error:  # noqa: BLE001 - whatever one file brings about, others go on
+            broken.append(InputError(path.name, f"not a pipeline ({problem_of(error)})", "mend it"))
         else:
             found[spec.pipeline].append((path.name, spec))
     for name, definitions in found.items():

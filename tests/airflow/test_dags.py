@@ -116,6 +116,15 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     good = (PROJECT / "pipelines" / "flights.yaml").read_text(encoding="utf-8")
     (tmp_path / "flights.yaml").write_text(good, encoding="utf-8")
     (tmp_path / "tabs.yaml").write_text("pipeline:\ttabs", encoding="utf-8")
+    odd = {
+        "digits": "x: 0x_",
+        "deep": "x: " + "[" * 5_000,
+        "long": "x: " + "9" * 5_000,
+        "bomb": "a0: &a0 [x, x]\n"
+        + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+    }
+    for name, text in odd.items():
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "typo.yaml").write_text(
         good.replace("pipeline: flights", "pipeline: typo\nwidnow: {}"), encoding="utf-8"
     )
@@ -136,6 +145,7 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
         "widnow",
         "'99 6 * * *' is not a cron expression",
         "one.yaml and two.yaml",
+        *(f"{name}.yaml: not YAML" for name in odd),
     ):
         assert part in said
 

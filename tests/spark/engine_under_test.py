@@ -19,6 +19,7 @@ from strandline.engine.axis import Axis
 from strandline.engine.duplicates import with_duplicates
 from strandline.engine.firings import ORDER
 from strandline.engine.history import Clock, Closure, History
+from strandline.engine.identity import SourceColumns
 from strandline.engine.observe import observe
 from strandline.engine.observed import history_of
 from strandline.engine.quarantine import quarantine_malformed
@@ -256,7 +257,7 @@ class Engine:
         return close(
             self.spark,
             self.observed_records(known),
-            tuple(self.landing.columns),
+            SourceColumns(tuple(self.landing.columns)),
             known,
             clock or self.clock,
             scope,
@@ -291,7 +292,8 @@ class Engine:
 
     def malformed(self) -> dict[int, str]:
         """The reason of every malformed row, by id."""
-        rows = quarantine_malformed(self.marked(), self.stream.spec, tuple(self.landing.columns))
+        columns = SourceColumns(tuple(self.landing.columns))
+        rows = quarantine_malformed(self.marked(), self.stream.spec, columns)
         return {row["id"]: row["reason"] for row in rows.toArrow().to_pylist()}
 
 

@@ -1,8 +1,8 @@
-"""Law of the world, law of the rules: whatever happens between runs, nothing published is forgotten."""
+"""The law of the world and the law of the rules: nothing that was published is forgotten."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,7 +98,7 @@ def midnight(day: int) -> int:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple]:
-    """What happens in the order it happens: landings whole, late, in parts; runs that end or die."""
+    """What happens, in its order: landings whole, late, in parts; runs that end or die."""
     wait = {day: draw(st.sampled_from([0, 0, 0, 1, 2, 4])) for day in range(DAYS)}
     grows = {day: draw(st.sampled_from([0, 0, 0, 1, 3])) for day in range(DAYS)}
     story: list[tuple] = []

@@ -221,6 +221,27 @@ def lines(content: Any) -> list[str]:
             "aggregates.origin: 'origin' is a result column that exists already; "
             "choose another name",
         ),
+        *(
+            (
+                f"aggregates/{name}",
+                "count(*)",
+                f"aggregates.{name}: '{name}' is a result column that exists already; "
+                "choose another name",
+            )
+            for name in ("Window_Start", "firing", "TIMING", "order_rank", "supersedes_windows")
+        ),
+        (
+            "source/key",
+            {"Watermark_MS": "origin"},
+            "source.key.Watermark_MS: 'Watermark_MS' is a result column that exists already; "
+            "choose another name",
+        ),
+        (
+            "aggregates/_Strandline_x",
+            "count(*)",
+            "aggregates._Strandline_x: '_Strandline_x' is a name of ours, as all that begin with "
+            "_strandline_; choose another",
+        ),
         (
             "aggregates/a b",
             "count(*)",

@@ -1,4 +1,4 @@
-"""A pipeline's life without Spark: what it remembers is the product's, what it computes is replayed.
+"""A pipeline's life without Spark: it remembers as the product does, and computes by replay.
 
 Planning, the facts of the timeline and the ledger are the real ones. Rows come from the record by
 record reference, and are put into the published tables as a run does.
@@ -18,7 +18,7 @@ from strategies import Stream
 
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
-from strandline.engine.history import Clock, History, cells_from
+from strandline.engine.history import History, cells_from
 from strandline.engine.idleness import Carried, Source
 from strandline.engine.observed import KnownSteps, ObservedDay, put_together
 from strandline.lake.ledger import Entry, clock_start, frontier, frontier_after, owed_days

@@ -1,21 +1,32 @@
-"""The commands. Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 1 anything else."""
+"""The commands.
+
+Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 130 interrupted, 1 anything else.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from strandline.cli import show
-from strandline.errors import InputError, StrandlineError
+from strandline.errors import (
+    InputError,
+    InterruptedByUserError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+)
 from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec, load_spec, spec_files
 from strandline.spec.values import parse_bytes, parse_instant
@@ -223,6 +234,9 @@ def validate(
                 validate_expectations(spec)
         except InputError as error:
             results.append({"target": target, "valid": False, "problem": str(error)})
+        except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
+            problem = f"{target}: {problem_of(error)}"
+            results.append({"target": target, "valid": False, "problem": problem})
         else:
             results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
     show.document(results, as_json=as_json, human=show.validated)
@@ -354,8 +368,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
-        show.failure(error, as_json="--json" in arguments)
-        sys.exit(error.exit_code)
+        _fail(error, arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user reads one line
+        unexpected = UnexpectedError.of(" ".join(["strandline", *arguments[:2]]), error)
+        unexpected.__cause__ = error
+        _fail(unexpected, arguments)
+
+
+def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:
+    show.failure(error, as_json="--json" in arguments)
+    if os.environ.get("STRANDLINE_TRACE"):
+        traceback.print_exception(error.__cause__ or error)
+    sys.exit(error.exit_code)
 
 
 def _run(
@@ -386,8 +410,13 @@ def _run(
         try:
             request = Request(**asked, now_ms=int(time.time() * 1000))
             outcome = run(spec, root, request, spark, step)
+        except KeyboardInterrupt:
+            raise InterruptedByUserError(
+                f"{spec.pipeline}", "interrupted", "running it again is safe"
+            ) from None
         finally:
-            spark.stop()
+            with suppress(Exception):  # a JVM that is gone cannot be stopped
+                spark.stop()
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

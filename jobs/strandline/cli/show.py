@@ -125,6 +125,14 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("quarantine", _counts(found["quarantine"]))
     _add_violations(facts, last)
     _out.print(facts)
+    for name, stretches in found["lacking"].items():
+        for stretch in stretches:
+            _out.print(
+                f"note: {escape(name)} came later than the windows from {stretch['start']} to "
+                f"{stretch['end']}, and is null there: strandline backfill "
+                f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
+                "fills it"
+            )
     if not found["spec_is_published"]:
         _out.print("note: the pipeline file has changed since the last run")
 

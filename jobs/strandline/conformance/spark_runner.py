@@ -14,6 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import TICK_RANK, Axis
 from strandline.engine.firings import ORDER
 from strandline.engine.history import Clock, Closure
+from strandline.engine.identity import SourceColumns
 from strandline.engine.observed import history_of
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.source import read_records
@@ -71,8 +72,8 @@ class SparkEngine:
         history = history_of(known, spec, axis, scenario.horizon_ms)
         ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
         clock = Clock(scenario.horizon_ms, ended)
-        names = tuple(landing.columns)
-        return close(self._spark, records, names, history, clock, Scope(EVERYTHING))
+        columns = SourceColumns(tuple(landing.columns))
+        return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:

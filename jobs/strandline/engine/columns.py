@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PREFIX = "_strandline_"
+from strandline.spec.pipeline import OWN_PREFIX as _PREFIX
 
 ARRIVAL_DAY = _PREFIX + "arrival_day"
 """The partition that a record lies in (a date), or the date of its arrival."""
@@ -99,7 +99,7 @@ RANK = _PREFIX + "rank"
 
 def is_ours(name: str) -> bool:
     """Whether a column is one that the engine has added."""
-    return name.startswith(_PREFIX)
+    return name.lower().startswith(_PREFIX)
 
 
 def key_column(name: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.identity import content
+from strandline.engine.identity import SourceColumns, content
 from strandline.engine.source import in_days, on_days, quoted
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
@@ -53,7 +53,7 @@ def with_duplicates(
     own = [name for name in read.columns if not c.is_ours(name)]
     well_formed = F.col(c.REASON).isNull()
     equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
-        c.ARRIVAL, c.SEQUENCE, c.TS, content(own)
+        c.ARRIVAL, c.SEQUENCE, c.TS, content(SourceColumns(tuple(own)))
     )
     pause = F.col(c.ARRIVAL) - F.lag(c.ARRIVAL).over(equal)
     repeats = well_formed & (pause < F.lit(rule.within))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from strandline.engine import columns as c
-from strandline.engine.identity import content, identity
+from strandline.engine.identity import SourceColumns, content, identity
 from strandline.engine.source import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -29,7 +29,7 @@ OWN_COLUMNS = (
 _CONTENT = "_strandline_content"
 
 
-def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: Sequence[str]) -> DataFrame:
+def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: SourceColumns) -> DataFrame:
     """The refused records, each with the WATERMARK it met, as quarantine rows (`run_id` aside).
 
     Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
@@ -64,7 +64,7 @@ def _wrapped(name: str, lateness_ms: int) -> Column:
 
 
 def quarantine_malformed(
-    records: DataFrame, spec: PipelineSpec, source_columns: Sequence[str]
+    records: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
 ) -> DataFrame:
     """The malformed records as quarantine rows (`run_id` aside)."""
     nothing = F.lit(None).cast("bigint")
@@ -115,7 +115,7 @@ def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
 def _rows(
     records: DataFrame,
     spec: PipelineSpec,
-    source_columns: Sequence[str],
+    source_columns: SourceColumns,
     *,
     reason: Column,
     watermark: Column,
@@ -124,9 +124,9 @@ def _rows(
     missed: Column,
     day: Column,
 ) -> DataFrame:
-    names = result_names(source_columns)
+    names = result_names(source_columns.names)
     rows = records.select(
-        *(quoted(name).alias(names[name]) for name in source_columns),
+        *(quoted(name).alias(names[name]) for name in source_columns.names),
         identity(spec, source_columns).alias("record_id"),
         reason.alias("reason"),
         watermark.alias("watermark_ms"),

@@ -18,6 +18,7 @@ from strandline.engine.emissions import emissions
 from strandline.engine.fire import count_each, count_panes, fire
 from strandline.engine.firings import firings
 from strandline.engine.history import Clock, History
+from strandline.engine.identity import SourceColumns
 from strandline.engine.place import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild, Scope
@@ -102,7 +103,7 @@ class GridRebuild(Rebuild):
 def close(
     spark: SparkSession,
     records: DataFrame,
-    source_columns: tuple[str, ...],
+    source_columns: SourceColumns,
     history: History,
     clock: Clock,
     scope: Scope,
@@ -112,7 +113,7 @@ def close(
     Args:
         spark: the session.
         records: the landing as `read_records` reads it; only the days that are needed are read.
-        source_columns: the names of the landing table's own columns.
+        source_columns: the landing table's own columns.
         history: everything observed below the clock's horizon.
         clock: what the run knows.
         scope: what it rebuilds.

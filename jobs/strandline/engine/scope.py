@@ -16,6 +16,7 @@ from strandline.engine.aggregates import aggregate_columns
 from strandline.engine.axis import AFTER_CHANNELS
 from strandline.engine.emissions import Emissions, emissions
 from strandline.engine.history import Clock, History
+from strandline.engine.identity import SourceColumns
 from strandline.engine.known import known_records
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -56,7 +57,7 @@ class Rebuild(ABC):
 
     spark: SparkSession
     records: DataFrame
-    source_columns: tuple[str, ...]
+    source_columns: SourceColumns
     history: History
     clock: Clock
     scope: Scope

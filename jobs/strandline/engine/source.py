@@ -36,6 +36,10 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
         InputError: a column is missing, an expression is wrong, or a time has no time type.
     """
     source, grid = spec.source, Grid.of(spec)
+    for name in landing.columns:
+        if c.is_ours(name):
+            place = f"{spec.pipeline}: source.table"
+            raise InputError(place, f"its column {name!r} has a name of ours", "rename it there")
     for name in source.id or ():
         if name not in landing.columns:
             known = ", ".join(landing.columns)
@@ -131,8 +135,8 @@ def in_days(column: str, days: Iterable[date | None]) -> Column:
     """
     wanted = set(days)
     named = ", ".join(f"DATE'{day.isoformat()}'" for day in wanted if day is not None)
-    inside = F.expr(f"`{column}` IN ({named})") if named else F.lit(False)
-    return inside | F.col(column).isNull() if None in wanted else inside
+    inside = F.expr(f"{in_quotes(column)} IN ({named})") if named else F.lit(False)
+    return inside | quoted(column).isNull() if None in wanted else inside
 
 
 def on_days(
@@ -190,7 +194,12 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
 
 def quoted(name: str) -> Column:
     """A column by its exact name, whatever signs that has."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(in_quotes(name))
+
+
+def in_quotes(name: str) -> str:
+    """A name as Spark SQL takes it, whatever signs it has."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _condition(landing: DataFrame, text: str, place: str) -> Column:

@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.errors import InputError
+from strandline.engine.source import in_quotes, quoted
+from strandline.lake.schema import fit
 
 OP = "_strandline_op"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
@@ -17,47 +18,63 @@ _TOLERANCE = 1e-9
 _NOT_COMPARED = {"run_id"}
 
 
-def diff(staged: DataFrame, published: DataFrame, keys: Sequence[str], *, place: str) -> DataFrame:
+def diff(
+    staged: DataFrame,
+    published: DataFrame,
+    keys: Sequence[str],
+    *,
+    place: str,
+    keep: bool = False,
+) -> DataFrame:
     """The rows to insert, update and delete, each with its `OP`; published rows not staged go.
 
     Changed means: any column but `run_id` differs; floating point relatively by more than 1e-9.
+    Names and types are those of `Fit`.
 
     Args:
         staged: what shall stand.
         published: what stands in the same scope.
         keys: the columns that identify a row; compared null-safely.
         place: what an error names.
+        keep: whether a published column that is staged no more keeps its values; else they go.
 
     Raises:
-        InputError: a column has another type than the published table gives it.
+        InputError: a column has a type that the published table cannot take.
     """
-    _same_types(staged, published, place)
+    fitted = fit(staged.schema, published.schema, place)
+    staged, published = fitted.of(staged), fitted.of(published)
     gone = [f for f in published.schema.fields if f.name not in staged.columns]
     staged = staged.withColumns({f.name: F.lit(None).cast(f.dataType) for f in gone})
     new = [f for f in staged.schema.fields if f.name not in published.columns]
     published = published.withColumns({f.name: F.lit(None).cast(f.dataType) for f in new})
-    columns = staged.columns
-    left = staged.select(F.struct(*map(_quoted, columns)).alias("s"))
-    right = published.select(F.struct(*map(_quoted, columns)).alias("p"))
-    same_row = _all(F.col(f"s.{_q(key)}").eqNullSafe(F.col(f"p.{_q(key)}")) for key in keys)
+    columns, kept = staged.columns, {field.name for field in gone if keep}
+    left = staged.select(F.struct(*map(quoted, columns)).alias("s"))
+    right = published.select(F.struct(*map(quoted, columns)).alias("p"))
+    keys = [fitted.names.get(key, key) for key in keys]
+    same_row = _all(_of("s", key).eqNullSafe(_of("p", key)) for key in keys)
     kinds = {field.name: field.dataType for field in staged.schema.fields}
     changed = [
-        ~_equal(F.col(f"s.{_q(name)}"), F.col(f"p.{_q(name)}"), kinds[name])
+        ~_equal(_of("s", name), _of("p", name), kinds[name])
         for name in columns
-        if name not in {*keys, *_NOT_COMPARED}
+        if name not in {*keys, *kept, *_NOT_COMPARED}
     ]
     op = (
         F.when(F.col("p").isNull(), INSERT)
         .when(F.col("s").isNull(), DELETE)
         .when(reduce(Column.__or__, changed, F.lit(False)), UPDATE)
     )
+    row = {name: _of("p" if name in kept else "row", name).alias(name) for name in columns}
     return (
         left.join(right, same_row, "full_outer")
         .withColumn(OP, op)
         .where(F.col(OP).isNotNull())
-        .select(OP, F.coalesce("s", "p").alias("row"))
-        .select(OP, *(F.col(f"row.{_q(name)}") for name in columns))
+        .select(OP, "p", F.coalesce("s", "p").alias("row"))
+        .select(OP, *row.values())
     )
+
+
+def _of(side: str, name: str) -> Column:
+    return F.col(f"{side}.{in_quotes(name)}")
 
 
 def _equal(staged: Column, published: Column, kind: T.DataType) -> Column:
@@ -81,29 +98,5 @@ def _holds_map(kind: T.DataType) -> bool:
     return isinstance(kind, T.MapType)
 
 
-def _same_types(staged: DataFrame, published: DataFrame, place: str) -> None:
-    there = {field.name: field.dataType for field in published.schema.fields}
-    for field in staged.schema.fields:
-        if field.name in there and _plain(there[field.name]) != _plain(field.dataType):
-            raise InputError(
-                place,
-                f"column {field.name} is {field.dataType.simpleString()}, but published as "
-                f"{there[field.name].simpleString()}",
-                "give the changed column another name, or cast it to the published type",
-            )
-
-
-def _plain(kind: T.DataType) -> str:
-    return kind.simpleString()
-
-
 def _all(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__and__, conditions)
-
-
-def _q(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _quoted(name: str) -> Column:
-    return F.col(_q(name))

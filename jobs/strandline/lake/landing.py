@@ -17,8 +17,12 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.identity import SourceColumns
+from strandline.engine.quarantine import result_names
 from strandline.engine.source import lies_in_its_day, on_days, read_records
 from strandline.errors import InputError
+from strandline.lake.deletions import deleted_rows, file_name
+from strandline.lake.identities import nulls_told
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts
@@ -28,13 +32,18 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class Landing:
-    """One version of a landing table."""
+    """One version of a landing table.
+
+    `nulls_told`: the columns of quarantine that keep the identity of rows from before (see
+    `lake.identities`).
+    """
 
     spark: SparkSession
     spec: PipelineSpec
     uri: str
     version: int
     now_ms: int | None = None
+    nulls_told: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -62,7 +71,8 @@ class Landing:
                 raise InputError(
                     place, f"no table {name} ({problem})", "check the catalog"
                 ) from None
-        return cls(spark, spec, uri, lake.landing_version(uri, place), now_ms)
+        told = nulls_told(lake.pipeline(spec.pipeline).table("quarantine"))
+        return cls(spark, spec, uri, lake.landing_version(uri, place), now_ms, told)
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -72,8 +82,15 @@ class Landing:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The table's own columns."""
+        """The names of the table's own columns."""
         return tuple(self.frame.columns)
+
+    @property
+    def source_columns(self) -> SourceColumns:
+        """The table's own columns, as they tell its rows apart."""
+        results = result_names(self.columns).items()
+        told = frozenset(name for name, result in results if result.lower() in self.nulls_told)
+        return SourceColumns(self.columns, told)
 
     @cached_property
     def days(self) -> list[date | None]:
@@ -105,7 +122,7 @@ class Landing:
         """
         name = self._day_partition(DeltaTable(self.uri, version=self.version))
         if name is not None:
-            return facts_by_log(self._files(), name, self.version)
+            return facts_by_log(self._files(), self._deleted, name, self.version)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
@@ -123,18 +140,22 @@ class Landing:
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
-        """The rows of each arrival day by the table's log; None where the log cannot tell."""
+        """The rows of each arrival day by the table's log; None where the log cannot tell.
+
+        What deletion vectors have taken away does not count: Spark does not read it either.
+        """
         name = self._day_partition(DeltaTable(self.uri, version=self.version))
         if self.spec.source.where or name is None:
             return None
-        files = self._files()
+        files, deleted = self._files(), dict(self._deleted)
         counts: dict[date | None, int] = {}
-        for value, rows in zip(files[f"partition.{name}"], files["num_records"], strict=True):
+        for i, rows in enumerate(files["num_records"]):
             if rows is None:
                 return None
+            value = files[f"partition.{name}"][i]
             day = None if value is None else date.fromisoformat(str(value))
-            counts[day] = counts.get(day, 0) + rows
-        return counts
+            counts[day] = counts.get(day, 0) + rows - deleted.pop(file_name(files["path"][i]), 0)
+        return None if deleted else counts  # what is left is of files that the log names otherwise
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """The files, bytes and rows that reading some arrival days means, by the table's log."""
@@ -174,17 +195,27 @@ class Landing:
             return None
         files = self._files()
         name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
-        if name not in files or column not in files or "deletion_vector" in str(list(files)):
+        if name not in files or column not in files:
             return None
+        of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
+        if any(file_name(files["path"][i]) in self._deleted for i in of_day):
+            return None  # its statistics are those of the rows that are deleted, too
         largest = [
-            (files[column][i], files[f"null_count.{source.arrival_time}"][i] == rows)
-            for i, rows in enumerate(files["num_records"])
-            if str(files[name][i])[:10] == str(day)
+            (
+                files[column][i],
+                files[f"null_count.{source.arrival_time}"][i] == files["num_records"][i],
+            )
+            for i in of_day
         ]
         known = [instant_of(moment) for moment, _ in largest if moment is not None]
         if not known or any(moment is None and not empty for moment, empty in largest):
             return None
         return max(known) if day_of(max(known)) == day else None
+
+    @cached_property
+    def _deleted(self) -> dict[str, int]:
+        """The rows of each file that are deleted, and still lie in it."""
+        return deleted_rows(DeltaTable(self.uri, version=self.version))
 
     def _files(self) -> dict[str, list[Any]]:
         """The files of the snapshot, by the log: a list for each fact."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.source import quoted
+from strandline.lake.deletions import file_name
 from strandline.model.facts import DayFacts
 
 _KEEP_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMNS")
@@ -21,25 +22,39 @@ _KEEP_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "AD
 
 
 def facts_by_log(
-    files: Mapping[str, Sequence[Any]], partition: str, version: int
+    files: Mapping[str, Sequence[Any]],
+    deleted: Mapping[str, int],
+    partition: str,
+    version: int,
 ) -> dict[date | None, DayFacts]:
     """The facts of each arrival day by a table's files.
 
     Args:
         files: as the table's log lists them: a list for each fact (`path`, `num_records`, …).
+        deleted: how many rows of each file are deleted: see `deleted_rows`.
         partition: the column that tells the arrival day.
         version: of the table.
     """
-    deleted = [name for name in files if "deletion" in name.lower()]
-    of_day: dict[date | None, list[tuple[str, int | None]]] = {}
-    for place, value in enumerate(files[f"partition.{partition}"]):
+    of_day: dict[date | None, list[_File]] = {}
+    for path, rows, value in zip(
+        files["path"], files["num_records"], files[f"partition.{partition}"], strict=True
+    ):
         day = None if value is None else date.fromisoformat(str(value)[:10])
-        file = "|".join(str(files[name][place]) for name in ("path", *deleted))
-        of_day.setdefault(day, []).append((file, files["num_records"][place]))
+        gone = deleted.get(file_name(path), 0)
+        of_day.setdefault(day, []).append(
+            _File(f"{path}|{gone}", None if rows is None else rows - gone)
+        )
     return {
-        day: DayFacts(_sum(rows for _, rows in found), _digest(file for file, _ in found), version)
+        day: DayFacts(_sum(file.rows for file in found), _digest(f.name for f in found), version)
         for day, found in of_day.items()
     }
+
+
+class _File(NamedTuple):
+    """A file of a day: its name with how many rows of it are deleted, and the rows that are left."""
+
+    name: str
+    rows: int | None
 
 
 def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFacts]:
@@ -75,10 +90,11 @@ def _hashable(field: T.StructField) -> Any:
     return column if plain else F.to_json(F.struct(column), {"ignoreNullFields": "true"})
 
 
-def _sum(rows: Any) -> int | None:
+def _sum(rows: Iterable[int | None]) -> int | None:
     counts = list(rows)
-    return None if None in counts else sum(counts)
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
-def _digest(files: Any) -> str:
+def _digest(files: Iterable[str]) -> str:
     return sha256("\n".join(sorted(files)).encode()).hexdigest()[:32]

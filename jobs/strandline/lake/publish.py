@@ -9,15 +9,17 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from delta.tables import DeltaTable as SparkDeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from strandline.engine.source import in_quotes
 from strandline.errors import RetryableError
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.identities import marked
+from strandline.lake.schema import Fit, fit, schema_of
 from strandline.lake.store import Store
 
 _SMALL_BYTES = 16 * 2**20
@@ -83,7 +85,26 @@ def published(
 
 def create(store: Store, target: Target, schema: StructType) -> None:
     """Create a table that is not there yet; call it under the lock."""
-    store.create(target.name, to_arrow_schema(schema, timezone="UTC"), [target.partition])
+    fields = StructType([_field(target, field) for field in schema.fields])
+    store.create(target.name, Schema.from_json(fields.json()), [target.partition])
+
+
+def _field(target: Target, field: T.StructField) -> T.StructField:
+    """A staged column as a new one of its table; nothing of its source's metadata stays."""
+    if target.name == QUARANTINE.name:
+        return marked(field)
+    return T.StructField(field.name, field.dataType, nullable=True)
+
+
+def hold(store: Store, target: Target, staged: StructType) -> Fit | None:
+    """Hold staged columns against their table; None: it does not exist yet.
+
+    Raises:
+        InputError: the table cannot take a column without loss.
+    """
+    table = store.table(target.name)
+    place = f"{store.pipeline}: {target.name}"
+    return None if table is None else fit(staged, schema_of(table), place)
 
 
 def tally(changes: DataFrame) -> dict[str, int]:
@@ -97,20 +118,26 @@ def publish(
 ) -> None:
     """Bring a diff into its table in one commit; none if nothing changes. Call it under the lock.
 
+    Columns that are new, or wider than the table has them, are made room for first.
+
     Raises:
+        InputError: the table cannot take a column without loss.
         RetryableError: somebody wrote the table meanwhile without the lock.
     """
     if not any(counts.values()):
         return
     spark = changes.sparkSession
     uri = store.uri(target.name)
+    held = hold(store, target, without_op(changes.schema))
+    if held is not None:
+        _make_room(spark, store, target, held, run_id)
+        changes = held.of(changes, OP)
     only_inserts = counts[UPDATE] == counts[DELETE] == 0
     if only_inserts and store.lake.folder is not None and _staged_bytes(changes) <= _SMALL_BYTES:
         rows = changes.drop(OP).toArrow()
         store.append_once(target.name, rows, f"{run_id}/{target.name}", run_id)
         return
     try:
-        _add_columns(spark, uri, changes)
         if only_inserts:
             _append(changes, uri, target, run_id)
         else:
@@ -121,6 +148,35 @@ def publish(
         raise RetryableError(
             uri, "somebody wrote it without the pipeline's lock", "try again"
         ) from None
+
+
+def without_op(schema: StructType) -> StructType:
+    """The columns of a diff without its `OP`."""
+    return StructType([field for field in schema.fields if field.name != OP])
+
+
+def _make_room(spark: SparkSession, store: Store, target: Target, held: Fit, run_id: str) -> None:
+    """Let a table take staged columns: widen what is too narrow, add what is new.
+
+    Widened by writing it anew, in one commit: delta-rs cannot read Delta's type widening.
+    """
+    uri = store.uri(target.name)
+    if held.widened:
+        (
+            held.of(spark.read.format("delta").load(uri))
+            .repartition(target.partition)
+            .write.format("delta")
+            .mode("overwrite")
+            .option("overwriteSchema", "true")
+            .option("userMetadata", run_id)
+            .partitionBy(target.partition)
+            .save(uri)
+        )
+    if held.new:
+        fields = [_field(target, held.schema[name]) for name in held.new]
+        added = Schema.from_json(StructType(fields).json()).fields
+        commit = CommitProperties({"userMetadata": run_id})
+        DeltaTable(uri).alter.add_columns(added, commit_properties=commit)
 
 
 def _staged_bytes(changes: DataFrame) -> int:
@@ -144,8 +200,9 @@ def _append(changes: DataFrame, uri: str, target: Target, run_id: str) -> None:
 
 def _merge(spark: SparkSession, changes: DataFrame, uri: str, target: Target) -> None:
     dates = [row[0] for row in changes.select(target.partition).distinct().collect()]
-    keys = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in target.keys)
-    row = {f"`{name}`": f"s.`{name}`" for name in changes.columns if name != OP}
+    keys = " AND ".join(f"t.{in_quotes(key)} <=> s.{in_quotes(key)}" for key in target.keys)
+    names = [in_quotes(name) for name in changes.columns if name != OP]
+    row = {name: f"s.{name}" for name in names}
     (
         SparkDeltaTable.forPath(spark, uri)
         .alias("t")
@@ -162,10 +219,3 @@ def _in_dates(partition: str, dates: Sequence[date | None]) -> str:
     named = ", ".join(f"DATE'{day.isoformat()}'" for day in dates if day is not None)
     inside = f"t.`{partition}` IN ({named})" if named else "false"
     return f"({inside} OR t.`{partition}` IS NULL)" if None in dates else f"({inside})"
-
-
-def _add_columns(spark: SparkSession, uri: str, changes: DataFrame) -> None:
-    there = set(spark.read.format("delta").load(uri).columns)
-    if set(changes.columns) - {OP} - there:
-        empty = changes.drop(OP).where(F.lit(False))
-        empty.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)

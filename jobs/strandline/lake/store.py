@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
@@ -121,6 +121,12 @@ class Store:
         found = dataset_of(table).scanner(columns=[], filter=rows).head(1)
         return int(found.num_rows) > 0
 
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by its log; 0 if it does not exist yet."""
+        table = self.table(name)
+        files = [] if table is None else pa.table(table.get_add_actions())["num_records"]
+        return sum(rows.as_py() or 0 for rows in files)
+
     def version(self, name: str) -> int | None:
         """The newest version of a table, None if it does not exist yet."""
         table = self.table(name)
@@ -131,7 +137,9 @@ class Store:
         found = {name: self.version(name) for name in RESULTS}
         return {name: version for name, version in found.items() if version is not None}
 
-    def create(self, name: str, schema: pa.Schema, partition_by: Sequence[str] = ()) -> None:
+    def create(
+        self, name: str, schema: pa.Schema | Schema, partition_by: Sequence[str] = ()
+    ) -> None:
         """Create an empty table unless it exists; call it under the lock."""
         if self.table(name) is None:
             DeltaTable.create(
@@ -181,6 +189,12 @@ class Store:
         same_files = set(table.file_uris()) == set(then.file_uris())
         if not same_files or table.schema() != then.schema():
             table.restore(version, commit_properties=CommitProperties({"userMetadata": run_id}))
+
+    def empty(self, name: str, run_id: str) -> None:
+        """Delete all rows of a table in one commit; call it under the lock."""
+        DeltaTable(self.uri(name)).delete(
+            commit_properties=CommitProperties({"userMetadata": run_id})
+        )
 
     @contextmanager
     def lock(self, name: str = "_lock") -> Iterator[None]:

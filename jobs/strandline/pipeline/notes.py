@@ -16,6 +16,7 @@ from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan, named
+from strandline.pipeline.publishing import old_firings
 
 
 def notes_of(
@@ -27,6 +28,7 @@ def notes_of(
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
         *_of_violations(seen),
+        *_of_old_firings(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
@@ -69,6 +71,14 @@ def _of_violations(seen: Observation) -> Iterator[str]:
         yield (
             f"{seen.all_violations:,} records came behind an earlier one of their channel: the "
             "ascending order that the watermark assumes does not hold"
+        )
+
+
+def _of_old_firings(ctx: Context) -> Iterator[str]:
+    if gone := old_firings(ctx):
+        yield (
+            f"firings: false, so the {gone:,} rows that stand in the table firings go with this "
+            "run; after firings: true, ranges that are rebuilt get theirs again"
         )
 
 

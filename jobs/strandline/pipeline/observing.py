@@ -38,6 +38,7 @@ from strandline.lake.timeline import (
 )
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.pipeline.day_books import require_balance
 from strandline.pipeline.world import World
 from strandline.spec import PipelineSpec
 
@@ -86,9 +87,10 @@ class Observation:
 
     @property
     def owed_days(self) -> list[date]:
-        """The days below the horizon that this observation finds changed, or behind the frontier."""
-        counts = self.cells.groupby("arrival_date")["records"].sum().to_dict()
-        return self.world.owed_among(self.new_days, counts)
+        """The days below the horizon that it finds changed, or behind the frontier."""
+        counted = self.cells.groupby("arrival_date")["records"].sum()
+        rows = {day: int(counted.get(day, 0)) for day in self.new_days}
+        return self.world.owed_among(self.new_days, rows)
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,16 @@ def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
 
 
 def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
-    """Stage the malformed rows of an observation, and balance the books of its days."""
+    """Stage the malformed rows of an observation, and balance the books of its days.
+
+    Raises:
+        InputError: the book of a day does not balance (`require_balance`).
+    """
     rows, counts = _stage_malformed(seen.records, seen.cells, landing, staging)
     scanned = [*seen.new_days, *seen.partial_days]
-    return Malformed(rows, _books(seen.cells, scanned, counts, _landed(landing, seen.new_days)))
+    books = _books(seen.cells, scanned, counts, _landed(landing, seen.new_days))
+    require_balance(books, landing.spec.pipeline)
+    return Malformed(rows, books)
 
 
 def commit_observation(
@@ -255,7 +263,8 @@ def _publish_malformed(
     published = out.published(staging.spark, store, out.QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
-    changes = diff(staged, there, out.QUARANTINE.keys, place=f"{store.pipeline}: quarantine")
+    place = f"{store.pipeline}: quarantine"
+    changes = diff(staged, there, out.QUARANTINE.keys, place=place, keep=True)
     days_with_gone = seen.world.days_whose_rows_may_go(over, seen.owed_days)
     may_go = in_days(out.QUARANTINE.partition, days_with_gone)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
@@ -283,7 +292,7 @@ def _stage_malformed(
         return None, {}
     days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
     of_days = on_days(records, days, cells["arrival_date"])
-    rows = quarantine_malformed(of_days, landing.spec, landing.columns)
+    rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
     staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
     counted = staged.groupBy("quarantine_date").count().collect()
     return staged, {row[0]: int(row[1]) for row in counted}

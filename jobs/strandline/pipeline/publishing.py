@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
-from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
 from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
 from strandline.lake.staging import Staging
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
@@ -27,7 +27,8 @@ from strandline.pipeline.planning import Plan
 from strandline.pipeline.rebuilding import Staged, fired
 from strandline.pipeline.standing import arrived, arrived_in, first_open, no_longer_malformed
 
-_TABLES = ("quarantine", "completeness", "firings", "windows")
+_FIRINGS = "firings"
+_TABLES = ("quarantine", "completeness", _FIRINGS, "windows")
 """In the order of publishing: who sees a window can see what it left behind."""
 
 
@@ -67,6 +68,14 @@ def diffs(ctx: Context, staged: Staged, plan: Plan, seen: Observation) -> list[C
     ]
 
 
+def tallies(ctx: Context, changes: Sequence[Change]) -> dict[str, dict[str, int]]:
+    """How many rows of each table a run inserts, updates and deletes."""
+    counts = {change.target.name: change.counts for change in changes}
+    if gone := old_firings(ctx):
+        counts[_FIRINGS] = {INSERT: 0, UPDATE: 0, DELETE: gone}
+    return counts
+
+
 def _parts(staged: Staged) -> dict[str, DataFrame | None]:
     return {
         "quarantine": staged.quarantine,
@@ -100,7 +109,13 @@ def _diff(
     there = _judged(ctx, there, target, plan)
     if leaves is not None:
         there = there.unionByName(leaves)
-    changes = diff(staged, there, target.keys, place=ctx.place(target.name))
+    changes = diff(
+        staged,
+        there,
+        target.keys,
+        place=ctx.place(target.name),
+        keep=is_quarantine,  # what the landing table has no more
+    )
     if target.name == out.COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
         may_go = start >= F.timestamp_millis(F.lit(within.start_ms))
         may_go |= F.unix_millis(start).isin(list(plan.scope.older_too))
@@ -172,6 +187,7 @@ def publish(
         What the ledger says now, with the version of every table.
 
     Raises:
+        InputError: a table cannot take a column without loss; nothing is begun.
         RetryableError: another run has published into the range since `base`.
     """
     with ctx.store.lock():
@@ -190,16 +206,21 @@ def publish(
                 "late records, meanwhile",
                 "run it again",
             )
+        for change in changes:
+            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
         entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
         begun = {
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
+            "emptied": [_FIRINGS] * (old_firings(ctx) > 0),
         }
         before = {name: v for name, v in ctx.store.versions().items() if name in _TABLES}
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
+        for name in begun["emptied"]:
+            ctx.store.empty(name, ctx.run_id)
         published = _published(ctx, entry)
         ctx.note(published)
     return published
@@ -214,6 +235,11 @@ def _published(ctx: Context, entry: Entry) -> Entry:
         versions=ctx.store.versions(),
         first_open_ms=None if opened is None else opened.start_ms,
     )
+
+
+def old_firings(ctx: Context) -> int:
+    """The firings that stand from when the pipeline kept them: they go with its next publish."""
+    return 0 if ctx.spec.firings else ctx.store.rows(_FIRINGS)
 
 
 def finish_dead_publish(ctx: Context) -> None:
@@ -233,6 +259,8 @@ def finish_dead_publish(ctx: Context) -> None:
         changes = list(_changes_of(ctx, dead))
         for change in changes:
             out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
+        for name in dead.publish.get("emptied", ()):
+            ctx.store.empty(name, dead.run_id)
     message = f"finished by run {ctx.run_id}"
     ctx.note(replace(_published(ctx, dead), publish=None, message=message))
 

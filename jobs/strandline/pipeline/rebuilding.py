@@ -86,7 +86,7 @@ class Staged:
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Close the slots, stage windows and late records side by side, count what became of all."""
     records = ctx.landing.records(axis, days_to_read(seen.history))
-    columns = ctx.landing.columns
+    columns = ctx.landing.source_columns
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
     stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:

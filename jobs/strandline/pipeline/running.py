@@ -5,31 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from functools import partial
 
-from pyspark.errors import (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
 from pyspark.sql import SparkSession
 
 from strandline.engine.axis import Axis
 from strandline.engine.history import History
 from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
-from strandline.errors import AuditFailedError, InputError, StrandlineError
+from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger, frontier, owed_days
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.intervals import midnight_before, text_of
 from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.failing import failures_told
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
     Observation,
@@ -52,6 +46,7 @@ from strandline.pipeline.publishing import (
     diffs,
     finish_dead_publish,
     publish,
+    tallies,
 )
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.removals import may_shrink, removals_of
@@ -61,15 +56,6 @@ from strandline.pipeline.world import World, world_of
 from strandline.quality.results import AuditResult
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
-
-_THROWN = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
-"""What an expression of a pipeline throws on a value that it cannot take."""
 
 
 def run(
@@ -92,6 +78,7 @@ def run(
         InputError: the request, the spec or the landing table is wrong (exit 2).
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
         RetryableError: somebody else published into the range meanwhile (exit 4).
+        UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
     landing = Landing.open(spark, lake, spec, request.now_ms)
     entries = Ledger(lake.pipeline(spec.pipeline)).entries()
@@ -139,6 +126,11 @@ class _Run:
         ctx = self.ctx
         ctx.spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
         ctx.note(self.entry)
+        with failures_told(ctx.spec.pipeline, ctx.run_id, self._say_failed):
+            return self._steps()
+
+    def _steps(self) -> Outcome:
+        ctx = self.ctx
         try:
             with self._step("observe"):
                 self._take_stock()
@@ -155,7 +147,7 @@ class _Run:
                 self._audit(staged)
             with self._step("diff"):
                 changes = diffs(ctx, staged, plan, seen)
-                self.outcome.diff = {change.target.name: change.counts for change in changes}
+                self.outcome.diff = tallies(ctx, changes)
                 self.entry = replace(self.entry, touched_from_ms=staged.oldest_ms)
                 self._audit_removals(staged, plan, changes)
             if ctx.dry_run:
@@ -169,22 +161,10 @@ class _Run:
                 self.outcome.frontier_ms = published.frontier_ms
             ctx.store.drop_staging(ctx.run_id)
             self.outcome.status = "published"
-        except AuditFailedError:
-            raise
-        except StrandlineError as error:
-            self._say(step="failed", message=str(error))
-            raise
-        except _THROWN as error:
-            problem = str(error).splitlines()[0]
-            self._say(step="failed", message=problem)
-            raise InputError(
-                ctx.spec.pipeline,
-                f"Spark cannot compute it ({problem})",
-                "if an expression of the pipeline throws on some value, use its try_… form",
-            ) from error
         finally:
             if ctx.dry_run:
-                ctx.spark.catalog.clearCache()
+                with suppress(Exception):  # of a JVM that is gone nothing is left to clear
+                    ctx.spark.catalog.clearCache()
         return self.outcome
 
     def _take_stock(self) -> None:
@@ -394,6 +374,9 @@ class _Run:
             f"the audit failed, nothing is published: {what}",
             way_out,
         )
+
+    def _say_failed(self, message: str) -> None:
+        self._say(step="failed", message=message)
 
     def _say(self, **what: object) -> int:
         return self.ctx.note(replace(self.entry, **what))  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
     records = ctx.landing.records(Axis.of(ctx.spec, 0))
     landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
     repeated = quarantine_malformed(
-        landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.columns
+        landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
     )
     return found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
 

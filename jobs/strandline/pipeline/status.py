@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from strandline.errors import InputError
+from strandline.lake.lacking import lacking
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days, read_source
@@ -37,6 +38,7 @@ def status_of(spec: PipelineSpec, lake: Lake) -> dict[str, Any]:
         "quarantine": _quarantine(store),
         "versions": store.versions(),
         "watermark": _watermark(spec, store),
+        "lacking": _lacking(spec, store),
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
     }
 
@@ -125,6 +127,16 @@ def _calendar(store: Store) -> tuple[dict[str, int], dict[str, int]]:
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
     }
     return by_state, {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
+
+
+def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:
+    """The ranges of windows, by column, that were published before the pipeline had it."""
+    names = [*spec.source.key, *spec.aggregates]
+    found = lacking(store.table("windows"), names, spec.spec_fingerprint)
+    return {
+        name: [{"start": str(first), "end": str(end)} for first, end in stretches]
+        for name, stretches in found.items()
+    }
 
 
 def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:

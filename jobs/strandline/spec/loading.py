@@ -5,41 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from strandline.errors import InputError
+from strandline.spec.documents import read_document
 from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which what only looks like a date (2013-13-01) stays a text, to be judged later."""
-
-    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
-        try:
-            return super().construct_yaml_timestamp(node)
-        except ValueError:
-            return self.construct_scalar(node)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
-
-
-class _UniqueKeyLoader(_Loader):
-    """YAML that refuses a key given twice: the last one would win, silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            key = str(key_node.value)
-            if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key!r} is given twice",
-                    problem_mark=key_node.start_mark,
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
@@ -63,22 +34,7 @@ def load_spec(path: Path) -> PipelineSpec:
     Raises:
         InputError: the file is missing, is not YAML, or is not a valid pipeline.
     """
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except OSError as error:
-        raise InputError(
-            path.name, f"cannot be read ({error.strerror})", "check the path"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(path.name, f"not YAML: {_told_by(error)}", "mend it there") from None
-    return parse_spec(content, origin=path.name)
-
-
-def _told_by(error: Exception) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    return str(error)
+    return parse_spec(read_document(path), origin=path.name)
 
 
 def spec_files(folder: Path) -> list[Path]:
@@ -114,8 +70,8 @@ def find_spec(folder: Path, pipeline: str) -> PipelineSpec:
 def _name_in(path: Path) -> str:
     """The pipeline that a file defines; a file that cannot say stands for its own stem."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        content = read_document(path, unique_keys=False)
+    except InputError:
         return path.stem
     name = content.get("pipeline") if isinstance(content, dict) else None
     return name if isinstance(name, str) else path.stem

@@ -74,7 +74,8 @@ def _path(location: Sequence[int | str]) -> list[str]:
         if place in _TAGGED and place != told:
             told = place
         elif part != "[key]":
-            path.append(str(part))
+            name = str(part)
+            path.append(name if name.isprintable() else repr(name)[1:-1])
     return path
 
 

@@ -40,6 +40,22 @@ RESULT_COLUMNS = (
 )
 """The columns of `windows` that no key column and no aggregate may claim."""
 
+FIRING_COLUMNS = (
+    "firing",
+    "timing",
+    "fired_by",
+    "watermark_ms",
+    "supersedes",
+    "supersedes_windows",
+    "order_instant",
+    "order_rank",
+    "order_sequence",
+    "order_ts_ms",
+    "order_window_ms",
+)
+"""What `firings` has beside the columns of `windows`: its rows hold keys and aggregates, too."""
+OWN_PREFIX = "_strandline_"
+"""What the names of the engine's own columns begin with, without case."""
 
 _FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
@@ -81,9 +97,12 @@ class PipelineSpec(SpecModel):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
-        taken = set(RESULT_COLUMNS)
+        taken = {*RESULT_COLUMNS, *FIRING_COLUMNS}
         for place, names in (("source.key", self.source.key), ("aggregates", self.aggregates)):
             for name in names:
+                if name.lower().startswith(OWN_PREFIX):
+                    problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
+                    refuse_at(f"{place}.{name}", name, problem)
                 if name.lower() in taken:
                     problem = "a result column that exists already; choose another name"
                     refuse_at(f"{place}.{name}", name, problem)

@@ -16,6 +16,7 @@ _DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d{1,18})\s*((?i:[kmgt]?b)?)")
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LONG = 2**63
+_LONG_DIGITS = len(str(_LONG))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
 _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
@@ -50,7 +51,9 @@ def parse_duration(value: Any) -> int:
     if not match:
         msg = "not a duration; write a whole number and a unit: 200ms, 30s, 5m, 1h, 1d"
         raise ValueError(msg)
-    duration_ms = int(match[1]) * _UNITS_MS[match[2]]
+    # Python itself refuses to read thousands of digits, and none of so many fit
+    fits = len(match[1].lstrip("-0")) <= _LONG_DIGITS
+    duration_ms = int(match[1]) * _UNITS_MS[match[2]] if fits else _LONG
     if not -_LONG < duration_ms < _LONG:
         msg = f"longer than 64 bits of milliseconds; the longest is {_LONG - 1}ms"
         raise ValueError(msg)

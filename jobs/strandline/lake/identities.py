@@ -1,0 +1,26 @@
+"""Which columns of quarantine keep the identity that their rows were given before.
+
+Once, a row's identity told a null from a column that is not there, so that all rows got another one
+when the landing table got a column. Columns that were published so keep it, for the rows that
+stand; each column that came later is marked in the table's schema, and its nulls are not told.
+"""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+from pyspark.sql import types as T
+
+_MARK = "strandline.nulls_not_told"
+
+
+def marked(field: T.StructField) -> T.StructField:
+    """A column for quarantine whose nulls are not told; nothing of its source's metadata stays."""
+    return T.StructField(field.name, field.dataType, nullable=True, metadata={_MARK: True})
+
+
+def nulls_told(quarantine: DeltaTable | None) -> frozenset[str]:
+    """The columns of quarantine, in lower case, whose nulls are told; none if there is no table."""
+    if quarantine is None:
+        return frozenset()
+    fields = quarantine.schema().fields
+    return frozenset(f.name.lower() for f in fields if not (f.metadata or {}).get(_MARK))

@@ -1,0 +1,75 @@
+"""What stops a run: of whatever class it is, it leaves a last step and becomes one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+)
+
+_THROWN = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+"""What an expression of a pipeline throws on a value that it cannot take."""
+
+
+@contextmanager
+def failures_told(
+    pipeline: str, run_id: str, say_failed: Callable[[str], object]
+) -> Iterator[None]:
+    """Leave a `failed` step for whatever is raised inside; only then is it raised, as one of ours.
+
+    A rejection has left a step of its own already. An interruption stays one.
+
+    Args:
+        pipeline: its name.
+        run_id: of the run.
+        say_failed: leaves the step, given its message; if even that fails, the error still is told.
+
+    Raises:
+        UnexpectedError: what nobody has foreseen; its `__cause__` is that.
+    """
+    try:
+        yield
+    except AuditFailedError:
+        raise
+    except StrandlineError as error:
+        _leave(say_failed, str(error))
+        raise
+    except _THROWN as error:
+        problem = str(error).splitlines()[0]
+        _leave(say_failed, problem)
+        raise InputError(
+            pipeline,
+            f"Spark cannot compute it ({problem})",
+            "if an expression of the pipeline throws on some value, use its try_… form",
+        ) from error
+    except KeyboardInterrupt:
+        _leave(say_failed, "interrupted")
+        raise
+    except Exception as error:
+        _leave(say_failed, problem_of(error))
+        raise UnexpectedError.of(f"{pipeline} run {run_id}", error) from error
+
+
+def _leave(say_failed: Callable[[str], object], message: str) -> None:
+    with suppress(Exception):
+        say_failed(message)

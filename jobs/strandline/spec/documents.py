@@ -1,0 +1,125 @@
+"""YAML of any content, read within bounds: it is a value, or one error that says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from strandline.errors import InputError
+
+_MOST_BYTES = 256 * 2**10
+_MOST_LEVELS = 40
+_MOST_NODES = 20_000
+"""Values of a document, those that an alias repeats counted again."""
+_MOST_BITS = 128
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML within bounds; what only looks like a date (2013-13-01) stays a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._level = self._nodes = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Count levels and values while they are read, so that no document outgrows its reader."""
+        is_alias = self.check_event(yaml.AliasEvent)
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        before = self._nodes
+        self._level += 1
+        if self._level > _MOST_LEVELS:
+            _refuse(f"nested deeper than {_MOST_LEVELS} levels", mark)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if is_alias and id(node) not in self._sizes:
+            _refuse("an alias inside of what it stands for", mark)
+        self._nodes += self._sizes[id(node)] if is_alias else 1
+        if self._nodes > _MOST_NODES:
+            _refuse(f"more than {_MOST_NODES:,} values, with those that aliases repeat", mark)
+        self._sizes.setdefault(id(node), self._nodes - before)
+        return node
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
+        """A text that can be written again."""
+        text = super().construct_scalar(node)
+        if any("\ud800" <= sign <= "\udfff" for sign in str(text)):
+            _refuse("half of a sign (a surrogate)", node.start_mark)
+        return str(text)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """A whole number of a size that people write."""
+        number = super().construct_yaml_int(node)
+        if number.bit_length() > _MOST_BITS:
+            _refuse(f"a number of more than {_MOST_BITS} bits", node.start_mark)
+        return int(number)
+
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        """A date or an instant, or else the text as it is, to be judged later."""
+        try:
+            return super().construct_yaml_timestamp(node)
+        except (ValueError, OverflowError):
+            return self.construct_scalar(node)
+
+
+class _UniqueKeyLoader(_Loader):
+    """YAML that refuses a key given twice: the last one would win, silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A map, each of its keys once."""
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = str(key_node.value)
+            if key in seen:
+                _refuse(f"{key!r} is given twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+for _loader in (_Loader, _UniqueKeyLoader):
+    for _kind in ("int", "timestamp"):
+        _loader.add_constructor(
+            f"tag:yaml.org,2002:{_kind}", getattr(_loader, f"construct_yaml_{_kind}")
+        )
+
+
+def read_document(path: Path, *, unique_keys: bool = True) -> Any:
+    """The value of a YAML file.
+
+    Args:
+        path: of the file.
+        unique_keys: whether a key that is given twice is refused; else the last one wins.
+
+    Raises:
+        InputError: it cannot be read, is no YAML, or is larger, deeper or more repetitive than any
+            pipeline.
+    """
+    try:
+        with path.open("rb") as file:
+            written = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            path.name, f"cannot be read ({error.strerror})", "check the path"
+        ) from None
+    if len(written) > _MOST_BYTES:
+        raise InputError(path.name, f"larger than {_MOST_BYTES:,} bytes", "no pipeline is")
+    loader = _UniqueKeyLoader if unique_keys else _Loader
+    try:
+        return yaml.load(written.decode("utf-8"), Loader=loader)
+    except Exception as error:  # noqa: BLE001 - on odd scalars PyYAML throws what Python throws
+        raise InputError(path.name, f"not YAML: {_told_by(error)}", "mend it there") from None
+
+
+def _refuse(problem: str, mark: yaml.Mark) -> None:
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _told_by(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
+        return str(error)
+    return f"a value cannot be what it is written as ({type(error).__name__}: {error})"

@@ -1,0 +1,230 @@
+"""Columns that come, grow, go or change, of the landing table and of the spec."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from lakes import SCHEMA, Line, a_record, a_spec, at, instant, land
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.identity import SourceColumns, identity
+from strandline.errors import InputError
+from strandline.lake.diff import OP, diff
+from strandline.lake.ledger import unfinished_publish
+from strandline.pipeline.status import status_of
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    *(a_record(f"{day} 1{hour}:00", f"{day} 1{hour}:00") for day in (1, 2, 3) for hour in range(6)),
+    a_record("2 15:10", "1 10:05", amount=5),
+    a_record("2 15:20", "2 15:20", happened_at=None),
+]
+ONE = {"source__channels": ["a"]}
+
+
+def spec(**aggregates: str):
+    return a_spec(**ONE, aggregates=aggregates)
+
+
+# ------------------------------------------------------------------------------------- aggregates
+
+
+@pytest.fixture(scope="module")
+def one_day(spark, tmp_path_factory):
+    """Of three days that have landed the windows of the first are published, as whole numbers."""
+    line = Line(spark, tmp_path_factory.mktemp("narrow"), spec(total="cast(sum(amount) as int)"))
+    land(line.folder, ROWS)
+    line.backfill("1", "2")
+    return line
+
+
+def test_a_retyped_aggregate_is_refused_also_where_rows_are_only_added(one_day, tmp_path):
+    line = one_day.copy(tmp_path)
+    before = line.versions()
+    with pytest.raises(InputError) as refused:
+        line.of(spec(TOTAL="avg(amount)")).backfill("2", "3")
+    assert "meter: windows: column TOTAL is double, but published as int" in str(refused.value)
+    assert refused.value.way_out
+    assert line.versions() == before
+    assert line.ledger[-1].step == "failed"
+    assert unfinished_publish(line.ledger) is None
+
+
+def test_a_wider_aggregate_and_a_new_one_go_into_the_table_that_is_there(one_day, tmp_path):
+    line = one_day.copy(tmp_path)
+    days = {"window_start", "total", "largest"}
+    first = [row["total"] for row in line.rows("windows")]
+    wide = line.of(spec(Total="sum(amount)", largest="max(amount)"))
+    version = line.versions()["windows"]
+    wide.backfill("2", "3")
+    assert wide.versions()["windows"] == version + 3  # widened, a column added, rows appended
+    table = line.table("windows")
+    kinds = {field.name: field.type.type for field in table.schema().fields if field.name in days}
+    assert kinds == {"window_start": "timestamp", "total": "long", "largest": "long"}
+    assert table.protocol().min_reader_version == 1
+    assert table.metadata().partition_columns == ["window_date"]
+    rows = {row["window_start"]: row for row in line.rows("windows")}
+    assert [r["total"] for start, r in sorted(rows.items()) if start < at("2")] == first
+    assert {r["largest"] for start, r in rows.items() if start < at("2")} == {None}
+    assert {r["largest"] for start, r in rows.items() if start >= at("2")} == {1}
+
+    told = status_of(wide.spec, line.lake)["lacking"]
+    assert told == {"largest": [{"start": "2024-03-01", "end": "2024-03-02"}]}
+    wide.backfill("1", "2")
+    assert status_of(wide.spec, line.lake)["lacking"] == {}
+    # narrower values fit into the table as it is
+    again = line.of(spec(total="cast(sum(amount) as int)")).backfill("1", "2")
+    assert again.diff["windows"]["update"] == len(first)
+    assert wide.backfill("1", "2").diff["windows"]["update"] == len(first)
+
+
+# ---------------------------------------------------------------------------------------- landing
+
+ODD = ["no`te", "a.b", "it's", 'so "odd"', "gr\u00f6\u00dfe", "with space", "{", "a,b"]
+
+
+def odd_rows(rows, **values):
+    schema = pa.schema([*SCHEMA, *((name, pa.int32()) for name in ODD)])
+    odd = dict.fromkeys(ODD, 1)
+    return pa.Table.from_pylist([row | odd | values for row in rows], schema)
+
+
+def test_landing_columns_of_any_name_come_and_grow_and_no_row_becomes_another(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    land(tmp_path, ROWS)
+    line.advance("3")
+    before = line.rows("quarantine")
+    ids = {row["record_id"] for row in before}
+    assert Counter(row["reason"] for row in before) == {"late": 1, "null_event_time": 1}
+
+    # columns come, with names of all sorts
+    more = [
+        a_record("3 16:10", "1 10:06", amount=6),
+        a_record("3 16:20", "3 16:20", happened_at=None),
+    ]
+    uri = str(tmp_path / "landing/meter")
+    write_deltalake(uri, odd_rows(more), mode="append", schema_mode="merge")
+    assert not line.backfill("1", "3", as_of="3").changed
+    line.advance("4")
+    after = line.rows("quarantine")
+    assert {row["record_id"] for row in after} > ids
+    assert len(after) == len(before) + 2
+    assert {tuple(row[name] for name in ODD) for row in after} == {(None,) * 8, (1,) * 8}
+
+    # one of them grows; a key, an id and duplicates go by such names
+    wider = odd_rows([a_record("4 10:10", "4 09:00", happened_at=None)])
+    at_note = wider.schema.get_field_index("no`te")
+    wider = wider.set_column(at_note, "no`te", pa.array([2**40], pa.int64()))
+    land(
+        tmp_path,
+        pa.concat_tables([odd_rows(ROWS), odd_rows(more), wider], promote_options="permissive"),
+    )
+    by_name = a_spec(
+        **ONE,
+        source__key={"k": "a.b", "of": "`it's` + `no``te`"},
+        source__id=["no`te", "position", "amount"],
+        source__deduplicate={
+            "columns": ["no`te", "a.b", "amount", "happened_at"],
+            "within": "1m of arrival",
+        },
+    )
+    other = line.copy(tmp_path / "other").of(by_name)
+    other.advance("5")
+    assert {row["k"] for row in other.rows("windows")} >= {1}
+    assert 2**40 in {row["no`te"] for row in other.rows("quarantine")}
+
+
+def test_a_column_that_goes_keeps_what_stands_in_quarantine(spark):
+    staged = spark.createDataFrame([("a", 1), ("b", 2)], "record_id string, n int")
+    published = spark.createDataFrame(
+        [("a", 1, 7), ("b", 3, 8)], "record_id string, n int, `x.y` int"
+    )
+    kept = diff(staged, published, ["record_id"], place="test", keep=True).collect()
+    assert [(row[OP], row["record_id"], row["n"], row["x.y"]) for row in kept] == [
+        ("update", "b", 2, 8)
+    ]
+    gone = diff(staged, published, ["record_id"], place="test").collect()
+    assert {(row["record_id"], row["x.y"]) for row in gone} == {("a", None), ("b", None)}
+
+
+def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(spark):
+    inner = "struct<a:int,b:array<int>,m:map<string,int>>"
+    outer = "struct<a:bigint,b:array<bigint>,m:map<string,bigint>,z:string>"
+    staged = spark.createDataFrame([(1, 2, (3, [4], {"k": 5}))], f"ID int, n int, s {inner}")
+    published = spark.createDataFrame(
+        [(1, 2, (3, [4], {"k": 5}, None))], f"id bigint, N bigint, s {outer}"
+    )
+    assert diff(staged, published, ["ID"], place="test").collect() == []
+    other = published.withColumn("N", F.lit(2**40))
+    (row,) = diff(staged, other, ["ID"], place="test").collect()
+    assert (row[OP], row["N"], row["s"]["a"], row["s"]["z"]) == ("update", 2, 3, None)
+    (back,) = diff(other, staged, ["id"], place="test").collect()
+    assert (back[OP], back["n"]) == ("update", 2**40)
+
+
+# ------------------------------------------------------------------------------------- identities
+
+
+def test_columns_that_were_published_with_their_nulls_keep_the_identity_of_their_rows(spark):
+    names = ("a", "b`c", "d.e")
+    rows = spark.createDataFrame(
+        [(1, None, "x", 5), (None, None, None, 5)], "a int, `b``c` int, `d.e` string, at bigint"
+    )
+    rows = rows.withColumnRenamed("at", c.ARRIVAL)
+    # as an earlier version wrote it: all columns, nulls too
+    whole = [{"a": 1, "b`c": None, "d.e": "x"}, {"a": None, "b`c": None, "d.e": None}]
+    expected = [
+        hashlib.sha256(f"{json.dumps(row, separators=(',', ':'))}|5".encode()).hexdigest()[:32]
+        for row in whole
+    ]
+    told = identity(a_spec(), SourceColumns(names, frozenset(names)))
+    assert [row[0] for row in rows.select(told).collect()] == expected
+    later = SourceColumns((*names, "new"), frozenset(names))
+    wider = rows.withColumn("new", F.lit(None).cast("string"))
+    assert [row[0] for row in wider.select(identity(a_spec(), later)).collect()] == expected
+    filled = rows.withColumn("new", F.lit("y"))
+    assert not {row[0] for row in filled.select(identity(a_spec(), later)).collect()} & {*expected}
+
+
+def test_of_a_new_pipeline_a_column_that_comes_changes_no_identity_wherever_it_stands(spark):
+    rows = spark.createDataFrame([(1, None, 5)], "a int, b int, at bigint")
+    rows = rows.withColumnRenamed("at", c.ARRIVAL)
+    wider = rows.withColumn("new", F.lit(None).cast("string"))
+
+    def of(frame, *names: str) -> str:
+        return str(frame.select(identity(a_spec(), SourceColumns(names))).first()[0])
+
+    assert of(rows, "a", "b") == of(wider, "new", "a", "b") == of(wider, "a", "new", "b")
+    assert of(rows, "a", "b") != of(rows, "b")
+
+
+# ---------------------------------------------------------------------------------------- firings
+
+
+def test_firings_that_are_no_longer_kept_do_not_stand(spark, tmp_path):
+    kept = Line(spark, tmp_path, a_spec(**ONE, firings=True))
+    land(tmp_path, ROWS)
+    kept.advance("3")
+    held = kept.rows("firings")
+    assert held
+    line = kept.of(a_spec(**ONE))
+    preview = line.backfill("2", "3", as_of="3", dry_run=True)
+    assert any("firings: false" in note for note in preview.notes)
+    assert kept.rows("firings") == held
+    version = line.versions()["firings"]
+    outcome = line.backfill("2", "3", as_of="3")
+    assert any("firings: false" in note for note in outcome.notes)
+    assert kept.rows("firings") == []
+    assert line.versions()["firings"] == version + 1
+    assert not any("firings: false" in note for note in line.backfill("2", "3", as_of="3").notes)
+    assert line.versions()["firings"] == version + 1
+    kept.backfill("1", "4", as_of="3")
+    assert kept.rows("firings") == held
+    assert instant("3") == kept.ledger[-1].horizon_ms

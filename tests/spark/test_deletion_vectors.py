@@ -1,0 +1,74 @@
+"""Rows of the landing table that deletion vectors take away: neither read nor counted."""
+
+from __future__ import annotations
+
+import pytest
+from delta.tables import DeltaTable
+from lakes import FIRST_DAY, Line, a_record, a_spec, land
+from pyspark.sql import functions as F
+
+from strandline.errors import InputError
+from strandline.lake.landing import Landing
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    *(a_record(f"1 1{n}:00", f"1 1{n}:00", amount=n, source=s) for n in range(6) for s in "ab"),
+    *(a_record(f"2 1{n}:00", f"2 1{n}:00", amount=n, source=s) for n in range(6) for s in "ab"),
+]
+
+
+@pytest.fixture
+def line(spark, tmp_path):
+    """Two days have landed; of each some rows are deleted without rewriting their file."""
+    folder = tmp_path / "a lake, 100% its own"
+    folder.mkdir()
+    land(folder, ROWS)
+    uri = str(folder / "landing/meter")
+    spark.sql(
+        f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    DeltaTable.forPath(spark, uri).delete("amount in (1, 5)")
+    DeltaTable.forPath(spark, uri).delete(F.expr("amount = 2 and arrived_on = DATE'2024-03-01'"))
+    return Line(spark, folder, a_spec())
+
+
+def test_the_log_counts_the_rows_that_are_left(line):
+    landing = Landing.open(line.spark, line.lake, line.spec)
+    read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
+    assert landing.landed == read
+    assert sum(read.values()) < len(ROWS)
+
+
+def test_the_books_of_such_a_day_balance(line):
+    outcome = line.advance("3")
+    (first,) = [book for book in outcome.books if book.name == f"arrival day {FIRST_DAY}"]
+    assert first.total == first.accounted == 6
+    assert sum(row["records"] for row in line.rows("windows")) <= 14
+    assert not line.advance("3").changed
+
+
+def test_a_deleted_row_is_not_the_last_arrival(line):
+    # of the second day the rows of 15:00 are deleted: the last one arrived at 14:00
+    outcome = line.backfill("1", "3")
+    assert outcome.to_json()["horizon"] == "2024-03-02T14:00:00.201Z"
+
+
+def test_a_day_of_which_other_rows_are_read_than_have_landed_is_not_observed(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, ROWS)
+    line.advance("2")
+    days = line.table("timeline").to_pyarrow_table()
+    log = tmp_path / "landing/meter/_delta_log/00000000000000000000.json"
+    of_second = [text for text in log.read_text().splitlines() if "arrived_on=2024-03-02" in text]
+    assert len(of_second) == 1
+    wrong = of_second[0].replace('\\"numRecords\\":12', '\\"numRecords\\":13')
+    assert wrong != of_second[0]
+    log.write_text(log.read_text().replace(of_second[0], wrong))
+    with pytest.raises(InputError) as refused:
+        line.advance("3")
+    said = str(refused.value)
+    assert said.startswith("meter: arrival day 2024-03-02: 13 rows have landed")
+    assert "12 were read" in said
+    assert (line.ledger[-1].step, line.ledger[-1].message) == ("failed", said)
+    assert line.table("timeline").to_pyarrow_table() == days

@@ -1,0 +1,152 @@
+"""Whatever stops a run or the command: a last step in the ledger, and one line for people."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+from pyspark.errors import AnalysisException, ArithmeticException
+
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    RetryableError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+)
+from strandline.pipeline.failing import failures_told
+
+command = import_module("strandline.cli.main")
+
+
+class JavaError(Exception):
+    """What Python's gateway to the JVM raises, by its text."""
+
+    def __str__(self) -> str:
+        return (
+            "An error occurred while calling o12.save.\n"
+            ": org.apache.spark.SparkException: Job aborted.\n\tat a.b.C(D.scala:1)\n"
+        )
+
+
+OTHERS = [
+    JavaError(), ValueError("a\nb"), OSError(28, "No space left on device"), MemoryError(),
+    AnalysisException("[AMBIGUOUS_REFERENCE] `a` is ambiguous"), KeyError("x"), RecursionError(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
+def test_an_error_of_any_class_leaves_a_step_and_becomes_one_line(error):
+    steps: list[str] = []
+    with pytest.raises(UnexpectedError) as told, failures_told("meter", "abc-1", steps.append):
+        raise error
+    assert (told.value.exit_code, told.value.__cause__) == (1, error)
+    assert str(told.value).startswith(f"meter run abc-1: {type(error).__name__}")
+    assert "running it again is safe" in str(told.value)
+    assert "\n" not in str(told.value)
+    (step,) = steps
+    assert step in str(told.value)
+
+
+@pytest.mark.parametrize("kind", [InputError, RetryableError])
+def test_an_error_of_ours_is_raised_as_it_is_with_its_step(kind):
+    steps: list[str] = []
+    with pytest.raises(kind) as told, failures_told("meter", "abc-1", steps.append):
+        raise kind("place", "problem", "way out")
+    assert steps == [str(told.value)]
+
+
+def test_what_an_expression_throws_is_wrong_input():
+    steps: list[str] = []
+    with pytest.raises(InputError, match="try_…"), failures_told("meter", "abc-1", steps.append):
+        raise ArithmeticException("[DIVIDE_BY_ZERO] by zero\nmore")
+    assert len(steps) == 1
+
+
+def test_a_rejection_has_left_its_step_already():
+    steps: list[str] = []
+    with pytest.raises(AuditFailedError), failures_told("meter", "abc-1", steps.append):
+        raise AuditFailedError("place", "problem")
+    assert steps == []
+
+
+def test_an_interruption_leaves_a_step_and_stays_one():
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt), failures_told("meter", "abc-1", steps.append):
+        raise KeyboardInterrupt
+    assert steps == ["interrupted"]
+
+
+def test_where_even_the_step_cannot_be_written_the_error_itself_is_told():
+    def full_disk(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match="place"), failures_told("meter", "a", full_disk):
+        raise InputError("place", "problem")
+
+
+def test_a_long_message_is_cut_and_an_empty_one_is_its_kind():
+    assert len(problem_of(ValueError("x" * 1000))) == 300
+    assert problem_of(ValueError("")) == "ValueError"
+    assert problem_of(JavaError()) == "JavaError: org.apache.spark.SparkException: Job aborted."
+
+
+# ------------------------------------------------------------------------------------- the command
+
+
+def called(monkeypatch, capsys, error: BaseException, *arguments: str) -> tuple[int, str, str]:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "find_spec", broken)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["status", "meter", *arguments])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_the_command_ends_with_one_line_whatever_happens(monkeypatch, capsys):
+    monkeypatch.delenv("STRANDLINE_TRACE", raising=False)
+    code, out, err = called(monkeypatch, capsys, JavaError())
+    assert (code, out) == (1, "")
+    assert len(err.strip().splitlines()) == 1
+    assert "strandline status meter: JavaError: org.apache.spark.SparkException" in err
+    assert "running it again is safe" in err
+
+
+def test_the_trace_is_there_for_whoever_asks_for_it(monkeypatch, capsys):
+    monkeypatch.setenv("STRANDLINE_TRACE", "1")
+    _, _, err = called(monkeypatch, capsys, ValueError("odd"))
+    assert "Traceback" in err
+    assert "broken" in err
+
+
+def test_machines_are_told_in_json(monkeypatch, capsys):
+    code, out, _ = called(monkeypatch, capsys, ValueError("odd"), "--json")
+    said = json.loads(out)
+    assert said["exit_code"] == code == 1
+    assert said["error"]["problem"] == "ValueError: odd"
+
+
+def test_validate_tells_of_a_file_that_nobody_has_foreseen_and_goes_on(
+    monkeypatch, capsys, tmp_path
+):
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+
+    def odd(path):
+        raise LookupError("odd") if path.name == "a.yaml" else InputError(path.name, "wrong")
+
+    monkeypatch.setattr(command, "load_spec", odd)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["validate", "--json", "--pipelines", str(tmp_path)])
+    assert ended.value.code == 2
+    problems = [one["problem"] for one in json.loads(capsys.readouterr().out)]
+    assert "LookupError" in problems[0]
+    assert problems[1] == "b.yaml: wrong"
+
+
+def test_an_unexpected_error_is_one_of_ours():
+    assert issubclass(UnexpectedError, StrandlineError)

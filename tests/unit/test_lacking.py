@@ -1,0 +1,58 @@
+"""Which windows are from before a column came, as the log of their table tells it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from strandline.lake.lacking import lacking
+
+
+@pytest.fixture
+def publish(tmp_path):
+    uri = str(tmp_path / "windows")
+
+    def append(day: date, fingerprint: str, **columns: object) -> DeltaTable:
+        row = {"window_date": [day], **{k: [v] for k, v in columns.items()}}
+        table = pa.table({**row, "spec_fingerprint": [fingerprint]})
+        write_deltalake(
+            uri, table, mode="append", schema_mode="merge", partition_by=["window_date"]
+        )
+        return DeltaTable(uri)
+
+    return append
+
+
+def test_days_from_before_a_column_are_named_as_stretches(publish):
+    for day in (1, 2, 5, 7):
+        publish(date(2024, 3, day), "old", total=1)
+    publish(date(2024, 3, 5), "old", total=1)
+    table = publish(date(2024, 3, 6), "new", total=1, largest=7)
+    assert lacking(table, ["total", "Largest", "gone"], "new") == {
+        "Largest": [
+            (date(2024, 3, 1), date(2024, 3, 6)),
+            (date(2024, 3, 7), date(2024, 3, 8)),
+        ]
+    }
+
+
+def test_a_column_that_is_null_under_todays_rules_lacks_nowhere(publish):
+    publish(date(2024, 3, 1), "new", total=1, largest=1)
+    table = publish(date(2024, 3, 2), "new", total=1)
+    assert lacking(table, ["largest"], "new") == {}
+    assert lacking(table, ["largest"], "newer") == {
+        "largest": [(date(2024, 3, 2), date(2024, 3, 3))]
+    }
+
+
+def test_the_last_day_of_the_calendar_has_none_after_it(publish):
+    publish(date(9999, 12, 31), "old", total=1)
+    table = publish(date(2024, 3, 2), "new", total=1, largest=7)
+    assert lacking(table, ["largest"], "new") == {"largest": [(date.max, date.max)]}
+
+
+def test_without_a_table_nothing_lacks():
+    assert lacking(None, ["total"], "new") == {}

@@ -1,0 +1,152 @@
+"""Columns that are about to be published, held against their table; without Spark."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from pyspark.sql import types as T
+
+from strandline.errors import InputError
+from strandline.lake.diff import OP
+from strandline.lake.identities import marked, nulls_told
+from strandline.lake.publish import FIRING_COLUMNS, QUARANTINE, create, hold, windows_target
+from strandline.lake.schema import fit, schema_of
+from strandline.lake.store import Lake
+from strandline.spec import pipeline as reserved
+
+INT, LONG, TEXT = T.IntegerType(), T.LongType(), T.StringType()
+
+
+def columns(**kinds: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def held(staged: T.DataType, published: T.DataType) -> tuple[str, bool]:
+    """The type that the table gets, and whether it has to be widened for that."""
+    found = fit(columns(total=staged), columns(total=published), "meter: windows")
+    return found.schema["total"].dataType.simpleString(), bool(found.widened)
+
+
+@pytest.mark.parametrize(
+    ("staged", "published", "kept", "widened"),
+    [
+        (INT, INT, "int", False),
+        (LONG, INT, "bigint", True),
+        (INT, LONG, "bigint", False),
+        (T.ByteType(), T.ShortType(), "smallint", False),
+        (T.DoubleType(), T.FloatType(), "double", True),
+        (T.FloatType(), T.DoubleType(), "double", False),
+        (T.DecimalType(20, 2), T.DecimalType(10, 2), "decimal(20,2)", True),
+        (T.DecimalType(10, 2), T.DecimalType(20, 2), "decimal(20,2)", False),
+        (T.DecimalType(10, 4), T.DecimalType(10, 2), "decimal(12,4)", True),
+        (T.ArrayType(LONG), T.ArrayType(INT), "array<bigint>", True),
+        (T.MapType(TEXT, LONG), T.MapType(TEXT, INT), "map<string,bigint>", True),
+        (columns(a=LONG, c=TEXT), columns(A=INT, b=INT), "struct<A:bigint,b:int,c:string>", True),
+        (columns(a=INT), columns(a=INT, b=TEXT), "struct<a:int,b:string>", False),
+    ],
+)  # fmt: skip
+def test_a_type_may_grow_on_either_side(staged, published, kept, widened):
+    assert held(staged, published) == (kept, widened)
+
+
+@pytest.mark.parametrize(
+    ("staged", "published"),
+    [
+        (T.DoubleType(), LONG),
+        (LONG, T.DoubleType()),
+        (T.DecimalType(38, 0), T.DecimalType(10, 2)),
+        (T.DecimalType(20, 0), LONG),
+        (TEXT, INT),
+        (T.DateType(), T.TimestampType()),
+        (T.TimestampNTZType(), T.TimestampType()),
+        (T.MapType(LONG, TEXT), T.MapType(INT, TEXT)),
+        (T.ArrayType(TEXT), T.ArrayType(INT)),
+        (columns(a=TEXT), columns(a=INT)),
+        (T.ArrayType(INT), INT),
+    ],
+)
+def test_any_other_change_is_refused_with_both_types_and_the_way_out(staged, published):
+    with pytest.raises(InputError) as refused:
+        held(staged, published)
+    said = str(refused.value)
+    assert said.startswith("meter: windows: column total is ")
+    assert staged.simpleString() in said
+    assert published.simpleString() in said
+    assert "give the changed column another name" in said
+
+
+def test_names_are_compared_without_case_and_the_table_keeps_its_own():
+    found = fit(columns(Total=INT, Mean=INT), columns(total=INT), "p")
+    assert found.schema.names == ["total", "Mean"]
+    assert found.names == {"Total": "total", "Mean": "Mean"}
+    assert (found.new, found.widened) == (("Mean",), ())
+
+
+def test_a_column_that_is_staged_no_more_stays_as_it_is():
+    found = fit(columns(a=INT), columns(a=INT, b=TEXT), "p")
+    assert found.schema.names == ["a", "b"]
+    assert (found.new, found.widened) == ((), ())
+
+
+def test_a_table_is_held_by_the_names_and_types_that_its_log_has(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    target = windows_target(["device"])
+    staged = columns(window_date=T.DateType(), device=TEXT, total=INT)
+    assert hold(store, target, staged) is None
+    create(store, target, staged)
+    before = store.versions()
+    assert hold(store, target, columns(total=LONG)).widened == ("total",)
+    with pytest.raises(InputError, match="meter: windows: column Total is double, but published"):
+        hold(store, target, columns(Total=T.DoubleType()))
+    assert store.versions() == before
+
+
+EVERY_KIND = (
+    T.ByteType(), T.ShortType(), INT, LONG, T.FloatType(), T.DoubleType(), T.DecimalType(38, 10),
+    TEXT, T.BinaryType(), T.BooleanType(), T.DateType(), T.TimestampType(), T.TimestampNTZType(),
+    T.ArrayType(columns(a=INT, b=T.MapType(TEXT, LONG))),
+)  # fmt: skip
+
+
+def test_columns_of_every_kind_and_name_are_created_as_they_are_and_without_their_metadata(
+    tmp_path,
+):
+    names = ["`a`", "a.b", "it's", 'say "x"', "é", "a-b", "%", "$x", "/", "#", "ä?", "n", "N0", "z"]
+    fields = [
+        T.StructField(name, kind, metadata={"comment": "of the source"})
+        for name, kind in zip(names, EVERY_KIND, strict=True)
+    ]
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    day = T.StructField("window_date", T.DateType())
+    create(store, windows_target([]), T.StructType([*fields, day]))
+    found = schema_of(store.table("windows"))
+    assert [(f.name, f.dataType) for f in found][:-1] == [(f.name, f.dataType) for f in fields]
+    assert not any(field.metadata for field in found)
+
+
+# ------------------------------------------------------------------------------------- identities
+
+
+def test_nulls_are_told_in_the_columns_that_were_published_so_and_in_no_later_one(tmp_path):
+    before = [Field("Amount", "long"), Field("quarantine_date", "date")]
+    DeltaTable.create(str(tmp_path / "old"), Schema(before))
+    table = DeltaTable(str(tmp_path / "old"))
+    assert nulls_told(table) == {"amount", "quarantine_date"}
+    later = T.StructType([marked(T.StructField("note", TEXT))])
+    table.alter.add_columns(Schema.from_json(later.json()).fields)
+    assert nulls_told(DeltaTable(str(tmp_path / "old"))) == {"amount", "quarantine_date"}
+    assert nulls_told(None) == frozenset()
+
+
+def test_of_a_pipeline_that_is_new_no_null_is_told(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    create(store, QUARANTINE, columns(quarantine_date=T.DateType(), amount=INT))
+    assert nulls_told(store.table("quarantine")) == frozenset()
+
+
+# ----------------------------------------------------------------------------------------- names
+
+
+def test_the_reserved_names_are_those_that_the_tables_have():
+    assert set(FIRING_COLUMNS) | {"supersedes_windows"} == set(reserved.FIRING_COLUMNS)
+    assert OP.startswith(reserved.OWN_PREFIX)
