@@ -15,7 +15,7 @@ from engine_under_test import Engine, each, late_of, windows_of
 from hard_streams import malformed
 from law_streams import OVER_MIDNIGHT, drawn_streams, rows
 from pyspark.sql import functions as F
-from spec_strategies import CHANNELS_GIVEN
+from spec_strategies import CHANNELS_GIVEN, STRATEGIES
 
 from strandline.engine import columns as c
 from strandline.engine.observe import CELL
@@ -156,9 +156,9 @@ def test_what_breaks_an_ascending_order_is_counted_in_one_go_and_day_by_day(sess
 
 
 CELLS = rows(
-    "window",
-    "emit",
-    strategy=("bounded_out_of_orderness", "ascending", "punctuated", "expression", "time_lag"),
+    *("emit", "channels", "sequence", "lateness_ms", "base_ms"),
+    window=("tumbling",),
+    strategy=STRATEGIES[:4],
 )
 
 
