@@ -29,6 +29,10 @@ up: setup ## Airflow with its UI on 127.0.0.1, over the flights (PORT=8080)
 test: check ## all checks, then all tests
 	@$(WITH) bash scripts/test.sh
 
+.PHONY: test-deep
+test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure ones, ROUNDS=5 on Spark)
+	@$(WITH) EXAMPLES="$(EXAMPLES)" ROUNDS="$(ROUNDS)" SEED="$(SEED)" bash scripts/test_deep.sh
+
 .PHONY: test-fast
 test-fast: setup ## the tests without Spark and Airflow, in under a minute
 	@$(WITH) pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'

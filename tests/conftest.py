@@ -7,12 +7,20 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # shared machines stall: an example may take long, and that says nothing about the code
 _LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("dev", max_examples=50, **_LENIENT)
-settings.register_profile("ci", max_examples=1000, **_LENIENT)
+# what is drawn is the same each time: a change fails by what it changes
+_REPEATABLE = {**_LENIENT, "derandomize": True, "database": None, "print_blob": True}
+_ANEW = {**_LENIENT, "derandomize": False, "print_blob": True}
+settings.register_profile("dev", max_examples=50, **_REPEATABLE)
+settings.register_profile("ci", max_examples=1000, **_REPEATABLE)
+settings.register_profile("deep", max_examples=int(os.environ.get("EXAMPLES", "5000")), **_ANEW)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+# hypothesis also draws literals of whatever modules are loaded: a test alone would draw others, and
+# so would one after a change of any number in the library
+providers._get_local_constants = providers.Constants
 pytest.register_assert_rewrite("replayed")
 
 # py4j tells of every closed connection after pytest has closed the log's stream
@@ -38,3 +46,13 @@ def spark():
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    """The same for a module that asks of a few rows only: one partition."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "1")
+    yield spark
+    spark.conf.set(name, before)

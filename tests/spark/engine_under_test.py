@@ -1,17 +1,14 @@
-"""The engine's answer to a stream, by the functions of a backfill, and the reference's beside it.
-
-Both answers are plain values in the same shape, so that a law is an equation between them.
-"""
+"""The engine's answer to a stream, by the functions of a backfill, each part for whoever asks."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, Phase, settings
+from answers import Answer, by_id, by_window, in_order
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -28,9 +25,6 @@ from strandline.engine.source import on_days, read_records
 from strandline.engine.violations import violations
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import Tables
-from strandline.reference.answer import Firing, Timing
-from strandline.spec.window import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,9 +32,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from strategies import Stream
-
-    from strandline.reference import Record
-    from strandline.spec import PipelineSpec
 
 LANDING = pa.schema(
     [
@@ -59,124 +50,6 @@ LANDING = pa.schema(
 AGGREGATES = {"count": "count(*)", "sum": "sum(value)", "ids": "array_sort(collect_list(id))"}
 AT_ONCE = 4
 """How many streams run at the same time: Spark is mostly waiting for itself on small input."""
-
-
-def law(examples: int) -> settings:
-    """So many batches; one that fails is not shrunk, which would take hours on Spark."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        phases=[Phase.explicit, Phase.reuse, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-@dataclass(frozen=True)
-class Told:
-    """What an engine tells of a stream; the rows of each part in an order of their own.
-
-    Attributes:
-        windows: what Flink has emitted: content, counts, state, moments.
-        open: what the watermark has not reached: key, start and ids.
-        late: the late records, each with the watermark that it met and the lateness it lacked.
-        firings: all of them, in Flink's order.
-        final_watermark: MIN_WATERMARK: none yet.
-        violations: of an ascending order that the watermark assumes.
-    """
-
-    windows: list[dict[str, Any]]
-    open: list[dict[str, Any]]
-    late: list[dict[str, Any]]
-    firings: list[dict[str, Any]]
-    final_watermark: int
-    violations: int
-
-
-# ------------------------------------------------------------------------------------ the reference
-
-
-def reference(stream: Stream) -> Told:
-    """What the record-by-record reference tells."""
-    told = stream.replay()
-    tables = Tables(stream.spec, told)
-    return Told(
-        windows=_by_window(
-            {
-                "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
-                **_content(row.members),
-                "late_accepted": row.late_accepted,
-                "firings": row.firings,
-                "state": row.state,
-                "fired_at": row.fired_at_ms,
-                "closed_at": row.closed_at_ms,
-            }
-            for row in tables.windows()
-        ),
-        open=_by_window(
-            {
-                "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
-                **_content(row.members),
-            }
-            for row in told.open_at_end
-            if not row.end_passed
-        ),
-        late=_by_id(
-            {
-                "id": row.record.payload["id"],
-                "reason": row.reason,
-                "watermark": None if row.watermark_ms == MIN_WATERMARK else row.watermark_ms,
-                "late_by": row.late_by_ms,
-                "start": row.slot_start_ms,
-                "missed": row.missed_windows,
-            }
-            for row in tables.quarantine()
-        ),
-        firings=_in_order(
-            (
-                _place(firing, stream.spec),
-                {
-                    "key": firing.key[0],
-                    "start": firing.window.start_ms,
-                    "end": firing.window.end_ms,
-                    **_content(firing.members),
-                    "timing": firing.timing.value,
-                    "fired_at": firing.moment.at_ms,
-                    "watermark": firing.watermark_ms,
-                },
-            )
-            for firing in told.firings
-        ),
-        final_watermark=told.final_watermark_ms,
-        violations=told.violations,
-    )
-
-
-def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
-    """Where a firing stands in Flink's order; those that stand at one place have no order."""
-    if firing.timing is Timing.ON_TIME:
-        return (firing.timing, firing.moment, firing.window.end_ms)
-    cause = firing.moment.after_record
-    sequence = cause.sequence if spec.source.sequence is not None else 0
-    # a record fires its newest window first; of sessions it fires one, after those of shorter gaps
-    last = cause.gap_ms if isinstance(spec.window, Session) else -firing.window.end_ms
-    if isinstance(spec.window, Session) and spec.window.gap_ms is not None:
-        last = 0
-    return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, last)
-
-
-def _content(members: Sequence[Record]) -> dict[str, Any]:
-    return {
-        "count": len(members),
-        "sum": sum(record.payload["value"] for record in members),
-        "ids": sorted(record.payload["id"] for record in members),
-    }
-
-
-# --------------------------------------------------------------------------------------- the engine
 
 
 @dataclass(frozen=True)
@@ -218,11 +91,11 @@ class Engine:
             landing = landing.repartition(partitions)
         return cls(spark, landing, replace(stream, spec=spec))
 
-    @property
+    @cached_property
     def axis(self) -> Axis:
         return Axis.of(self.stream.spec, self.stream.start_ms)
 
-    @property
+    @cached_property
     def records(self) -> DataFrame:
         return read_records(self.landing, self.stream.spec, self.axis)
 
@@ -239,7 +112,7 @@ class Engine:
         """The cells below the horizon; malformed rows are known with their day."""
         return observe(self.known, self.stream.spec, self.axis)
 
-    @property
+    @cached_property
     def known(self) -> DataFrame:
         return self.marked().where(F.col(c.ARRIVAL) < self.stream.horizon_ms)
 
@@ -267,11 +140,11 @@ class Engine:
         """The records of observed days: what else has landed is not read."""
         return on_days(self.records, set(history.well_formed["arrival_date"]))
 
-    def told(self) -> Told:
-        """Everything that the engine tells of the stream."""
-        rebuild = self.rebuild()
+    def answer(self, scope: Scope = Scope(EVERYTHING)) -> Answer:  # noqa: B008 - frozen
+        """The whole answer; of a range, where the scope is one."""
+        rebuild = self.rebuild(scope)
         emitted, still_open = windows_of(rebuild)
-        return Told(
+        return Answer(
             windows=emitted,
             open=still_open,
             late=late_of(rebuild),
@@ -318,7 +191,7 @@ def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, A
             still_open.append({name: row[name] for name in shown})
         else:
             emitted.append(row)
-    return _by_window(emitted), _by_window(still_open)
+    return by_window(emitted), by_window(still_open)
 
 
 def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -330,7 +203,7 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
         _ms("slot_start", "start"),
         F.col("missed_windows").alias("missed"),
     )
-    return _by_id(rows.toArrow().to_pylist())
+    return by_id(rows.toArrow().to_pylist())
 
 
 def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -345,34 +218,15 @@ def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
         F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER)).alias("order"),
     )
     ordered = [(tuple(row.pop("order").values()), row) for row in rows.toArrow().to_pylist()]
-    return _in_order(sorted(ordered, key=lambda pair: pair[0]))
+    return in_order(sorted(ordered, key=lambda pair: pair[0]))
 
 
-def each(streams: Iterable[Stream], told: Callable[[Stream], Any]) -> list[tuple[Stream, Any]]:
-    """What is told of each stream, several at once."""
+def each(streams: Iterable[Stream], asked: Callable[[Stream], Any]) -> list[tuple[Stream, Any]]:
+    """What is asked of each stream, of several at once."""
     given = list(streams)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(zip(given, pool.map(told, given), strict=True))
-
-
-# ---------------------------------------------------------------------------------------- the shape
+        return list(zip(given, pool.map(asked, given), strict=True))
 
 
 def _ms(name: str, alias: str) -> Column:
     return F.unix_millis(name).alias(alias)
-
-
-def _by_window(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["start"], row["end"], row["key"]))
-
-
-def _by_id(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: row["id"])
-
-
-def _in_order(ordered: Iterable[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The rows as ordered; neighbours whose places are equal have no order: they go by content."""
-    rows = []
-    for _, tied in groupby(ordered, key=lambda pair: pair[0]):
-        rows += sorted((row for _, row in tied), key=lambda row: (row["key"], row["ids"]))
-    return rows

@@ -1,4 +1,4 @@
-"""Sessions by sets are the sessions of the record-by-record reference, merged and saved alike."""
+"""What sessions alone do: firings that take the place of others, and sessions that have ended."""
 
 from __future__ import annotations
 
@@ -7,49 +7,30 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from engine_under_test import Engine, each, firings_of, late_of, law, reference, windows_of
-from hypothesis import given
-from hypothesis import strategies as st
+from answers import reference
+from edge_streams import a_stream, bounded
+from engine_under_test import Engine, each, late_of, windows_of
+from law_streams import SESSIONS, drawn_streams, rows
 from pyspark.sql import functions as F
-from strategies import Stream, any_watermarks, session_windows
-from test_engine_laws import a_stream, batches, bounded, only, over_midnight, same, session
+from strategies import Stream
 
-from strandline.engine import columns as c
 from strandline.engine.history import Clock, Closure
-from strandline.engine.rebuild import Scope
-from strandline.engine.session_reach import first_not_final
-from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
-from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
-from strandline.reference import Tables
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.lateness import MAX_WATERMARK
 
 pytestmark = pytest.mark.spark
 
-__all__ = ["session"]  # the fixture
-SESSIONS = session_windows()
+FIRINGS = rows(
+    "end_of_input",
+    window=SESSIONS,
+    strategy=("bounded_out_of_orderness", "ascending"),
+    emit=("per_record", "7ms"),
+    lateness_ms=(5, 25, 400),
+)
 
 
-def told_of(stream: Stream, rebuild: Any) -> tuple[list, list, list, list]:
-    return (*windows_of(rebuild), late_of(rebuild), firings_of(rebuild))
-
-
-def late_within(stream: Stream, rows: list[dict[str, Any]], within: TimeRange) -> list:
-    """Late records belong to their own event time."""
-    times = {record.payload["id"]: record.ts_ms for record in stream.records}
-    if stream.spec.arrival_is_event_time:
-        times = {record.payload["id"]: record.arrival_ms for record in stream.records}
-    return [row for row in rows if times[row["id"]] in within]
-
-
-@law(3)
-@given(batches(watermark=any_watermarks(), window=SESSIONS))
-def test_sessions_are_the_references(session, streams):
-    for stream, told in each(streams, lambda s: Engine.on(session, s).told()):
-        same(stream, told, reference(stream))
-
-
-@law(2)
-@given(batches(window=SESSIONS))
-def test_a_firing_names_those_that_it_takes_the_place_of(session, streams):
+@pytest.mark.hypothesis
+def test_a_firing_names_those_that_it_takes_the_place_of(session):
     def named(stream: Stream) -> dict[tuple, list[tuple]]:
         rows = Engine.on(session, stream).rebuild().firings(F.format_string("%04d", "id"))
         window = (F.unix_millis("window_start"), F.unix_millis("window_end"), F.col("firing"))
@@ -59,8 +40,8 @@ def test_a_firing_names_those_that_it_takes_the_place_of(session, streams):
                 F.unix_millis(one.window_start), F.unix_millis(one.window_end), one.firing
             ),
         )
-        told = rows.select("k", F.struct(*window), earlier).toArrow().to_pylist()
-        values = [list(row.values()) for row in told]
+        read = rows.select("k", F.struct(*window), earlier).toArrow().to_pylist()
+        values = [list(row.values()) for row in read]
         return {
             (key, *window.values()): [tuple(one.values()) for one in before or []]
             for key, window, before in values
@@ -69,106 +50,18 @@ def test_a_firing_names_those_that_it_takes_the_place_of(session, streams):
     def expected(stream: Stream) -> dict[tuple, list[tuple]]:
         numbers: dict[int, tuple] = {}
         times: Counter[tuple] = Counter()
-        told = {}
+        found = {}
         for firing in stream.replay().firings:
             window = (firing.window.start_ms, firing.window.end_ms)
             times[firing.key, window] += 1
             numbers[firing.seq] = (*window, times[firing.key, window])
-            told[firing.key[0], *numbers[firing.seq]] = sorted(
+            found[firing.key[0], *numbers[firing.seq]] = sorted(
                 numbers[seq] for seq in firing.supersedes
             )
-        return told
+        return found
 
-    for stream, found in each(streams, named):
+    for stream, found in each(drawn_streams(FIRINGS), named):
         assert found == expected(stream), stream
-
-
-@law(2)
-@given(batches(window=SESSIONS))
-def test_aggregates_of_rows_put_together_are_those_of_the_records(session, streams):
-    in_two_steps = {"count": "count(*)", "total": "sum(value)", "least": "min(value)"}
-
-    def told(stream: Stream) -> tuple[list[tuple], list[tuple]]:
-        engine = Engine.on(session, stream)
-        spec = stream.spec.model_copy(update={"aggregates": in_two_steps})
-        rebuild = replace(engine, stream=replace(stream, spec=spec)).rebuild()
-        emitted = (
-            rebuild.windows()
-            .where("state != 'open'")
-            .select(
-                F.unix_millis("window_start"),
-                F.unix_millis("window_end"),
-                *("k", "records", "late_accepted", *in_two_steps),
-            )
-        )
-        taken = rebuild.taken().select(c.SLOT, "accepted", "late_accepted")
-        return (
-            sorted(tuple(row.values()) for row in emitted.toArrow().to_pylist()),
-            sorted(tuple(row.values()) for row in taken.toArrow().to_pylist()),
-        )
-
-    for stream, (windows, taken) in each(streams, told):
-        tables = Tables(stream.spec, stream.replay())
-        expected = []
-        for row in tables.windows():
-            values = [record.payload["value"] for record in row.members]
-            counts = (len(values), row.late_accepted, len(values))
-            window = (row.window.start_ms, row.window.end_ms, row.key[0])
-            expected.append((*window, *counts, sum(values), min(values)))
-        assert windows == sorted(expected), stream
-        slots = [
-            (row.window.start_ms, row.on_time + row.late_accepted, row.late_accepted)
-            for row in tables.completeness()
-        ]
-        assert taken == [slot for slot in slots if slot[1]], stream
-
-
-@law(2)
-@given(batches(window=SESSIONS), st.integers(-20, 60), st.integers(1, 80))
-def test_a_range_of_sessions_rebuilt_alone_is_that_range_of_the_whole(
-    session, streams, ahead_ms, width_ms
-):
-    def range_of(stream: Stream) -> TimeRange:
-        return TimeRange(stream.start_ms + ahead_ms, stream.start_ms + ahead_ms + width_ms)
-
-    def told(stream: Stream) -> tuple[list, list, list, list]:
-        return told_of(stream, Engine.on(session, stream).rebuild(Scope(range_of(stream))))
-
-    for stream, parts in each(streams, told):
-        whole, within = reference(stream), range_of(stream)
-        late = late_within(stream, whole.late, within)
-        expected = (only(whole.windows, within), only(whole.open, within), late)
-        assert parts == (*expected, only(whole.firings, within)), stream
-
-
-@law(2)
-@given(batches(window=SESSIONS))
-def test_one_more_day_of_sessions_on_what_was_final_gives_what_one_go_gives(session, streams):
-    held = [replace(over_midnight(stream), end_of_input=False) for stream in streams]
-
-    def day_of_work(stream: Stream) -> tuple[int, Any, Any]:
-        midnight_ms = midnight_of(day_of(stream.horizon_ms - 1))
-        before = Engine.on(session, replace(stream, horizon_ms=midnight_ms)).history()
-        engine = Engine.on(session, stream)
-        history = engine.history()
-        first_ms = first_not_final(
-            engine.observed_records(history),
-            history,
-            until_ms=stream.horizon_ms,
-            watermark_ms=before.watermark_reached(midnight_ms),
-        )
-        scope = Scope(TimeRange(first_ms, EVERYTHING.end_ms), older_since_ms=midnight_ms)
-        rebuild = engine.rebuild(scope, history=history)
-        emitted, _ = windows_of(rebuild)
-        return first_ms, emitted, late_of(rebuild)
-
-    for stream, (first_ms, emitted, late) in each(held, day_of_work):
-        midnight_ms = midnight_of(day_of(stream.horizon_ms - 1))
-        before, after = reference(replace(stream, horizon_ms=midnight_ms)), reference(stream)
-        final = TimeRange(MIN_WATERMARK, first_ms)
-        assert only(before.windows, final) + emitted == after.windows, stream
-        both = late_within(stream, before.late, final) + late
-        assert sorted(both, key=lambda row: row["id"]) == after.late, stream
 
 
 # -------------------------------------------------------------------------------------------- edges

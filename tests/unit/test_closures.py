@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from cells import a_cell, history_from
+from cells import a_cell, history_from, history_of
+from edge_streams import a_stream
 from meter import a_meter
 
 from strandline.engine.axis import Axis
-from strandline.engine.history import Closure, History
+from strandline.engine.history import Clock, Closure, History
 from strandline.engine.steps import STEP_COLUMNS, Steps
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
 from strandline.pipeline.planning import closures_in, plan_backfill
 from strandline.pipeline.request import Request
 
@@ -109,3 +110,13 @@ def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     assert plan.notes == (
         "the source is idle, and Flink drops the end of such an input: none is closed",
     )
+
+
+def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before_it_did():
+    stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
+    history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
+    whole = Closure(EVERYTHING, 3 * DAY_MS)
+    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS)) == []
+    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
+    earlier = replace(whole, at_ms=DAY_MS)
+    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cumulative_windows, sliding_windows, windows
+from spec_strategies import cumulative_windows, sliding_windows, windows
 
 from strandline.engine.grid import Grid
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange

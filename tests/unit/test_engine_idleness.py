@@ -11,7 +11,8 @@ from activity import activity_of
 from cells import axis_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from strategies import any_watermarks, streams
+from spec_strategies import any_watermarks
+from strategies import streams
 
 from strandline.engine.axis import TICK_RANK
 from strandline.engine.idleness import SILENCE, Carried, Source

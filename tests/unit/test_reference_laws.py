@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import Stream, any_streams, any_windows, streams
+from spec_strategies import any_windows
+from strategies import Stream, any_streams, streams
 
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks

@@ -6,16 +6,14 @@ from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given
-from strategies import (
-    Stream,
-    any_streams,
+from spec_strategies import (
     any_watermarks,
     cumulative_windows,
     session_windows,
     sliding_windows,
-    streams,
     windows,
 )
+from strategies import Stream, any_streams, streams
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference import Record, Tables, replay

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from strategies import pipelines
+from spec_strategies import pipelines
 
 from strandline.spec import PipelineSpec, load_spec, parse_spec
 from strandline.spec.values import parse_duration, parse_instant

@@ -436,12 +436,15 @@ class History:
         last = within.end_ms + self.grid.threshold_step_ms
         edges = self.grid.edges_around(TimeRange(within.start_ms, last))
         (first, last), _ = self.crossings(edges, clock.horizon_ms)
-        return sorted(
+        rising = {
             day
             for day in days
             if self.axis.first_of(midnight_of(day)) <= last
             and self.axis.first_of(midnight_of(day) + DAY_MS) >= first
-        )
+        }
+        if clock.closes_now:  # as the channels end one by one, it rises to what the others offer
+            rising.add(day_of(clock.horizon_ms - 1))
+        return sorted(rising)
 
     def days_of_events(self, within: TimeRange) -> list[date]:
         """The arrival days that hold records with an event time in a range."""

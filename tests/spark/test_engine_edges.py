@@ -1,0 +1,83 @@
+"""The set-based engine on streams written by hand, and on tables with columns of any name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from answers import Answer, agree, reference
+from edge_streams import EDGES, a_stream
+from engine_under_test import Engine, each, late_of, windows_of
+from strategies import Stream
+
+from strandline.engine.history import Clock, Closure
+from strandline.engine.identity import identity
+from strandline.model.intervals import EVERYTHING
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec import parse_spec
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def answers(session):
+    def answer(stream: Stream) -> Answer | Exception:
+        try:
+            return Engine.on(session, stream).answer()
+        except Exception as error:  # noqa: BLE001 - the test of this edge raises it
+            return error
+
+    found = each(EDGES.values(), answer)
+    return dict(zip(EDGES, (answer for _, answer in found), strict=True))
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_the_engine_answers_as_the_reference_does_where(edge, answers):
+    if isinstance(answers[edge], Exception):
+        raise answers[edge]
+    agree(EDGES[edge], answers[edge], reference(EDGES[edge]))
+
+
+def test_what_comes_after_the_end_of_the_input_is_late(session):
+    at_ms, last = 10, (12, 31, "a")
+    stream = a_stream((1, 15, "a"), (3, 28, "a"), last, (13, 15, "a"), channels=["a"])
+    clock = Clock(stream.horizon_ms, (Closure(EVERYTHING, at_ms),))
+    rebuild = Engine.on(session, stream).rebuild(clock=clock)
+    emitted, still_open = windows_of(rebuild)
+    ended = reference(replace(stream, horizon_ms=at_ms, end_of_input=True))
+    assert emitted == ended.windows
+    assert still_open == []
+    assert [(row["id"], row["watermark"], row["late_by"]) for row in late_of(rebuild)] == [
+        (2, MAX_WATERMARK, MAX_WATERMARK - 39 + 1),
+        (3, MAX_WATERMARK, MAX_WATERMARK - 19 + 1),
+    ]
+
+
+def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
+    stream = a_stream((1, 25, "a"), (2, 3, "a"), channels=["a"])
+    names = {"value": "watermark_ms", "seq": "record_id", "k": "reason"}
+    landing = Engine.on(session, stream).landing.withColumnsRenamed(names)
+    spec = parse_spec(
+        {
+            **{"pipeline": "edge", "firings": True, "window": {"tumbling": "10ms"}},
+            "source": {
+                **{"table": "t", "channel": "channel", "channels": ["a"], "key": {"k": "reason"}},
+                "arrival_time": "timestamp_millis(arrival_ms)",
+                "event_time": "timestamp_millis(ts_ms)",
+            },
+            "watermark": {"strategy": "ascending", "emit": "per_record"},
+            "aggregates": {"sum": "sum(watermark_ms)", "last": "max(record_id)"},
+        },
+        origin="edge.yaml",
+    )
+    engine = Engine(session, landing.withColumn("record_id", landing["id"]), stream)
+    engine = replace(engine, stream=replace(stream, spec=spec, end_of_input=True))
+    rebuild = engine.rebuild()
+    (late,) = rebuild.late().toArrow().to_pylist()
+    assert (late["source_watermark_ms"], late["source_record_id"], late["source_reason"]) == (
+        *(10, 1),
+        "x",
+    )
+    assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
+    (fired,) = rebuild.firings(identity(spec, engine.landing.columns)).toArrow().to_pylist()
+    assert (fired["sum"], fired["last"]) == (1, 0)
