@@ -51,7 +51,7 @@ def facts_by_log(
 
 
 class _File(NamedTuple):
-    """A file of a day: its name with how many rows of it are deleted, and the rows that are left."""
+    """A file of a day: its name with how many of its rows are deleted, and those that are left."""
 
     name: str
     rows: int | None
