@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,17 @@ pytest.register_assert_rewrite("replayed")
 
 # py4j tells of every closed connection after pytest has closed the log's stream
 logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+@pytest.fixture(scope="session")
+def oracle(pytestconfig):
+    """What Flink answers on the flights of 2013 as of a horizon (in ms; none: after the year).
+
+    Computed once for all test processes, and again when the oracle's code or input has changed.
+    """
+    from kept_answers import kept_answer
+
+    return partial(kept_answer, pytestconfig.cache.mkdir("flights_oracle"))
 
 
 @pytest.fixture(scope="session")

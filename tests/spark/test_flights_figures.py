@@ -7,11 +7,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import flights_reference as oracle
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from flights_reference import Answer
 from lakes import Line
 
 import land_flights
@@ -66,7 +66,7 @@ def table(line: Line, name: str) -> pa.Table:
     return found
 
 
-def assert_tables_say(line: Line, answer: oracle.Answer) -> None:
+def assert_tables_say(line: Line, answer: Answer) -> None:
     """Every row of windows, quarantine and completeness is the oracle's, and none is missing."""
     windows = table(line, "windows").sort_by(
         [(name, "ascending") for name in ("window_start", "origin", "carrier")]
@@ -101,9 +101,9 @@ def assert_tables_say(line: Line, answer: oracle.Answer) -> None:
     assert slots == [tuple(slot.values()) for slot in answer.slots]
 
 
-def test_the_year_in_one_go_is_the_oracles_row_for_row(line):
+def test_the_year_in_one_go_is_the_oracles_row_for_row(line, oracle):
     outcome = line.backfill("2013-01-01", "2014-01-02")
-    answer = oracle.answer()
+    answer = oracle()
     assert outcome.horizon_ms == answer.horizon_ms
     counts = answer.counts
     assert outcome.malformed == {
@@ -125,12 +125,12 @@ def test_the_year_in_one_go_is_the_oracles_row_for_row(line):
     assert_tables_say(line, answer)
 
 
-def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line):
+def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line, oracle):
     for day in ("2013-02-08", "2013-02-09", "2013-02-11", "2013-02-14"):  # one day was skipped
         outcome = line.advance(f"{day}T06:00:00Z")
         midnight_ms = parse_instant(day)
         assert outcome.frontier_ms == outcome.horizon_ms == midnight_ms
-        assert_tables_say(line, oracle.answer(midnight_ms))
+        assert_tables_say(line, oracle(midnight_ms))
         if day == "2013-02-11":
             before = line.versions()
             assert not line.advance(day).changed
