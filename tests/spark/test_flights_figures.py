@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from strandline.spec.values import parse_instant
 
 pytestmark = pytest.mark.spark
 
-SPEC = load_spec(Path(__file__).parents[2] / "pipelines" / "flights.yaml")
+PIPELINES = Path(__file__).parents[2] / "pipelines"
+SPEC = load_spec(PIPELINES / "flights.yaml")
 ALIKE = ["departures", "total_miles", "longest_air_time_min", "records", "late_accepted", "firings"]
 IN_MS = {name: f"{name}_ms" for name in ("window_start", "window_end", "fired_at", "closed_at")}
 LATE = ["departed_at", "landed_at", "origin", "carrier", "flight", "tailnum", "slot_start"]
@@ -135,3 +137,15 @@ def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line, oracle)
             before = line.versions()
             assert not line.advance(day).changed
             assert line.versions() == before
+
+
+@pytest.mark.parametrize("pipeline", ["flights_sliding", "flights_sessions"])
+def test_the_other_windows_of_the_flights_are_published_with_balanced_books(line, pipeline):
+    line = replace(line, spec=load_spec(PIPELINES / f"{pipeline}.yaml"), audited=True)
+    outcome = line.advance("2013-01-03T06:00:00Z")
+    assert outcome.status == line.ledger[-1].step == "published"
+    books = {book.name: book for book in outcome.books}
+    assert books.keys() >= {"arrival day 2013-01-01", "arrival day 2013-01-02", "range"}
+    assert all(book.balanced for book in books.values())
+    assert all(book.total for name, book in books.items() if name != "older windows")
+    assert line.rows("windows")
