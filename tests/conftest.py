@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from functools import partial
 
 import pytest
@@ -29,6 +30,23 @@ def oracle(pytestconfig):
     from kept_answers import kept_answer
 
     return partial(kept_answer, pytestconfig.cache.mkdir("flights_oracle"))
+
+
+@pytest.fixture(scope="session")
+def flights_lake(tmp_path_factory):
+    """A lake where the flights of 2013 have landed; not to be changed."""
+    import land_flights
+
+    lake = tmp_path_factory.mktemp("flights")
+    _, written = land_flights.land(str(lake))
+    assert written
+    return lake
+
+
+@pytest.fixture
+def own_flights_lake(flights_lake, tmp_path):
+    """The same, to change: Delta never writes into a file that there is, so they are linked."""
+    return shutil.copytree(flights_lake, tmp_path, copy_function=os.link, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -66,6 +66,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": folder / "logs",
             "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+            # each JVM is over before it would have paid to compile well
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "STRANDLINE_LAKE": folder / "lake",
             "STRANDLINE_PIPELINES": pipelines,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

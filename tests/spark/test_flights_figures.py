@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from flights_reference import Answer
 from lakes import Line
 
-import land_flights
 from strandline.spec import load_spec
 from strandline.spec.values import parse_instant
 
@@ -44,18 +41,9 @@ def generated_code(spark):
         spark.conf.set(name, value)
 
 
-@pytest.fixture(scope="module")
-def landed(tmp_path_factory):
-    lake = tmp_path_factory.mktemp("flights")
-    land_flights.land(str(lake))
-    return lake
-
-
 @pytest.fixture
-def line(spark, landed, tmp_path):
-    """A lake of its own over the same landing."""
-    shutil.copytree(landed, tmp_path, copy_function=os.link, dirs_exist_ok=True)
-    return Line(spark, tmp_path, SPEC)
+def line(spark, own_flights_lake):
+    return Line(spark, own_flights_lake, SPEC)
 
 
 def table(line: Line, name: str) -> pa.Table:
