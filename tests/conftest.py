@@ -65,6 +65,8 @@ def spark():
             "spark.driver.memory": "3g",
         },
         master="local[2]",
+        # a JVM that compiles well would spend half of its time on that, for queries seen once
+        light=True,
     )
     yield session
     session.stop()
