@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests in two processes side by side: those that share one Spark session, and all others, which
-# mostly wait for processes of their own. What the others say is shown at the end.
+# mostly wait for processes of their own, JVMs among them. What the others say is shown at the end.
 set -euo pipefail
 
 others_said=$(mktemp)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +30,34 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")
+def oracle(pytestconfig):
+    """What Flink answers on the flights of 2013 as of a horizon (in ms; none: after the year).
+
+    Computed once for all test processes, and again when the oracle's code or input has changed.
+    """
+    from kept_answers import kept_answer
+
+    return partial(kept_answer, pytestconfig.cache.mkdir("flights_oracle"))
+
+
+@pytest.fixture(scope="session")
+def flights_lake(tmp_path_factory):
+    """A lake where the flights of 2013 have landed; not to be changed."""
+    import land_flights
+
+    lake = tmp_path_factory.mktemp("flights")
+    _, written = land_flights.land(str(lake))
+    assert written
+    return lake
+
+
+@pytest.fixture
+def own_flights_lake(flights_lake, tmp_path):
+    """The same, to change: Delta never writes into a file that there is, so they are linked."""
+    return shutil.copytree(flights_lake, tmp_path, copy_function=os.link, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
 def spark():
     """One session, tuned for small input: few partitions, no replanning, no code generation.
 
@@ -43,6 +73,8 @@ def spark():
             "spark.driver.memory": "3g",
         },
         master="local[2]",
+        # a JVM that compiles well would spend half of its time on that, for queries seen once
+        light=True,
     )
     yield session
     session.stop()

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,6 +66,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": folder / "logs",
             "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+            # each JVM is over before it would have paid to compile well
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "STRANDLINE_LAKE": folder / "lake",
             "STRANDLINE_PIPELINES": pipelines,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -123,6 +126,44 @@ def run(bag: DagBag):
         )
 
     return run
+
+
+@pytest.fixture
+def asked(bag: DagBag):
+    """The params of a run as Airflow keeps them when the run is created, validated."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    def asked(dag_id: str, conf: dict[str, Any] | None = None) -> dict[str, Any]:
+        dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags[dag_id]))
+        return dag.params.deep_merge(conf).validate()
+
+    return asked
+
+
+@pytest.fixture
+def execute(bag: DagBag, asked):
+    """One task alone, as a worker runs it: its fields rendered for a run, then executed."""
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+    from airflow.utils.types import DagRunType
+
+    def execute(dag_id: str, task_id: str, conf: dict[str, Any] | None = None, **more: Any) -> Any:
+        dag_run = SimpleNamespace(
+            dag_id=dag_id,
+            run_id="manual__2013-01-15",
+            run_type=DagRunType.MANUAL,
+            triggering_user_name="ann",
+        )
+        context = {
+            "params": asked(dag_id, conf),
+            "dag_run": dag_run,
+            "outlet_events": OutletEventAccessors(),
+            **more,
+        }
+        task = bag.dags[dag_id].get_task(task_id).prepare_for_execution()
+        task.render_template_fields(context)
+        return task.execute(context)
+
+    return execute
 
 
 class SubmitStub:

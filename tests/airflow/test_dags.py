@@ -38,7 +38,9 @@ def test_the_shipped_pipelines_have_their_dags(bag, monkeypatch):
     monkeypatch.setenv("STRANDLINE_PIPELINES", str(PROJECT / "pipelines"))
     shipped = DagBag(PROJECT / "dags")
     assert shipped.import_errors == {}
-    assert "strandline_daily_flights" in shipped.dags
+    pipelines = {file.stem for file in (PROJECT / "pipelines").glob("*.yaml")}
+    assert pipelines >= {"flights", "flights_sliding", "flights_sessions"}
+    assert {f"strandline_daily_{name}" for name in pipelines} <= set(shipped.dags)
 
 
 def test_reading_the_dags_and_the_plugin_loads_little(home):

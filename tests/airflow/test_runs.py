@@ -1,8 +1,7 @@
-"""Each DAG for real: Airflow, spark-submit and a lake, on the first days of 2013."""
+"""The DAGs for real: Airflow, spark-submit and a lake, on the first days of 2013."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from strandline.model.books import Book
+pytestmark = pytest.mark.airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
-
-PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 THIRD = datetime(2013, 1, 3, 6, tzinfo=UTC)
 RANGE = {
     "pipeline": "flights",
@@ -78,29 +74,9 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
     assert {row["requested_by"] for row in by_hand} == {"airflow: dag_test"}
 
 
-@pytest.mark.parametrize("pipeline", ["flights_sliding", "flights_sessions"])
-def test_the_other_windows_of_the_flights_go_the_same_way(run, landed, lake, pipeline, monkeypatch):
-    monkeypatch.setenv("STRANDLINE_PIPELINES", str(PIPELINES))
-    daily = run(f"strandline_daily_{pipeline}", logical_date=THIRD)
-    assert daily.tasks == {"advance": "success", "report": "success"}
-    last = ledger(lake / pipeline)[-1]
-    assert last["step"] == "published"
-    books = [Book(**book) for book in json.loads(last["books"])]
-    assert {book.name for book in books} >= {"arrival day 2013-01-01", "range"}
-    assert all(book.balanced and book.total for book in books if book.name != "older windows")
-    assert DeltaTable(str(lake / pipeline / "windows")).to_pyarrow_table().num_rows > 0
-
-
-def test_a_failed_audit_publishes_nothing_is_not_retried_and_is_reported(run, landed, lake):
-    """`strict` is the same pipeline, but allows no late flight at all."""
-    done = run("strandline_daily_strict", {"to": "2013-01-05"})
-    assert (done.state, done.tasks["advance"], done.tries["advance"]) == ("failed", "failed", 1)
-    assert done.tasks["report"] == "success"
-    assert ledger(lake / "strict")[-1]["step"] == "rejected"
-    assert DeltaTable(str(lake / "strict" / "windows")).to_pyarrow_table().num_rows == 0
-
-
-def test_wrong_input_is_not_retried(run, lake, tmp_path, monkeypatch):
+def test_what_a_real_spark_submit_ends_with_decides_that_wrong_input_is_not_retried(
+    run, tmp_path, monkeypatch
+):
     """A lake without the landing table."""
     monkeypatch.setenv("STRANDLINE_LAKE", str(tmp_path / "empty"))
     done = run("strandline_daily_flights", logical_date=THIRD)

@@ -14,6 +14,7 @@ FORM = {
     "end": "2013-02-13",
     "reason": "the delays were wrong",
 }
+END = datetime(2013, 1, 15, 6, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def arguments(call: list[str]) -> list[str]:
 
 def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
     submit.will_say('26/11/21 09:54:28 INFO Utils: noise\n{\n  "run_id": "r1"\n}\nbye')
-    done = run("strandline_daily_flights", logical_date=datetime(2013, 1, 15, 6, tzinfo=UTC))
+    done = run("strandline_daily_flights", logical_date=END)
     assert done.state == "success"
     (call,) = submit.calls
     assert call[:2] == ["--master", "local[2]"]
@@ -42,9 +43,13 @@ def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
     assert done.values["advance"] == {"run_id": "r1"}
 
 
-def test_a_daily_run_takes_its_param_before_the_interval(run, submit):
-    run("strandline_daily_flights", {"to": "2013-03-01"}, datetime(2013, 1, 15, 6, tzinfo=UTC))
-    assert "--to=2013-03-01T00:00:00Z" in submit.calls[0]
+def test_a_daily_run_takes_its_param_before_the_interval(execute, submit):
+    execute("strandline_daily_flights", "advance", {"to": "2013-03-01"}, data_interval_end=END)
+    execute("strandline_daily_flights", "advance", data_interval_end=END)
+    assert [arguments(call)[1] for call in submit.calls] == [
+        "--to=2013-03-01T00:00:00Z",
+        "--to=2013-01-15T06:00:00Z",
+    ]
 
 
 def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, submit):
@@ -68,15 +73,25 @@ def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, submit):
     assert "--dry-run" in preview
 
 
-def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, submit):
+def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(execute, submit):
     reason = (
         "--close --reopen {{ 7 * 7 }} {% raw %} {{ conn.spark_default }} $(touch pwned); "
         "`touch pwned` && \"touch\" 'pwned' | tee * späte Flüge ✈ \\n %s %(x)s"
     )
-    assert run("strandline_reprocess", FORM | {"reason": reason}).state == "success"
+    for task_id in ("preview", "rebuild"):
+        execute("strandline_reprocess", task_id, FORM | {"reason": reason})
+    assert len(submit.calls) == 2
     for call in submit.calls:
         assert f"--reason={reason}" in call
         assert not {"--close", "--reopen"} & set(call)
+
+
+def test_hostile_params_are_refused_before_anything_is_called(run, submit):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError, match="reason"):
+        run("strandline_reprocess", FORM | {"reason": "two\nlines"})
+    assert submit.calls == []
 
 
 @pytest.mark.parametrize(
@@ -101,36 +116,48 @@ def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(run, submit):
     ],
     ids=str,
 )
-def test_hostile_params_are_refused_before_anything_is_called(run, submit, wrong):
+def test_no_run_is_created_from_a_hostile_param(asked, wrong):
     from airflow.sdk.exceptions import ParamValidationError
 
     with pytest.raises(ParamValidationError, match=next(iter(wrong))):
-        run("strandline_reprocess", FORM | wrong)
-    assert submit.calls == []
+        asked("strandline_reprocess", FORM | wrong)
 
 
 @pytest.mark.parametrize("missing", ["pipeline", "start", "end", "reason"])
-def test_the_form_has_to_be_filled_in(run, submit, missing):
+def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
+    assert asked("strandline_reprocess", FORM) == FORM | {"as_of": None}
     with pytest.raises(ParamValidationError):
-        run("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
+        asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
+
+
+def test_what_only_a_look_at_all_of_it_shows_fails_at_once(execute, submit):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match="2013-02-31"):
+        execute("strandline_reprocess", "preview", FORM | {"start": "2013-02-31"})
     assert submit.calls == []
 
 
-def test_what_only_a_look_at_all_of_it_shows_fails_at_once(run, submit):
-    done = run("strandline_reprocess", FORM | {"start": "2013-02-31"})
-    assert (done.state, done.tasks["preview"], done.tries["preview"]) == ("failed", "failed", 1)
-    assert done.tasks["rebuild"] == "upstream_failed"
-    assert submit.calls == []
-
-
-@pytest.mark.parametrize("code", [2, 3])
-def test_wrong_input_and_failed_audits_are_never_tried_again(run, submit, code):
-    submit.will_exit_with(code)
+def test_a_failed_audit_ends_a_run_at_once_and_still_makes_the_report(run, submit):
+    submit.will_exit_with(3)
     done = run("strandline_reprocess", FORM)
-    assert (done.state, done.tasks["preview"], len(submit.calls)) == ("failed", "failed", 1)
-    assert done.tasks["rebuild"] == "upstream_failed"
+    assert (done.state, done.tasks["preview"], done.tries["preview"]) == ("failed", "failed", 1)
+    assert (done.tasks["rebuild"], done.tasks["report"]) == ("upstream_failed", "success")
+    assert len(submit.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "for_good"), [(1, False), (2, True), (3, True), (4, False), (137, False)]
+)
+def test_wrong_input_and_failed_audits_alone_are_never_tried_again(execute, submit, code, for_good):
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    submit.will_exit_with(code)
+    with pytest.raises(AirflowException, match=f"exit code {code}") as caught:
+        execute("strandline_reprocess", "rebuild", FORM)
+    assert isinstance(caught.value, AirflowFailException) == for_good
 
 
 def test_other_failures_are_tried_again(run, submit):
@@ -172,18 +199,23 @@ def test_a_result_is_the_last_document_that_was_printed(printed, expected):
     assert result_of(printed.splitlines()) == expected
 
 
-def test_a_missing_connection_is_an_error_and_not_the_master_yarn(run, submit, monkeypatch):
+def test_a_missing_connection_is_an_error_and_not_the_master_yarn(execute, submit, monkeypatch):
+    from airflow.sdk.exceptions import AirflowFailException
+
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
-    done = run("strandline_daily_flights", {"to": "2013-03-01"})
-    assert (done.state, done.tries["advance"], submit.calls) == ("failed", 1, [])
+    with pytest.raises(AirflowFailException, match="there is no connection 'spark_default'"):
+        execute("strandline_daily_flights", "advance", {"to": "2013-03-01"})
+    assert submit.calls == []
 
 
-def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(run, submit):
+def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(
+    execute, submit
+):
     from strandline.lake.session import LOCAL_SETTINGS
     from strandline_airflow.settings import LOCAL_SPARK
 
     assert LOCAL_SPARK == LOCAL_SETTINGS
-    run("strandline_daily_strict", {"to": "2013-03-01"})
+    execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
     expected = LOCAL_SPARK | {"spark.driver.memory": "3g"}
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())

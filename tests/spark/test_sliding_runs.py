@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from lakes import Line, a_spec, a_week, land
 from replayed import (
@@ -39,7 +41,7 @@ def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
 def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothing(
     day_by_day, tmp_path
 ):
-    line = Line(day_by_day.spark, tmp_path, SPEC)
+    line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, WEEK)
     line.backfill("1", "8", as_of="6")
     assert_same_tables(line, day_by_day)
@@ -63,7 +65,7 @@ def test_records_in_a_gap_between_windows_are_told_apart_day_by_day(spark, tmp_p
 
 
 def test_only_all_windows_that_share_records_can_be_closed(day_by_day, tmp_path):
-    line = day_by_day.copy(tmp_path)
+    line = replace(day_by_day.copy(tmp_path), audited=True)
     with pytest.raises(InputError, match="they share records"):
         line.backfill("5 20:00", "6", as_of="6", close=True)
     line.backfill("5 15:00", "6", as_of="6", close=True)

@@ -138,7 +138,6 @@ def test_a_master_that_does_not_answer_is_to_be_tried_again_soon(strandline):
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.spark
 def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
     spec = home / "pipelines" / "clicks.yaml"
     spec.write_text(PIPELINE.replace("SHARE", "0.1"))
