@@ -15,9 +15,21 @@ from strandline.engine.history import Clock, Closure, History
 from strandline.engine.steps import STEP_COLUMNS, Steps
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
+from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
-from strandline.pipeline.planning import closures_in, plan_backfill
+from strandline.pipeline.planning import Remembered, closures_in, plan_backfill
 from strandline.pipeline.request import Request
+from strandline.pipeline.world import World
+
+UNCHANGED = World(
+    {},
+    {},
+    frozenset(),
+    compare({}, {}, observed=(), frontier_ms=None, only_rewritten_since=bool),
+    {},
+    {},
+    0,
+)
 
 
 def days(start: int, end: int) -> TimeRange:
@@ -70,7 +82,8 @@ def sliding_history() -> History:
 
 def planned(start, end, horizon, entries=(), history=None, **asked):
     request = Request("backfill", range=TimeRange(start, end), **asked)
-    return plan_backfill(request, history or sliding_history(), horizon, list(entries))
+    remembered = Remembered(list(entries))
+    return plan_backfill(request, history or sliding_history(), horizon, remembered, UNCHANGED)
 
 
 def of_ms(start, end, horizon, **more) -> Entry:

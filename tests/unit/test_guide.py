@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from strandline.spec import PipelineSpec, parse_spec
-from strandline.spec.loading import _UniqueKeyLoader
+from strandline.spec.documents import _UniqueKeyLoader
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

@@ -235,7 +235,11 @@ class Life:
         history = self._history(world, new, axis, horizon_ms)
         found = world.owed_among(new, self._rows_of(history, new))
         owed = tuple(sorted({*owed_days(self.entries), *found}))
-        remembered = Remembered(self.entries, owed, self._first_open(), self._late_slots)
+        remembered = Remembered(self.entries, owed, self._first_open())
+        rules = {e.timeline_fingerprint for e in self.entries if e.step == "published"}
+        if owed or rules - {self.spec.timeline_fingerprint}:
+            last = max((start for start, _ in self.published.slots), default=None)
+            remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)
         if request.kind == "backfill":
             return new, history, plan_backfill(request, history, horizon_ms, remembered, world)
 

@@ -280,7 +280,9 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         return None if text is None else [date.fromisoformat(day) for day in json.loads(text)]
 
     # no run knows what comes after it: a ledger of before the clock was asked may say so
-    written_ms = instant_of(row["written_at"])
+    written_ms = ms(row["written_at"])
+    if written_ms is None:
+        written_ms = END_OF_INSTANTS_MS - 1
     horizon_ms, frontier_ms = ms(row["horizon"]), ms(row["frontier"])
     start, end = ms(row["range_start"]), ms(row["range_end"])
     return Entry(

@@ -75,6 +75,8 @@ class Remembered:
         entries: the ledger.
         owed: the arrival days that are to be judged again, those that this run finds too.
         first_open: the first slot that is not closed; None: there is none.
+        last_slot_ms: the start of the last published slot, where what it holds may have gone; None:
+            nothing has.
         late_slots: gives the slots before an instant that hold published late records which arrived
             from another instant on.
     """
@@ -82,6 +84,7 @@ class Remembered:
     entries: list[Entry]
     owed: tuple[date, ...] = ()
     first_open: FirstOpen | None = None
+    last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
 
     @property
@@ -320,11 +323,13 @@ def _to_rebuild(
             closed_ms = _watermark_before(remembered.first_open, history)
             watermark_ms = min(watermark_ms, closed_ms)
         start_ms = first_not_final(watermark_ms)
-    if not len(known):
+    last_days = [midnight_of(max(known["event_date"]))] if len(known) else []
+    if remembered.last_slot_ms is not None:
+        last_days.append(midnight_before(remembered.last_slot_ms))
+    if not last_days:
         return start_ms, start_ms
-    last_ms = min(midnight_of(max(known["event_date"])) + DAY_MS, EVERYTHING.end_ms - 1)
-    end_ms = max(start_ms, last_ms)
-    if since_ms is None:
+    end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
+    if since_ms is None and len(known):
         start_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
     return start_ms, end_ms
 

@@ -51,7 +51,7 @@ from strandline.pipeline.publishing import (
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.standing import first_open, late_since, slots_of
+from strandline.pipeline.standing import first_open, last_slot, late_since, slots_of
 from strandline.pipeline.world import World, world_of
 from strandline.quality.results import AuditResult
 from strandline.spec import PipelineSpec
@@ -238,15 +238,12 @@ class _Run:
         if request.kind == "backfill":
             remembered = Remembered(self.entries, tuple(owed))
             return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
+        opened = first_open(ctx.store, sessions=isinstance(ctx.spec.window, Session))
+        remembered = Remembered(self.entries, tuple(owed), opened)
         rules = {e.timeline_fingerprint for e in self.entries if e.step == "published"}
-        judged_again = bool(owed) or rules - {ctx.spec.timeline_fingerprint}
-        remembered = Remembered(
-            self.entries,
-            tuple(owed),
-            first_open(ctx.store, sessions=isinstance(ctx.spec.window, Session)),
-            # what nothing has happened to is late as it was
-            partial(self._late_slots) if judged_again else lambda before_ms, since_ms: frozenset(),
-        )
+        if owed or rules - {ctx.spec.timeline_fingerprint}:  # then what is published may have gone
+            last = last_slot(ctx.store)
+            remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)
         first = partial(self._first_not_final, seen.history, axis)
         return seen, plan_advance(request, seen.history, remembered, world, first)
 

@@ -54,6 +54,15 @@ def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:
     )
 
 
+def last_slot(store: Store) -> int | None:
+    """The start of the last published slot; None: there is none."""
+    table = store.table("completeness")
+    if table is None:
+        return None
+    last = pc.max(dataset_of(table).to_table(columns=["slot_start"])["slot_start"])
+    return instant_of(last.as_py()) if last.is_valid else None
+
+
 def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:
     """The published late records of slots before an instant that arrived from another one on.
 
