@@ -153,7 +153,8 @@ def publish(
     with ctx.store.lock():
         finish_dead_publish(ctx)
         for change in changes:
-            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
+            if any(change.counts.values()):
+                out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
         entries = ctx.ledger.entries()
         for other in published_into(entries, entry.range) if entry.range else ():
             if other.position > entry.base and other.run_id != ctx.run_id:
