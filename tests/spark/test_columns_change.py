@@ -173,7 +173,9 @@ def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(spark):
 
 def test_a_landing_column_with_a_name_of_ours_is_refused(spark):
     landing = spark.createDataFrame([(1, 2)], "arrived_at int, _Strandline_ts_ms int")
-    with pytest.raises(InputError, match="meter: source.table: its column '_Strandline_ts_ms' has"):
+    with pytest.raises(
+        InputError, match=r"meter: source\.table: its column '_Strandline_ts_ms' has"
+    ):
         read_records(landing, a_spec(), Axis.of(a_spec(), 0))
 
 
