@@ -28,7 +28,7 @@ from strategies import Stream, any_watermarks, cumulative_windows, sliding_windo
 
 from strandline.engine import columns as c
 from strandline.engine.history import Clock, Closure
-from strandline.engine.identity import identity
+from strandline.engine.identity import SourceColumns, identity
 from strandline.engine.observe import CELL
 from strandline.engine.rebuild import Scope
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
@@ -593,5 +593,9 @@ def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
         "x",
     )
     assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
-    (fired,) = rebuild.firings(identity(spec, engine.landing.columns)).toArrow().to_pylist()
+    (fired,) = (
+        rebuild.firings(identity(spec, SourceColumns(tuple(engine.landing.columns))))
+        .toArrow()
+        .to_pylist()
+    )
     assert (fired["sum"], fired["last"]) == (1, 0)
