@@ -13,7 +13,9 @@ from lakes import SCHEMA, Line, a_record, a_spec, at, instant, land
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.axis import Axis
 from strandline.engine.identity import SourceColumns, identity
+from strandline.engine.source import read_records
 from strandline.errors import InputError
 from strandline.lake.diff import OP, diff
 from strandline.lake.ledger import unfinished_publish
@@ -167,6 +169,14 @@ def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(spark):
     assert (row[OP], row["N"], row["s"]["a"], row["s"]["z"]) == ("update", 2, 3, None)
     (back,) = diff(other, staged, ["id"], place="test").collect()
     assert (back[OP], back["n"]) == ("update", 2**40)
+
+
+def test_a_landing_column_with_a_name_of_ours_is_refused(spark):
+    landing = spark.createDataFrame([(1, 2)], "arrived_at int, _Strandline_ts_ms int")
+    with pytest.raises(
+        InputError, match=r"meter: source\.table: its column '_Strandline_ts_ms' has"
+    ):
+        read_records(landing, a_spec(), Axis.of(a_spec(), 0))
 
 
 # ------------------------------------------------------------------------------------- identities

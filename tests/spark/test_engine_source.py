@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.identity import SourceColumns
 from strandline.engine.quarantine import quarantine_malformed
 from strandline.engine.source import read_records
 from strandline.errors import InputError
@@ -194,7 +195,11 @@ def test_the_whole_row_of_a_malformed_record_is_kept(landed):
     landing = landed({}, {"k": None}, {"k": None, "id": 1}, {"happened": "soon"})
     landing = landing.withColumnRenamed("n", "reason")
     records = read_records(landing, spec, Axis.of(spec, 0))
-    rows = quarantine_malformed(records, spec, landing.columns).toArrow().to_pylist()
+    rows = (
+        quarantine_malformed(records, spec, SourceColumns(tuple(landing.columns)))
+        .toArrow()
+        .to_pylist()
+    )
     assert sorted((row["id"], row["reason"]) for row in rows) == [
         (1, "null_key"),
         (1, "null_key"),

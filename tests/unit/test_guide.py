@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from strandline.spec import PipelineSpec, parse_spec
-from strandline.spec.documents import _UniqueKeyLoader
+from strandline.spec.documents import document_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -34,7 +33,7 @@ def blocks() -> list[Any]:
 
 
 def as_spec(text: str) -> PipelineSpec:
-    content = yaml.load(text, Loader=_UniqueKeyLoader)
+    content = document_of(text.encode(), origin="the block")
     if "pipeline" not in content:
         source = {**LEAST["source"], **content.get("source", {})}
         content = {**LEAST, **content, "source": source}

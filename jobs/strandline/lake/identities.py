@@ -15,7 +15,7 @@ _MARK = "strandline.nulls_not_told"
 
 def marked(field: T.StructField) -> T.StructField:
     """A column for quarantine whose nulls are not told; nothing of its source's metadata stays."""
-    return T.StructField(field.name, field.dataType, nullable=True, metadata={_MARK: True})
+    return T.StructField(field.name, field.dataType, nullable=True, metadata={_MARK: "true"})
 
 
 def nulls_told(quarantine: DeltaTable | None) -> frozenset[str]:

@@ -8,8 +8,9 @@ from datetime import date
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 from delta.tables import DeltaTable as SparkDeltaTable
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -25,6 +26,9 @@ from strandline.lake.store import Store
 _SMALL_BYTES = 16 * 2**20
 """Staged rows up to this size go into a folder's table without Spark: there it starts a process
 for the rights of every file and folder, which for a year of days is a minute."""
+
+_NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}
+"""Signs in the names of columns that Spark takes where it finds them, and gives no table anew."""
 
 
 @dataclass(frozen=True)
@@ -162,21 +166,37 @@ def _make_room(spark: SparkSession, store: Store, target: Target, held: Fit, run
     """
     uri = store.uri(target.name)
     if held.widened:
-        (
-            held.of(spark.read.format("delta").load(uri))
-            .repartition(target.partition)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("overwriteSchema", "true")
-            .option("userMetadata", run_id)
-            .partitionBy(target.partition)
-            .save(uri)
-        )
+        _write_anew(held.of(spark.read.format("delta").load(uri)), uri, target, held, run_id)
     if held.new:
         fields = [_field(target, held.schema[name]) for name in held.new]
         added = Schema.from_json(StructType(fields).json()).fields
         commit = CommitProperties({"userMetadata": run_id})
         DeltaTable(uri).alter.add_columns(added, commit_properties=commit)
+
+
+def _write_anew(rows: DataFrame, uri: str, target: Target, held: Fit, run_id: str) -> None:
+    """Replace a table by its own rows in wider types, in one commit."""
+    if _NAMED_BY_DELTA_RS_ONLY & {*"".join(rows.columns)}:
+        fields = [field for field in held.schema.fields if field.name not in held.new]
+        schema = pa.schema(Schema.from_json(StructType(fields).json()).to_arrow())
+        write_deltalake(
+            uri,
+            rows.toArrow().cast(schema),
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=[target.partition],
+            commit_properties=CommitProperties({"userMetadata": run_id}),
+        )
+        return
+    (
+        rows.repartition(target.partition)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("overwriteSchema", "true")
+        .option("userMetadata", run_id)
+        .partitionBy(target.partition)
+        .save(uri)
+    )
 
 
 def _staged_bytes(changes: DataFrame) -> int:

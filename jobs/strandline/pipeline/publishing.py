@@ -207,7 +207,8 @@ def publish(
                 "run it again",
             )
         for change in changes:
-            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
+            if any(change.counts.values()):
+                out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
         entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
         begun = {
             "key": list(ctx.spec.source.key),

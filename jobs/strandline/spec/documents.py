@@ -103,13 +103,18 @@ def read_document(path: Path, *, unique_keys: bool = True) -> Any:
         raise InputError(
             path.name, f"cannot be read ({error.strerror})", "check the path"
         ) from None
+    return document_of(written, origin=path.name, unique_keys=unique_keys)
+
+
+def document_of(written: bytes, *, origin: str, unique_keys: bool = True) -> Any:
+    """The value of a YAML document; see `read_document`. `origin` is what an error names."""
     if len(written) > _MOST_BYTES:
-        raise InputError(path.name, f"larger than {_MOST_BYTES:,} bytes", "no pipeline is")
+        raise InputError(origin, f"larger than {_MOST_BYTES:,} bytes", "no pipeline is")
     loader = _UniqueKeyLoader if unique_keys else _Loader
     try:
         return yaml.load(written.decode("utf-8"), Loader=loader)
     except Exception as error:  # noqa: BLE001 - on odd scalars PyYAML throws what Python throws
-        raise InputError(path.name, f"not YAML: {_told_by(error)}", "mend it there") from None
+        raise InputError(origin, f"not YAML: {_told_by(error)}", "mend it there") from None
 
 
 def _refuse(problem: str, mark: yaml.Mark) -> None:
