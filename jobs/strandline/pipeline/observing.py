@@ -178,7 +178,7 @@ def commit_observation(
     fingerprint = spec.timeline_fingerprint
     if not seen.new_days and malformed is None:
         return
-    with store.lock():
+    with store.lock(staging.spark):
         finish()
         observed = observed_days(store)
         meanwhile = observed.pop(fingerprint, set())

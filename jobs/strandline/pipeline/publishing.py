@@ -48,7 +48,7 @@ def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
     targets = _targets(list(ctx.spec.source.key))
     firings = out.firings_schema(staged.windows.schema)
-    with ctx.store.lock():
+    with ctx.store.lock(ctx.spark):
         for name, rows in _parts(staged).items():
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
@@ -139,7 +139,7 @@ def publish(
     Raises:
         RetryableError: another run has published into the range since `base`.
     """
-    with ctx.store.lock():
+    with ctx.store.lock(ctx.spark):
         finish_dead_publish(ctx)
         entries = ctx.ledger.entries()
         if any(entry.run_id == ctx.run_id and entry.step == "dropped" for entry in entries):
