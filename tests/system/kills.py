@@ -153,11 +153,11 @@ class Kill:
     share: float
 
     @classmethod
-    def drawn(cls, seed: int) -> Kill:
-        """A kill by its seed; every other one is in the middle of publishing."""
-        chance = random.Random(seed)
+    def drawn(cls, kind: Kind, number: int) -> Kill:
+        """The kill of a kind of run by its number; every other one is in publishing."""
+        chance = random.Random(f"{kind} {number}")
         who = chance.choice(("group", "group", "python", "jvm"))
-        return cls(who, seed % 2 == 0, chance.random())
+        return cls(who, number % 2 == 0, chance.random())
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Runs of three kinds are killed at files drawn at random; the next run leaves what it should.
+"""Runs of some kinds are killed at files drawn at random; the next run leaves what it should.
 
-`make test-kill` draws many (KILLS for each kind). A failure names the kind and the seed.
+`make test-kill` draws many (KILLS for each kind), each the same whenever it is drawn. A failure
+names the kind and the number.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ def test_each_kind_of_run_changes_what_is_published(undisturbed):
         assert diff["delete"]
 
 
-@pytest.mark.parametrize("seed", range(KILLS))
+@pytest.mark.parametrize("number", range(KILLS))
 def test_after_a_kill_the_next_run_leaves_the_tables_of_an_undisturbed_one(
-    undisturbed, tmp_path, seed
+    undisturbed, tmp_path, number
 ):
     kind, begins, ends, usual = undisturbed
-    home, kill = begins.copy(tmp_path), Kill.drawn(seed)
+    home, kill = begins.copy(tmp_path), Kill.drawn(kind, number)
     run_watched(home, kind.command, kill, usual)
     right = [begins.content(), ends.content()]
     assert all(content in right for content in home.contents_by_ledger()), kill
