@@ -223,9 +223,11 @@ def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError, DeltaError, pa.ArrowException, InputError) as error:
         pipeline = ctx.spec.pipeline
+        # what py4j says of a JVM's exception begins with which of its own calls it was
+        cause = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
         raise InputError(
             f"{pipeline} run {dead.run_id}",
-            f"has begun to publish, and cannot be finished ({str(error).splitlines()[0]})",
+            f"has begun to publish, and cannot be finished ({cause.splitlines()[0]})",
             "mend what that names and run again, or take back what it has begun: "
             f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
         ) from error
