@@ -37,6 +37,10 @@ test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure on
 test-fast: setup ## the tests without Spark and Airflow, in under a minute
 	@$(WITH) pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
+.PHONY: test-kill
+test-kill: setup ## kill runs of each kind at many files, and run them again (KILLS=50)
+	@$(WITH) KILLS=$(or $(KILLS),50) pytest tests/system/test_kills.py
+
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter
 	@$(WITH) ruff check .

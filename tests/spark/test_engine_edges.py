@@ -11,7 +11,7 @@ from engine_under_test import Engine, each, late_of, windows_of
 from strategies import Stream
 
 from strandline.engine.history import Clock, Closure
-from strandline.engine.identity import identity
+from strandline.engine.identity import SourceColumns, identity
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec import parse_spec
@@ -79,5 +79,9 @@ def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
         "x",
     )
     assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
-    (fired,) = rebuild.firings(identity(spec, engine.landing.columns)).toArrow().to_pylist()
+    (fired,) = (
+        rebuild.firings(identity(spec, SourceColumns(tuple(engine.landing.columns))))
+        .toArrow()
+        .to_pylist()
+    )
     assert (fired["sum"], fired["last"]) == (1, 0)

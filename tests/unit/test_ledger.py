@@ -17,6 +17,7 @@ from strandline.lake.ledger import (
     SCHEMA,
     Entry,
     Ledger,
+    begun_drop,
     clock_start,
     frontier,
     frontier_after,
@@ -174,3 +175,11 @@ def test_a_publish_is_unfinished_until_it_is_published_whatever_failed_on_the_wa
     assert unfinished_publish([begun, published("a", step="failed")]) == begun
     assert unfinished_publish([begun, published("a", step="failed"), published("a")]) is None
     assert unfinished_publish([begun, published("b")]) == begun
+
+
+def test_a_publish_that_is_being_dropped_is_unfinished_until_it_is():
+    begun, dropping = published("a", step="publishing"), published("a", step="dropping")
+    assert begun_drop([begun, published("b", step="dropping")], begun) is None
+    assert begun_drop([begun, dropping], begun) == dropping
+    assert unfinished_publish([begun, dropping]) == begun
+    assert unfinished_publish([begun, dropping, published("a", step="dropped")]) is None

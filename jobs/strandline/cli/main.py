@@ -308,7 +308,9 @@ def runs_show(
 @runs_app.command("drop")
 def runs_drop(
     pipeline: Pipeline,
-    run_id: Annotated[str, typer.Argument(help="As `strandline runs list` names it.")],
+    run_id: Annotated[
+        str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")
+    ],
     reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
     requested_by: RequestedBy = None,
     as_json: AsJson = False,

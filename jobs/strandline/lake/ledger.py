@@ -136,7 +136,7 @@ class Ledger:
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""
-        with storage_errors(self._store.root), self._store.lock("_ledger_lock"):
+        with storage_errors(self._store.root), self._store.ledger_lock():
             entries = self.entries()
             position = entries[-1].position + 1 if entries else 1
             row = _row(entry, position, written_at)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
@@ -19,7 +19,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.lock import exclusive
+from strandline.lake.lock import exclusive, publisher
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RESULTS = ("timeline", "windows", "firings", "quarantine", "completeness", "runs")
 """The tables of a pipeline; all exist after the first run."""
@@ -196,15 +199,23 @@ class Store:
             commit_properties=CommitProperties({"userMetadata": run_id})
         )
 
-    @contextmanager
-    def lock(self, name: str = "_lock") -> Iterator[None]:
-        """Hold the pipeline's lock; on an object store there is one publisher, and no lock."""
+    def lock(self, spark: SparkSession | None) -> AbstractContextManager[None]:
+        """Hold the pipeline's lock; on an object store there is one publisher, and no lock.
+
+        Args:
+            spark: the session whose JVM writes under it, and holds it too; None: none does.
+        """
         folder = self.lake.folder
-        if folder is None:
-            yield
-            return
-        with exclusive(folder / self.pipeline / name):
-            yield
+        return (
+            nullcontext() if folder is None else publisher(folder / self.pipeline / "_lock", spark)
+        )
+
+    def ledger_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock under which the ledger's next position is found and written."""
+        folder = self.lake.folder
+        return (
+            nullcontext() if folder is None else exclusive(folder / self.pipeline / "_ledger_lock")
+        )
 
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging where it lies in a folder; elsewhere the store's own rules do."""

@@ -43,7 +43,7 @@ def drop_run(
     ledger = Ledger(store)
     if not any(entry.run_id == run_id for entry in ledger.entries()):
         raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
-    with storage_errors(store.root), store.lock():
+    with storage_errors(store.root), store.lock(None):
         entries = ledger.entries()
         last = [entry for entry in entries if entry.run_id == run_id][-1]
         _refuse_published(entries, run_id, spec.pipeline)

@@ -201,7 +201,7 @@ def commit_observation(
     spec, world = seen.history.spec, seen.world
     if not (seen.new_days or world.changes.rewritten or malformed is not None):
         return
-    with store.lock():
+    with store.lock(staging.spark):
         finish()
         observed = observed_days(store)
         meanwhile = observed.pop(spec.timeline_fingerprint, set())

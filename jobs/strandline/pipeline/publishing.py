@@ -51,7 +51,7 @@ def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
     targets = _targets(list(ctx.spec.source.key))
     firings = out.firings_schema(staged.windows.schema)
-    with ctx.store.lock():
+    with ctx.store.lock(ctx.spark):
         for name, rows in _parts(staged).items():
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
@@ -190,7 +190,7 @@ def publish(
         InputError: a table cannot take a column without loss; nothing is begun.
         RetryableError: another run has published into the range since `base`.
     """
-    with ctx.store.lock():
+    with ctx.store.lock(ctx.spark):
         finish_dead_publish(ctx)
         entries = ctx.ledger.entries()
         if any(entry.run_id == ctx.run_id and entry.step == "dropped" for entry in entries):
@@ -297,9 +297,11 @@ def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError, DeltaError, pa.ArrowException, InputError) as error:
         pipeline = ctx.spec.pipeline
+        # what py4j says of a JVM's exception begins with which of its own calls it was
+        cause = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
         raise InputError(
             f"{pipeline} run {dead.run_id}",
-            f"has begun to publish, and cannot be finished ({str(error).splitlines()[0]})",
+            f"has begun to publish, and cannot be finished ({cause.splitlines()[0]})",
             "mend what that names and run again, or take back what it has begun: "
             f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
         ) from error

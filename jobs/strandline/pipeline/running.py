@@ -171,7 +171,7 @@ class _Run:
         """What the run is based on: the ledger, once a publish that died is finished."""
         ctx = self.ctx
         if not ctx.dry_run:
-            with ctx.store.lock():
+            with ctx.store.lock(ctx.spark):
                 finish_dead_publish(ctx)
         self.entries = ctx.ledger.entries()
         base = self.entries[-1].position if self.entries else 0
@@ -215,7 +215,7 @@ class _Run:
         self.outcome.books = list(malformed.books)
         if ctx.dry_run:
             return
-        with ctx.store.lock():
+        with ctx.store.lock(ctx.spark):
             ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
         commit_observation(
             seen,

@@ -1,0 +1,208 @@
+"""Runs that are killed: what stands before one, how it is called, and when it dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+from deltalake import DeltaTable
+from lakes import SPEC, land
+
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.store import Lake
+
+COMMAND = str(Path(sys.executable).with_name("strandline"))
+TABLES = ("windows", "firings", "quarantine", "completeness")
+Rows = Iterable[Mapping[str, Any]]
+Content = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run, over a lake on which others have run before it.
+
+    Attributes:
+        command: what is typed after `strandline`, the pipeline's name but for.
+        lands: what lands before it, behind what has landed.
+        edits: of the pipeline's file, by dotted paths: `source__valid`.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    lands: Rows = ()
+    edits: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with a lake and the file of its one pipeline."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """Where the pipeline's tables lie."""
+        return self.folder / "lake" / "meter"
+
+    def copy(self, folder: Path) -> Home:
+        """A home of its own that begins as this one stands."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return Home(folder)
+
+    def write_spec(self, edits: Mapping[str, Any]) -> None:
+        content = deepcopy(SPEC)
+        for path, value in edits.items():
+            *above, name = path.split("__")
+            place = content
+            for step in above:
+                place = place[step]
+            place[name] = value
+        (self.folder / "meter.yaml").write_text(yaml.safe_dump(content))
+
+    def land(self, rows: Rows) -> None:
+        if rows:
+            land(self.folder / "lake", rows, mode="append")
+
+    def start(self, command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        """Start a run in a process group of its own; what it says goes into `said`."""
+        verb, *arguments = command
+        places = {"STRANDLINE_PIPELINES": self.folder, "STRANDLINE_LAKE": self.folder / "lake"}
+        with (self.folder / "said").open("wb") as said:
+            return subprocess.Popen(
+                [COMMAND, verb, "meter", *arguments],
+                env={**os.environ, **{name: str(path) for name, path in places.items()}},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "said").read_text()
+
+    def run(self, command: tuple[str, ...]) -> None:
+        """Run to the end, which is a good one."""
+        exit_code = self.start(command).wait(timeout=900)
+        assert exit_code == 0, self.said
+        assert "Traceback" not in self.said
+
+    def ledger(self) -> list[Entry]:
+        return Ledger(Lake.at(str(self.folder / "lake")).pipeline("meter")).entries()
+
+    def files(self) -> set[str]:
+        """Every file below the pipeline's folder, but for reports."""
+        found = set()
+        for place, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if name != "_reports"]
+            found |= {f"{place}/{name}" for name in files}
+        return found
+
+    def steps(self) -> int:
+        """How many commits the ledger has: quicker than to read it."""
+        return sum(1 for _ in (self.root / "runs" / "_delta_log").glob("*.json"))
+
+    def content(self, versions: Mapping[str, int | None] | None = None) -> Content:
+        """The rows of the published tables, in a fixed order, without `run_id`."""
+        found = {}
+        for name in TABLES:
+            version = None if versions is None else versions[name]
+            table = DeltaTable(str(self.root / name), version=version).to_pyarrow_table()
+            rows = [
+                {key: value for key, value in sorted(row.items()) if key != "run_id"}
+                for row in table.to_pylist()
+            ]
+            found[name] = sorted(
+                rows, key=lambda row: [(v is not None, str(v)) for v in row.values()]
+            )
+        return found
+
+    def contents_by_ledger(self) -> Iterator[Content]:
+        """What a reader of the ledger's versions has met, publish by publish."""
+        for entry in self.ledger():
+            if entry.step == "published":
+                yield self.content(entry.versions)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Which processes of a run are killed, and after how many new files.
+
+    Attributes:
+        who: `group`: the whole process group at once; else `python` or `jvm` alone.
+        in_publishing: whether files count from the ledger's step `publishing` on only.
+        share: of the files that an undisturbed run writes there, in [0, 1).
+    """
+
+    who: str
+    in_publishing: bool
+    share: float
+
+    @classmethod
+    def drawn(cls, kind: Kind, number: int) -> Kill:
+        """The kill of a kind of run by its number; every other one is in publishing."""
+        chance = random.Random(f"{kind} {number}")
+        who = chance.choice(("group", "group", "python", "jvm"))
+        return cls(who, number % 2 == 0, chance.random())
+
+
+@dataclass(frozen=True)
+class Files:
+    """How many files a run writes: before it publishes, and from then on."""
+
+    before: int
+    publishing: int
+
+
+PUBLISHING = 5
+"""The step of a run that begins to publish: started, observed, staged, audited, publishing."""
+
+
+def run_watched(home: Home, command: tuple[str, ...], kill: Kill | None, usual: Files) -> Files:
+    """Run a command, and kill it on its way if asked; returns what it has written by then."""
+    first, known = home.steps(), home.files()
+    written = {False: 0, True: 0}
+    run = home.start(command)
+    while run.poll() is None:
+        files = home.files()
+        publishing = home.steps() - first >= PUBLISHING
+        written[publishing] += len(files - known)
+        known = files
+        if kill is not None and _is_due(kill, written, usual):
+            _kill(run, kill.who)
+            break
+        time.sleep(0.002)
+    return Files(written[False], written[True])
+
+
+def _is_due(kill: Kill, written: Mapping[bool, int], usual: Files) -> bool:
+    if kill.in_publishing:
+        return written[True] > kill.share * usual.publishing
+    return sum(written.values()) > kill.share * (usual.before + usual.publishing)
+
+
+def _kill(run: subprocess.Popen[bytes], who: str) -> None:
+    """Kill, and wait for what was killed, but not for what it leaves behind."""
+    if who == "group":
+        os.killpg(run.pid, signal.SIGKILL)
+    elif who == "python":
+        run.kill()
+    else:
+        for process in psutil.Process(run.pid).children(recursive=True):
+            if process.name() == "java":
+                process.kill()
+    run.wait(timeout=300)

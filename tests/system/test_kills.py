@@ -1,0 +1,76 @@
+"""Runs of some kinds are killed at files drawn at random; the next run leaves what it should.
+
+`make test-kill` draws many (KILLS for each kind), each the same whenever it is drawn. A failure
+names the kind and the number.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from kills import Files, Home, Kill, Kind, run_watched
+from lakes import a_week, land
+
+pytestmark = pytest.mark.system
+
+KILLS = int(os.environ.get("KILLS", "2"))
+WEEK = a_week(days=5)
+BEFORE = ("advance", "--to", "2024-03-04")
+KINDS = [
+    Kind("a scheduled day", ("advance", "--to", "2024-03-05")),
+    Kind(
+        "a rebuild with updates and deletes",
+        ("backfill", "--start", "2024-03-01", "--end", "2024-03-05", "--as-of", "2024-03-04"),
+        edits={"source__valid": "amount % 3 > 0", "allowed_lateness": "0s"},
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """Five days have landed, three are published."""
+    home = Home(tmp_path_factory.mktemp("base"))
+    home.write_spec({})
+    land(home.folder / "lake", WEEK)
+    home.run(BEFORE)
+    return home
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def undisturbed(request, base, tmp_path_factory):
+    """A kind of run, where it begins, where it ends undisturbed, and how many files it writes."""
+    kind = request.param
+    begins = base.copy(tmp_path_factory.mktemp("begins"))
+    begins.write_spec(kind.edits)
+    begins.land(kind.lands)
+    ends = begins.copy(tmp_path_factory.mktemp("ends"))
+    usual = run_watched(ends, kind.command, None, Files(0, 0))
+    assert ends.ledger()[-1].step == "published", ends.said
+    assert usual.publishing
+    return kind, begins, ends, usual
+
+
+def test_each_kind_of_run_changes_what_is_published(undisturbed):
+    kind, begins, ends, _ = undisturbed
+    assert ends.content() != begins.content()
+    diff = ends.ledger()[-1].diff["windows"]
+    if "deletes" in kind.name:
+        assert diff["update"]
+        assert diff["delete"]
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_after_a_kill_the_next_run_leaves_the_tables_of_an_undisturbed_one(
+    undisturbed, tmp_path, number
+):
+    kind, begins, ends, usual = undisturbed
+    home, kill = begins.copy(tmp_path), Kill.drawn(kind, number)
+    run_watched(home, kind.command, kill, usual)
+    right = [begins.content(), ends.content()]
+    assert all(content in right for content in home.contents_by_ledger()), kill
+
+    home.run(kind.command)
+    assert home.content() == ends.content(), kill
+    assert home.ledger()[-1].frontier_ms == ends.ledger()[-1].frontier_ms
+    assert all(content in right for content in home.contents_by_ledger()), kill
