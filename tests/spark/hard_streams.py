@@ -50,7 +50,23 @@ def behind(records: tuple[Record, ...]) -> st.SearchStrategy[tuple[Record, ...]]
     )
 
 
-TWISTS = {"none": st.just, "silent": silent, "scattered": scattered, "behind": behind}
+def one_ahead(records: tuple[Record, ...]) -> st.SearchStrategy[tuple[Record, ...]]:
+    """One channel is ahead of the others; if it ends last, the end comes in steps."""
+    return st.sampled_from(sorted({record.channel for record in records}, reverse=True)).map(
+        lambda channel: tuple(
+            replace(record, ts_ms=record.ts_ms + 40) if record.channel == channel else record
+            for record in records
+        )
+    )
+
+
+TWISTS = {
+    "none": st.just,
+    "silent": silent,
+    "scattered": scattered,
+    "behind": behind,
+    "one ahead": one_ahead,
+}
 """What is done to the records of a stream, as a strategy of the records after it."""
 
 
@@ -69,7 +85,7 @@ def malformed(stream: Stream) -> dict[str, dict[str, Any]]:
     """A row for each reason that a stream's own pipeline can have, far ahead in event time."""
     sound = {
         **{"arrival_ms": stream.start_ms, "seq": 1, "ts_ms": stream.start_ms + DAY_MS},
-        **{"channel": "a", "k": "x", "value": 100},
+        **{"channel": "a", "k": "x", "value": 100, "gap_ms": 5},
     }
     wrong: dict[str, dict[str, Any]] = {
         "null_event_time": {"ts_ms": None},

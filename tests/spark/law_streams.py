@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from drawn import ROUNDS, drawn, in_words
+from happenings import richness
 from hard_streams import TWISTS, over_midnight
 from hypothesis import strategies as st
 from pairs import pairwise
@@ -54,7 +55,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "twist": tuple(TWISTS),
 }
 """What a pipeline and its run may be; the values that a row does not name are drawn."""
-RECORDS = (15, 40, 60)
+RECORDS = (15, 40, 80)
 """Of a stream. Spark takes as long for a few as for many; chance wants many."""
 Row = Mapping[str, Any]
 
@@ -102,7 +103,7 @@ def streams_of(row: Row) -> st.SearchStrategy[Stream]:
 
 def drawn_stream(row: Row, number: int) -> Stream:
     """The stream of a row; the number tells rounds apart."""
-    return drawn(streams_of(row), f"{number} {in_words(row)}")
+    return drawn(streams_of(row), f"{number} {in_words(row)}", best=richness)
 
 
 def drawn_streams(law_rows: list[dict[str, Any]]) -> list[Stream]:

@@ -13,6 +13,7 @@ from answers import Answer, agree, reference_within
 from drawn import drawn, in_words
 from duplicate_streams import RULES, deduplicated
 from engine_under_test import AT_ONCE, Engine
+from happenings import richness
 from hard_streams import malformed
 from hypothesis import strategies as st
 from law_streams import CHOICES, ON_A_GRID, rows, streams_of
@@ -82,6 +83,12 @@ def cases(draw: st.DrawFn, row: dict[str, Any]) -> Case:
     )
 
 
+def case_of(number: int) -> Case:
+    """The case of a row: of some the one in which most happens."""
+    row = ROWS[number]
+    return drawn(cases(row), f"{number} {in_words(row)}", best=lambda case: richness(case.counting))
+
+
 def answer_of(session: Any, case: Case) -> tuple[Answer, dict[int, str]]:
     """The engine's answer, and why rows are malformed."""
 
@@ -98,7 +105,7 @@ def answers(request, session) -> Iterator[dict[int, tuple[Case, Future[Any]]]]:
     """The cases that this run asks for, several at once."""
     here = [item for item in request.session.items if item.path == request.path]
     asked = [item.callspec.params["number"] for item in here]
-    found = {n: drawn(cases(ROWS[n]), f"{n} {in_words(ROWS[n])}") for n in asked}
+    found = {n: case_of(n) for n in asked}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {n: (case, pool.submit(answer_of, session, case)) for n, case in found.items()}
         pool.shutdown(cancel_futures=True)
