@@ -346,6 +346,11 @@ class Life:
             slots = self._mended(slots, staged, late, plan)
         self.published = Published(windows, late, slots)
 
+    def _starts_of_windows(self, record: Record) -> list[int]:
+        if isinstance(self.spec.window, Session):
+            return []
+        return [window.start_ms for window in self.spec.window.assigner.windows_of(record.ts_ms)]
+
     def _mended(self, slots: Rows, staged: Published, late: Rows, plan: Plan) -> Rows:
         """The calendar, with the older slots that late records have touched or left."""
         scope, horizon_ms = plan.scope, plan.clock.horizon_ms
@@ -355,7 +360,7 @@ class Life:
             start_ms = record.ts_ms - (record.ts_ms - assigner.offset_ms) % assigner.span_ms
             fresh = scope.older_since_ms <= record.arrival_ms < horizon_ms
             if fresh and start_ms < scope.older_end_ms:
-                touched.add(start_ms)
+                touched |= {start_ms, *self._starts_of_windows(record)}
         mended = {s: row for s, row in slots.items() if s[0] not in touched}
         for slot, row in staged.slots.items():
             if slot[0] not in touched:

@@ -175,6 +175,12 @@ class Grid:
         start_ms = max(within.start_ms - self.size_ms + 1, LEAST_INSTANT_MS)
         return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))
 
+    def starts_with(self, start_ms: int) -> range:
+        """The starts of the windows that a record can have whose newest one starts at an instant."""
+        if self.one_window_each or self.cumulative:
+            return range(start_ms, start_ms + 1)
+        return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
+
     def fire_threshold(self, window_id: int) -> int:
         """The watermark that fires a window."""
         return window_id + (0 if self.cumulative else self.size_ms) - 1

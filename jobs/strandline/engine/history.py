@@ -285,18 +285,24 @@ class History:
         *,
         too: Collection[int] = (),
     ) -> pd.DataFrame:
-        """The homes before an instant that got a record on an arrival day from `since_ms` on.
+        """The windows of records whose home is before an instant and that arrived on later days.
 
-        And those of the starts in `too` that have any record.
+        Args:
+            before_ms: the instant.
+            since_ms: the midnight of the first of these days; None: none of these windows.
+            clock: what is known.
+            too: starts of further windows before the instant that are asked for.
         """
-        windows = self._windows
+        windows, cells = self._windows, self.well_formed
         if since_ms is None:
             return self._slots(windows[:0], clock)
-        cells = self.well_formed
         fresh = cells["arrival_date"].map(midnight_of) >= since_ms
-        chosen = fresh | cells["slot_ms"].isin(list(too))
-        touched = cells.loc[(cells["slot_ms"] < before_ms) & chosen, "home_id"].unique()
-        return self._slots(windows[windows["window_id"].isin(touched)], clock)
+        chosen = cells[(cells["slot_ms"] < before_ms) & fresh]
+        oldest, home = (chosen[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
+        of_records = {*home.tolist(), *ids_between(oldest, home, self.grid.step_ms).tolist()}
+        starts = pd.Series(self.grid.starts_of(windows["window_id"].to_numpy()), windows.index)
+        asked = windows["window_id"].isin(of_records) | starts.isin(list(too))
+        return self._slots(windows[asked], clock)
 
     def older_records(self, before_ms: int, since_ms: int) -> int:
         """The records of windows before an instant that arrived on days from `since_ms` on."""

@@ -285,7 +285,8 @@ def plan_advance(
     oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
     others: frozenset[int] = frozenset()
     if since_ms is not None:
-        others = remembered.late_slots(whole.start_ms, since_ms)
+        homes = remembered.late_slots(whole.start_ms, since_ms)
+        others = frozenset(ms for home in homes for ms in history.grid.starts_with(home))
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     published = largest_horizon(remembered.entries, mended)
     horizon = until_ms if published is None else max(until_ms, published)

@@ -169,12 +169,12 @@ def _calendar(
 ) -> pd.DataFrame:
     """The calendar of the range, and of the older slots that late records have touched."""
     older, within, history = rebuild.older, rebuild.scope.windows, rebuild.history
-    listed = within
+    first_ms = min([within.start_ms, *older["slot_ms"].tolist(), *rebuild.scope.older_too])
+    listed = TimeRange(first_ms, within.end_ms)
     if len(older):
         # of older slots the records of earlier runs count too
         taken = {**_published(ctx, older, history.grid), **taken}
         refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
-        listed = TimeRange(int(older["slot_ms"].min()), within.end_ms)
     if ctx.spec.quality.gaps == "allow":
         listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
     rows = completeness(
