@@ -176,7 +176,7 @@ class Grid:
         return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))
 
     def starts_with(self, start_ms: int) -> range:
-        """The starts of the windows that a record can have whose newest one starts at an instant."""
+        """The starts of the windows of records whose newest window starts at an instant."""
         if self.one_window_each or self.cumulative:
             return range(start_ms, start_ms + 1)
         return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
