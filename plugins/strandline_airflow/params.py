@@ -28,7 +28,8 @@ def daily_params() -> dict[str, Param]:
             "Advance to",
             "The last midnight not after this instant is advanced to, in place of the end of the "
             f"data interval. {_INSTANT_HELP}",
-        )
+        ),
+        "allow_removals": _allow_removals(),
     }
 
 
@@ -51,12 +52,23 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             "Know only what had arrived before this instant. Empty: all that has arrived. "
             f"{_INSTANT_HELP}",
         ),
+        "allow_removals": _allow_removals(),
     }
 
 
 def report_params(pipelines: Sequence[str]) -> dict[str, Param]:
     """Of the report DAG: one pipeline, or all of them."""
     return {"pipeline": _pipeline([ALL, *pipelines], default=ALL)}
+
+
+def _allow_removals() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Allow removals",
+        description="Publish even if more of the range's published windows go than "
+        "quality.max_removed_share allows",
+    )
 
 
 def _pipeline(names: Sequence[str], *, default: str | None) -> Param:

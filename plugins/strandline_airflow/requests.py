@@ -6,7 +6,7 @@ becomes one element of the argv, and is never read as a template, an option or a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk import Context
@@ -33,7 +33,8 @@ def advance_request(pipeline: str) -> Rendered:
                 partition_date=context.get("partition_date"),
                 data_interval_end=context.get("data_interval_end"),
             )
-        return [pipeline, f"--to={to}", "--json", *_who_asks(context)]
+        may = _allowed(context["params"])
+        return [pipeline, f"--to={to}", *may, "--json", *_who_asks(context)]
 
     return argv
 
@@ -51,6 +52,7 @@ def backfill_request(*, dry_run: bool) -> Rendered:
             f"--end={asked.end}",
             *([f"--as-of={asked.as_of}"] if asked.as_of else []),
             *(["--dry-run"] if dry_run else []),
+            *_allowed(params),
             f"--reason={params['reason']}",
             "--json",
             *_who_asks(context),
@@ -89,6 +91,11 @@ def requested_spec(context: Context) -> PipelineSpec:
 def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
     """The Spark configuration of the pipeline that the param `pipeline` names."""
     return dict(requested_spec(context).spark)
+
+
+def _allowed(params: Mapping[str, Any]) -> list[str]:
+    """What the run may do that it else may not."""
+    return ["--allow-removals"] if params.get("allow_removals") else []
 
 
 def _who_asks(context: Context) -> list[str]:

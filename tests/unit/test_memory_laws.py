@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Life, Published, told
 
-from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_spec
 
@@ -37,32 +39,53 @@ WATERMARKS = st.sampled_from(
         {"strategy": "bounded_out_of_orderness", "bound": "5h", "emit": "per_record"},
     ]
 )
+PLAIN = {"strategy": "bounded_out_of_orderness", "bound": "3h", "emit": {"every": "20m"}}
 IDLE = {"strategy": "ascending", "emit": {"every": "1h"}, "idleness": "8h"}
 CHANNELS = st.sampled_from([["a", "b"], "discovered", ["b", "a", "c"]])
 
 
+LATENESS = st.sampled_from(["0h", "4h", "30h"])
+DUPLICATES = {"columns": ["value"], "within": "30h of arrival"}
+
+
 @st.composite
-def pipelines(draw: st.DrawFn) -> PipelineSpec:
-    channels = draw(CHANNELS)
-    return parse_spec(
-        {
-            "pipeline": "life",
-            "source": {
-                **{"table": "t", "arrival_time": "arrived", "event_time": "happened"},
-                **{"channel": "channel", "channels": channels, "key": ["k"]},
-                "deduplicate": draw(
-                    st.sampled_from(
-                        [None] * 3 + [{"columns": ["value"], "within": "30h of arrival"}]
-                    )
-                ),
-            },
-            "watermark": draw(WATERMARKS | st.just(IDLE)),
-            "window": draw(WINDOWS),
-            "allowed_lateness": draw(st.sampled_from(["0h", "4h", "30h"])),
-            "quality": {"slot": "6h"},
+def pipelines(draw: st.DrawFn) -> dict[str, Any]:
+    """A pipeline as its file would be read."""
+    return {
+        "pipeline": "life",
+        "source": {
+            **{"table": "t", "arrival_time": "arrived", "event_time": "happened"},
+            **{"channel": "channel", "channels": draw(CHANNELS), "key": ["k"]},
+            "deduplicate": draw(st.sampled_from([None, None, None, DUPLICATES])),
         },
-        origin="life.yaml",
-    )
+        "watermark": draw(WATERMARKS | st.just(IDLE)),
+        "window": draw(WINDOWS),
+        "allowed_lateness": draw(LATENESS),
+        "quality": {"slot": "6h"},
+    }
+
+
+def parsed(content: dict[str, Any]) -> PipelineSpec:
+    return parse_spec(content, origin="life.yaml")
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> dict[str, Any]:
+    """What someone on call changes in a pipeline."""
+    kind = draw(st.sampled_from(["watermark", "allowed_lateness", "channels"]))
+    if kind == "channels":
+        return {kind: ["a", "b"]}
+    return {kind: draw(LATENESS if kind == "allowed_lateness" else WATERMARKS | st.just(IDLE))}
+
+
+def edited(content: dict[str, Any], edit: dict[str, Any]) -> dict[str, Any]:
+    """The pipeline after an edit; of declared channels only some can be dropped."""
+    if "channels" not in edit:
+        return content | edit
+    source = content["source"]
+    if source["channels"] == "discovered":
+        return content
+    return content | {"source": source | edit}
 
 
 @st.composite
@@ -117,8 +140,10 @@ def stories(draw: st.DrawFn) -> list[tuple]:
     return story
 
 
-def live(life: Life, story: list[tuple], records: list[Record]) -> None:
-    """Live a story; after each run that ends the tables are those of one run over everything."""
+def live(
+    life: Life, story: list[tuple], records: list[Record], holds: Callable[[Life, int], None]
+) -> None:
+    """Live a story; `holds` is asked after each scheduled run that ends."""
     for what, *more in story:
         if what == "land":
             day, part = more
@@ -138,7 +163,7 @@ def live(life: Life, story: list[tuple], records: list[Record]) -> None:
             life.advance(midnight(now))
             if what == "again":
                 life.advance(midnight(now))
-            assert_as_in_one_go(life, midnight(now))
+            holds(life, midnight(now))
 
 
 def assert_as_in_one_go(life: Life, horizon_ms: int) -> None:
@@ -153,10 +178,105 @@ def assert_same(found: Published, expected: Published) -> None:
 @SOME
 @given(pipelines(), arrivals(), stories())
 def test_whatever_lands_when_and_whichever_runs_die_the_next_leaves_what_one_go_leaves(
-    spec, records, story
+    content, records, story
 ):
-    life = Life(spec)
-    live(life, story, records)
+    life = Life(parsed(content))
+    live(life, story, records, assert_as_in_one_go)
     life.land(records)
     life.advance(midnight(DAYS + 1))
     assert_as_in_one_go(life, midnight(DAYS + 1))
+
+
+@SOME
+@given(
+    pipelines(), arrivals(), stories(), st.lists(edits(), min_size=DAYS, max_size=DAYS), st.data()
+)
+def test_whatever_is_edited_all_from_the_rebuilds_start_on_goes_by_the_new_rules(
+    content, records, story, changes, data
+):
+    """And no slot is missing, nor open behind the watermark."""
+    life = Life(parsed(content))
+    nights = data.draw(st.sets(st.integers(1, DAYS), max_size=3))
+    for now in range(1, DAYS + 1):
+        part = [step for step in story if _day_of(step, story) == now]
+        if now in nights:
+            content = edited(content, changes[now - 1])
+            life.spec = parsed(content)
+        live(life, part, records, assert_by_the_rules_of_today)
+    life.land(records)
+    life.advance(midnight(DAYS + 1))
+    assert_by_the_rules_of_today(life, midnight(DAYS + 1))
+
+
+def _day_of(step: tuple, story: list[tuple]) -> int:
+    """The day on which a step of a story happens: that of the run which follows it."""
+    runs = [later[1] for later in story[story.index(step) :] if later[0] != "land"]
+    return runs[0]
+
+
+def assert_by_the_rules_of_today(life: Life, horizon_ms: int) -> None:
+    expected = told(life.spec, life.records, life.axis.start_ms, horizon_ms)
+    start_ms, found = life.plan.scope.windows.start_ms, life.published
+    assert {w: row for w, row in found.windows.items() if w[1] >= start_ms} == {
+        w: row for w, row in expected.windows.items() if w[1] >= start_ms
+    }
+    for part in ("late", "slots"):
+        rebuilt, whole = (
+            {
+                name: row
+                for name, row in getattr(tables, part).items()
+                if _start(name, row) >= start_ms
+            }
+            for tables in (found, expected)
+        )
+        assert rebuilt == whole, part
+    assert found.slots.keys() >= expected.slots.keys()
+    not_closed = {slot for slot, row in found.slots.items() if row[0] != "closed"}
+    assert not_closed <= {slot for slot, row in expected.slots.items() if row[0] != "closed"}
+
+
+def _start(name: Any, row: tuple) -> int:
+    return name[0] if isinstance(name, tuple) else row[0]
+
+
+@SOME
+@given(pipelines(), arrivals(), st.integers(0, DAYS - 1), st.integers(1, 3))
+def test_where_it_is_accepted_that_rows_have_gone_all_is_as_if_they_had_never_come(
+    content, records, gone, every
+):
+    life = Life(parsed(content))
+    life.land(records)
+    for now in range(2, DAYS + 1):
+        life.advance(midnight(now))
+    day = day_of(midnight(gone))
+    of_day = sorted(life.landing.get(day, ()))
+    if of_day:
+        life.take_away(day, of_day[::every])
+    life.advance(midnight(DAYS + 1), accept_loss=True)
+    assert_as_in_one_go(life, midnight(DAYS + 1))
+
+
+@SOME
+@given(pipelines(), arrivals(), st.integers(0, DAYS - 1), st.integers(1, 3))
+def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_they_are(
+    content, records, gone, every
+):
+    """And all behind them are what they would be if nothing had gone."""
+    life = Life(parsed(content | {"watermark": PLAIN}))
+    life.land(records)
+    for now in range(2, DAYS + 1):
+        life.advance(midnight(now))
+    before, day = life.published, day_of(midnight(gone))
+    whole = told(life.spec, life.records, life.axis.start_ms, midnight(DAYS + 1))
+    of_day = sorted(life.landing.get(day, ()))
+    missing = {i: life.landing[day][i] for i in of_day[::every]}
+    if missing:
+        life.take_away(day, missing)
+    life.advance(midnight(DAYS + 1))
+    start_ms = life.plan.scope.windows.start_ms
+    kept = {w: row for w, row in life.published.windows.items() if w[1] < start_ms}
+    assert kept == {w: row for w, row in before.windows.items() if w[1] < start_ms}
+    behind = {w: row for w, row in life.published.windows.items() if w[1] >= start_ms}
+    assert behind == {w: row for w, row in whole.windows.items() if w[1] >= start_ms}
+    for row in behind.values():
+        assert not {*row[0]} & missing.keys()

@@ -129,9 +129,15 @@ class Life:
     @property
     def records(self) -> list[Record]:
         """What counts of all that has landed, in order of arrival."""
-        rule = self.spec.source.deduplicate
+        source = self.spec.source
+        rule, channels = source.deduplicate, source.declared_channels
         every = sorted(
-            (r for rows in self.landing.values() for r in rows.values()),
+            (
+                r
+                for rows in self.landing.values()
+                for r in rows.values()
+                if channels is None or r.channel in channels
+            ),
             key=lambda r: (r.arrival_ms, r.record_id),
         )
         if rule is None:
@@ -160,6 +166,8 @@ class Life:
     def _run(self, request: Request, horizon_ms: int, dies: str) -> None:
         axis, base = self.axis, len(self.entries)
         world = self._world()
+        if request.accept_loss:
+            world = world.accepting(world.lost)
         new, history, plan = self._planned(request, world, axis, horizon_ms)
         while True:
             accepted = world.accepted | set(plan.lost if request.accept_loss else ())

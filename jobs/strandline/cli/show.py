@@ -121,6 +121,13 @@ def status(found: Mapping[str, Any]) -> None:
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("slots", _counts(found["slots"]))
+    if found["open_behind_watermark"]:
+        behind = f"{found['open_behind_watermark']:,} slots, although the watermark has passed them"
+        facts.add_row("[red]still open[/]", behind)
+    for name, days in (("owed", found["owed"]), ("lost", found["lost"])):
+        if days:
+            facts.add_row(name, _days(name, days))
+    _add_rules(facts, found)
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))
     _add_violations(facts, last)
@@ -135,6 +142,27 @@ def status(found: Mapping[str, Any]) -> None:
             )
     if not found["spec_is_published"]:
         _out.print("note: the pipeline file has changed since the last run")
+
+
+def _days(name: str, days: Sequence[str]) -> str:
+    """Some arrival days, and what it means that they are owed or lost."""
+    means = {
+        "owed": "changed or landed late; the next scheduled run judges again from the first on",
+        "lost": "rows have gone from the landing; windows made of them stay as published",
+    }
+    shown = ", ".join(days[:5]) + (f" and {len(days) - 5:,} more" if len(days) > 5 else "")
+    return f"{escape(shown)}: {means[name]}"
+
+
+def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
+    """The ranges by the rules that they were published under, where these are several."""
+    if len(found["rules"]) < 2:
+        return
+    for one in found["rules"]:
+        line = f"{one['start']} to {one['end']}: {one['slots']:,} slots"
+        facts.add_row(f"rules {one['spec_fingerprint'][:8]}", line)
+    if found["sessions_across_rules"]:
+        facts.add_row("", f"{found['sessions_across_rules']:,} sessions hang across a border")
 
 
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:

@@ -182,6 +182,8 @@ class _Run:
         axis = axis_of(ctx.landing, self.entries)
         horizon_ms = horizon_of(request, ctx.landing, axis, self.entries)
         world = world_of(ctx.landing, ctx.store, frontier(self.entries))
+        if request.accept_loss and request.kind == "advance":
+            world = world.accepting(world.lost)  # by hand, of the range alone
         seen, plan = self._planned(axis, horizon_ms, world)
         while True:
             later = plan.clock.horizon_ms != horizon_ms  # a later one is published into the range

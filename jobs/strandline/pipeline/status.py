@@ -13,6 +13,7 @@ from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days, read_source
 from strandline.model.intervals import text_of
+from strandline.pipeline.remembered import remembered
 from strandline.quality.holding import holding
 from strandline.spec import PipelineSpec
 
@@ -39,6 +40,7 @@ def status_of(spec: PipelineSpec, lake: Lake) -> dict[str, Any]:
         "versions": store.versions(),
         "watermark": _watermark(spec, store),
         "lacking": _lacking(spec, store),
+        **remembered(spec, store, entries),
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
     }
 
