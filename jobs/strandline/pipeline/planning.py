@@ -331,7 +331,9 @@ def _to_rebuild(
         return start_ms, start_ms
     end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
     if since_ms is None and len(known):
-        start_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
+        # of a record in a gap between windows the slot before it is older than any window
+        oldest_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
+        start_ms = min(oldest_ms, int(known["slot_ms"].min()))
     return start_ms, end_ms
 
 
