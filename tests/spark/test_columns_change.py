@@ -17,8 +17,12 @@ from strandline.engine.axis import Axis
 from strandline.engine.identity import SourceColumns, identity
 from strandline.engine.source import read_records
 from strandline.errors import InputError
+from strandline.lake import publish as out
 from strandline.lake.diff import OP, diff
+from strandline.lake.identities import nulls_told
 from strandline.lake.ledger import unfinished_publish
+from strandline.lake.staging import Staging
+from strandline.lake.store import Lake
 from strandline.pipeline.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -141,6 +145,34 @@ def test_landing_columns_of_any_name_come_and_grow_and_no_row_becomes_another(sp
     other.advance("5")
     assert {row["k"] for row in other.rows("windows")} >= {1}
     assert 2**40 in {row["no`te"] for row in other.rows("quarantine")}
+
+
+def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    staging = Staging(spark, store, "run")
+
+    def publish(number: int, kind: str, ops: dict[str, str]) -> None:
+        odd = [F.lit(number).cast(kind).alias(name) for name in ODD]
+        day = F.lit("2024-03-01").cast("date").alias("quarantine_date")
+        start = F.lit(None).cast("timestamp").alias("slot_start")
+        ids = spark.createDataFrame([*ops.items()], f"record_id string, {OP} string")
+        rows = staging.write(f"rows{number}", ids.select("record_id", OP, *odd, day, start))
+        if store.table("quarantine") is None:
+            out.create(store, out.QUARANTINE, out.without_op(rows.schema))
+        out.publish(store, out.QUARANTINE, rows, out.tally(rows), f"run-{number}")
+
+    def rows() -> dict[str, tuple[int, ...]]:
+        found = store.table("quarantine").to_pyarrow_table().to_pylist()
+        return {row["record_id"]: tuple(row[name] for name in ODD) for row in found}
+
+    publish(1, "int", {"a": "insert", "b": "insert"})
+    publish(2, "int", {"b": "update", "c": "insert"})
+    assert rows() == {"a": (1,) * 8, "b": (2,) * 8, "c": (2,) * 8}
+    assert nulls_told(store.table("quarantine")) == frozenset()
+    publish(2**40, "bigint", {"a": "delete", "b": "update", "d": "insert"})
+    assert rows() == {"b": (2**40,) * 8, "c": (2,) * 8, "d": (2**40,) * 8}
+    assert nulls_told(store.table("quarantine")) == frozenset()
+    assert store.table("quarantine").protocol().min_reader_version == 1
 
 
 def test_a_column_that_goes_keeps_what_stands_in_quarantine(spark):

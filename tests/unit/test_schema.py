@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, Schema
 from pyspark.sql import types as T
@@ -150,3 +151,18 @@ def test_of_a_pipeline_that_is_new_no_null_is_told(tmp_path):
 def test_the_reserved_names_are_those_that_the_tables_have():
     assert set(FIRING_COLUMNS) | {"supersedes_windows"} == set(reserved.FIRING_COLUMNS)
     assert OP.startswith(reserved.OWN_PREFIX)
+
+
+# ---------------------------------------------------------------------------------------- emptied
+
+
+def test_a_table_is_emptied_in_one_commit_that_names_its_run(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    assert store.rows("firings") == 0
+    for day in (1, 2):
+        store.append("firings", pa.table({"window_date": [day], "firing": [1]}), ["window_date"])
+    assert store.rows("firings") == 2
+    store.empty("firings", "abc-1")
+    table = store.table("firings")
+    assert (store.rows("firings"), table.to_pyarrow_table().num_rows) == (0, 0)
+    assert (table.version(), table.history(1)[0]["userMetadata"]) == (2, "abc-1")
