@@ -98,6 +98,8 @@ def said(done) -> str:
         (("advance", "broken", "--to", "2024-03-02"), "watermark.bound"),
         (("status", "clicks"), "has no runs yet"),
         (("runs", "clicks"), "has no runs yet"),
+        (("runs", "drop", "clicks", "nope"), "--reason"),
+        (("runs", "drop", "clicks", "nope", "--reason", "a mistake"), "no such run"),
         (("backfill", "clicks", "--start", "2024-03-01"), "--end"),
     ],
 )
