@@ -24,6 +24,7 @@ from spec_strategies import (
     cumulative_windows,
     durations,
     generators_of,
+    session_windows,
     sliding_windows,
     watermarks_of,
     windows,
@@ -36,12 +37,13 @@ WINDOWS = {
     "cumulative": cumulative_windows(),
     "session": durations(st.integers(1, 30)).map(lambda gap: {"session": gap}),
     "session of own gaps": st.just({"session": "gap_ms"}),
+    "session of any gaps": session_windows(),
 }
 ON_A_GRID = ("tumbling", "sliding", "cumulative")
 SESSIONS = ("session", "session of own gaps")
 OVER_MIDNIGHT = "midnight comes as half of the records have arrived"
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "window": tuple(WINDOWS),
+    "window": (*ON_A_GRID, "session of any gaps"),
     "strategy": STRATEGIES,
     "emit": EMISSIONS,
     "idleness": (None, *IDLENESS),
@@ -57,6 +59,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """What a pipeline and its run may be; the values that a row does not name are drawn."""
 RECORDS = (15, 40, 80)
 """Of a stream. Spark takes as long for a few as for many; chance wants many."""
+RECORDS_IN_SESSIONS = (15, 30, 40)
+"""Their units meet each other, so many take longer."""
 Row = Mapping[str, Any]
 
 
@@ -78,7 +82,9 @@ def streams_of(row: Row) -> st.SearchStrategy[Stream]:
 
     base_ms = chosen("base_ms").map(lambda base: 0 if base == OVER_MIDNIGHT else base)
     plain = streams(
-        length=st.sampled_from(RECORDS),
+        length=st.sampled_from(
+            RECORDS_IN_SESSIONS if "session" in row.get("window", "") else RECORDS
+        ),
         base_ms=base_ms,
         after_last_ms=chosen("after_last_ms"),
         end_of_input=chosen("end_of_input"),
