@@ -18,7 +18,9 @@ FIRST = date(2024, 3, 1)
 START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
-SOME = settings(max_examples=min(max(settings.default.max_examples, 100), 1500))
+IS_DEEP = settings.default.max_examples > 1000
+SOME = settings(max_examples=settings.default.max_examples if IS_DEEP else 100)
+"""A life is a dozen runs."""
 
 WINDOWS = st.sampled_from(
     [
