@@ -40,7 +40,7 @@ from strandline.pipeline.planning import (
     require_rows,
 )
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
+from strandline.pipeline.world import World, times_of_lost
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 from strandline.spec.window import Session
@@ -111,6 +111,7 @@ class Life:
     entries: list[Entry] = field(default_factory=list)
     published: Published = field(default_factory=Published)
     plan: Plan | None = None
+    gone: list[Record] = field(default_factory=list)
 
     # ------------------------------------------------------------------------------ the world
 
@@ -122,22 +123,20 @@ class Life:
     def take_away(self, day: date, ids: Iterable[str]) -> None:
         """Rows of a day go; of a day without a row nothing is left."""
         for record_id in ids:
-            self.landing[day].pop(record_id)
+            self.gone.append(self.landing[day].pop(record_id))
         if not self.landing[day]:
             del self.landing[day]
 
     @property
     def records(self) -> list[Record]:
         """What counts of all that has landed, in order of arrival."""
+        return self._counting([r for rows in self.landing.values() for r in rows.values()])
+
+    def _counting(self, landed: list[Record]) -> list[Record]:
         source = self.spec.source
         rule, channels = source.deduplicate, source.declared_channels
         every = sorted(
-            (
-                r
-                for rows in self.landing.values()
-                for r in rows.values()
-                if channels is None or r.channel in channels
-            ),
+            (r for r in landed if channels is None or r.channel in channels),
             key=lambda r: (r.arrival_ms, r.record_id),
         )
         if rule is None:
@@ -168,6 +167,7 @@ class Life:
         world = self._world()
         if request.accept_loss:
             world = world.accepting(world.lost)
+            self.gone = []
         new, history, plan = self._planned(request, world, axis, horizon_ms)
         while True:
             accepted = world.accepted | set(plan.lost if request.accept_loss else ())
@@ -222,7 +222,8 @@ class Life:
             frontier_ms=frontier(self.entries),
             only_rewritten_since=lambda version: False,
         )
-        times = {day: self._times(day) for day in changes.lost}
+        every = {day: self._times(day) for day in self.cells}
+        times = times_of_lost(self.spec, changes.lost, every)
         observed = frozenset(self.cells if own else ())
         return World(landed, dict(self.facts), observed, changes, {}, times, 0)
 
@@ -331,7 +332,10 @@ class Life:
 
     def _publish(self, plan: Plan, axis: Axis) -> None:
         scope, horizon_ms = plan.scope, plan.clock.horizon_ms
-        staged = told(self.spec, self.records, axis.start_ms, horizon_ms)
+        # rows that have gone are read no more, but the watermark goes by what was observed
+        landed = [r for rows in self.landing.values() for r in rows.values()]
+        observed = self._counting([*landed, *self.gone])
+        staged = told(self.spec, observed, axis.start_ms, horizon_ms)
         within, before = scope.windows, self.published
         times = {r.record_id: r.ts_ms for r in self.records}
 

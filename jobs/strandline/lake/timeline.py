@@ -152,8 +152,8 @@ def read_facts(store: Store) -> dict[date, DayFacts]:
     }
 
 
-def read_event_times(store: Store, days: Collection[date]) -> dict[date, list[TimeRange]]:
-    """The event times of the records that some days were observed with: a range an event date."""
+def read_event_times(store: Store, days: Collection[date] | None) -> dict[date, list[TimeRange]]:
+    """The event times that some days were observed with: a range an event date; None: all days."""
     names = ["arrival_date", "least_ts_ms", "largest_ts_ms", "records"]
     found = [
         row

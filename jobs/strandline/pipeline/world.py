@@ -127,6 +127,29 @@ class World:
         return replace(self, accepted=frozenset(days) & self.changes.lost)
 
 
+def times_of_lost(
+    spec: PipelineSpec, lost: Collection[date], times: Mapping[date, Sequence[TimeRange]]
+) -> dict[date, list[TimeRange]]:
+    """The event times of records that can no longer be read as they were, by the day that has lost.
+
+    Those of the day itself, and where rows tell what is a duplicate, of the days that they do so
+    for.
+
+    Args:
+        spec: the pipeline.
+        lost: the days whose rows have gone.
+        times: the event times that days were observed with.
+    """
+    rule = spec.source.deduplicate
+    reach = 0 if rule is None else -(-rule.within // DAY_MS)
+    return {
+        day: [
+            held for other, of in times.items() if 0 <= (other - day).days <= reach for held in of
+        ]
+        for day in lost
+    }
+
+
 def world_of(landing: Landing, store: Store, frontier_ms: int | None) -> World:
     """What has landed, held against what the timeline knows of it."""
     known, observed = read_facts(store), observed_days(store)
@@ -146,6 +169,11 @@ def world_of(landing: Landing, store: Store, frontier_ms: int | None) -> World:
         observed=frozenset(observed.get(fingerprint, set())),
         changes=changes,
         rows_before=rows_observed(store, changes.unknown) if changes.unknown else {},
-        event_times=read_event_times(store, changes.lost) if changes.lost else {},
+        event_times=_times(landing.spec, store, changes.lost) if changes.lost else {},
         landing_version=landing.version,
     )
+
+
+def _times(spec: PipelineSpec, store: Store, lost: Collection[date]) -> dict[date, list[TimeRange]]:
+    of_lost_alone = spec.source.deduplicate is None
+    return times_of_lost(spec, lost, read_event_times(store, lost if of_lost_alone else None))
