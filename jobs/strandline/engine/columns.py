@@ -97,6 +97,10 @@ RANK = _PREFIX + "rank"
 """The order among what stands at one instant: channels by number, then the records."""
 
 
+QUARANTINED = _PREFIX + "quarantined"
+"""A quarantine row as a whole, beside the landing row that it holds."""
+
+
 def is_ours(name: str) -> bool:
     """Whether a column is one that the engine has added."""
     return name.lower().startswith(_PREFIX)

@@ -92,10 +92,6 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-QUARANTINED = "_strandline_quarantined"
-"""A quarantine row as a whole, beside the landing row that it holds."""
-
-
 def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
     """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
 
@@ -108,7 +104,7 @@ def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
         else F.lit(None).cast(field.dataType)
         for field in landing.fields
     }
-    whole = F.struct(*map(quoted, quarantined.columns)).alias(QUARANTINED)
+    whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
     return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
 
 

@@ -37,7 +37,7 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     """
     source, grid = spec.source, Grid.of(spec)
     for name in landing.columns:
-        if c.is_ours(name):
+        if c.is_ours(name) and name != c.QUARANTINED:
             place = f"{spec.pipeline}: source.table"
             raise InputError(place, f"its column {name!r} has a name of ours", "rename it there")
     for name in source.id or ():

@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.grid import Grid
-from strandline.engine.quarantine import QUARANTINED, as_landed, quarantine_malformed
+from strandline.engine.quarantine import as_landed, quarantine_malformed
 from strandline.engine.source import in_days, read_records, slot_of
 from strandline.lake.publish import QUARANTINE
 from strandline.lake.store import Store, dataset_of
@@ -85,7 +85,7 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
     rows = as_landed(quarantined, ctx.landing.frame.schema)
     # what the pipeline leaves out of its landing by now is not left out of what it has refused
     read = read_records(rows, ctx.spec.without_where, Axis.of(ctx.spec, 0))
-    return read.where(condition).select(f"{QUARANTINED}.*")
+    return read.where(condition).select(f"{c.QUARANTINED}.*")
 
 
 def slots_of(late: DataFrame | None) -> frozenset[int]:
