@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lakes import INSTANT, SCHEMA, Line, a_record, a_spec, land
 
-from strandline.errors import InputError
+from strandline.errors import AuditFailedError, InputError
 
 pytestmark = pytest.mark.spark
 
@@ -111,7 +111,11 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
     before = line.published()
     assert not line.backfill("20", "21").changed
     assert line.published() == before
-    emptied = line.of(a_spec(**ONE, source__where="amount > 1")).backfill("1", "2")
+    others = line.of(a_spec(**ONE, source__where="amount > 1"))
+    with pytest.raises(AuditFailedError, match="expect_removed_share_to_be_at_most"):
+        others.backfill("1", "2")
+    assert line.published() == before
+    emptied = others.backfill("1", "2", allow_removals=True)
     assert emptied.diff["windows"]["delete"] == len(before["windows"]) > 0
     assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []
 
