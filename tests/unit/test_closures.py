@@ -17,7 +17,9 @@ from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
-from strandline.pipeline.planning import Remembered, closures_in, plan_backfill
+from strandline.pipeline.closing import closures_in
+from strandline.pipeline.memory import Remembered
+from strandline.pipeline.planning import plan_backfill
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 

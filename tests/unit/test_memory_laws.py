@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import Life, Published, told
+from worlds import Life, Published, in_one_run
 
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.reference import Record
@@ -19,7 +19,7 @@ START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
 IS_DEEP = settings.default.max_examples > 1000
-SOME = settings(max_examples=settings.default.max_examples if IS_DEEP else 100)
+SOME = settings(max_examples=settings.default.max_examples if IS_DEEP else 60)
 """A life is a dozen runs."""
 
 WINDOWS = st.sampled_from(
@@ -169,7 +169,7 @@ def live(
 
 
 def assert_as_in_one_go(life: Life, horizon_ms: int) -> None:
-    assert_same(life.published, told(life.spec, life.records, life.axis.start_ms, horizon_ms))
+    assert_same(life.published, in_one_run(life.spec, life.records, life.axis.start_ms, horizon_ms))
 
 
 def assert_same(found: Published, expected: Published) -> None:
@@ -217,7 +217,7 @@ def _day_of(step: tuple, story: list[tuple]) -> int:
 
 
 def assert_by_the_rules_of_today(life: Life, horizon_ms: int) -> None:
-    expected = told(life.spec, life.records, life.axis.start_ms, horizon_ms)
+    expected = in_one_run(life.spec, life.records, life.axis.start_ms, horizon_ms)
     start_ms, found = life.plan.scope.windows.start_ms, life.published
     assert {w: row for w, row in found.windows.items() if w[1] >= start_ms} == {
         w: row for w, row in expected.windows.items() if w[1] >= start_ms
@@ -269,7 +269,7 @@ def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_the
     for now in range(2, DAYS + 1):
         life.advance(midnight(now))
     before, day = life.published, day_of(midnight(gone))
-    whole = told(life.spec, life.records, life.axis.start_ms, midnight(DAYS + 1))
+    whole = in_one_run(life.spec, life.records, life.axis.start_ms, midnight(DAYS + 1))
     of_day = sorted(life.landing.get(day, ()))
     missing = {i: life.landing[day][i] for i in of_day[::every]}
     if missing:

@@ -31,10 +31,9 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.pipeline.memory import FirstOpen, Remembered
 from strandline.pipeline.planning import (
-    FirstOpen,
     Plan,
-    Remembered,
     plan_advance,
     plan_backfill,
     require_rows,
@@ -67,7 +66,7 @@ class Published:
     slots: Rows = field(default_factory=dict)
 
 
-def told(
+def in_one_run(
     spec: PipelineSpec, records: Sequence[Record], start_ms: int, horizon_ms: int
 ) -> Published:
     """What one run over everything publishes as of a horizon."""
@@ -335,7 +334,7 @@ class Life:
         # rows that have gone are read no more, but the watermark goes by what was observed
         landed = [r for rows in self.landing.values() for r in rows.values()]
         observed = self._counting([*landed, *self.gone])
-        staged = told(self.spec, observed, axis.start_ms, horizon_ms)
+        staged = in_one_run(self.spec, observed, axis.start_ms, horizon_ms)
         within, before = scope.windows, self.published
         times = {r.record_id: r.ts_ms for r in self.records}
 

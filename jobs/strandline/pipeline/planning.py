@@ -12,7 +12,7 @@ from strandline.engine.history import Clock, Closure, History
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, clock_start, frontier, largest_horizon, published_into
+from strandline.lake.ledger import Entry, clock_start, largest_horizon
 from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,
@@ -21,7 +21,8 @@ from strandline.model.intervals import (
     midnight_of,
     text_of,
 )
-from strandline.model.lateness import MIN_WATERMARK, cleanup_time
+from strandline.pipeline.closing import closures_in, without
+from strandline.pipeline.memory import Remembered
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 from strandline.spec.pipeline import PipelineSpec
@@ -49,65 +50,6 @@ class Plan:
     settles: tuple[date, ...] = ()
     lost: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FirstOpen:
-    """The first slot that was not closed at the horizon of the run that published it.
-
-    Attributes:
-        start_ms: its start.
-        end_ms: its end.
-        closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
-            reach across slots: what ended by then was closed with these.
-    """
-
-    start_ms: int
-    end_ms: int
-    closed_until_ms: int | None
-
-
-@dataclass(frozen=True)
-class Remembered:
-    """What a scheduled run must know of the runs before it.
-
-    Attributes:
-        entries: the ledger.
-        owed: the arrival days that are to be judged again, those that this run finds too.
-        first_open: the first slot that is not closed; None: there is none.
-        last_slot_ms: the start of the last published slot, where what it holds may have gone; None:
-            nothing has.
-        late_slots: gives the slots before an instant that hold published late records which arrived
-            from another instant on.
-    """
-
-    entries: list[Entry]
-    owed: tuple[date, ...] = ()
-    first_open: FirstOpen | None = None
-    last_slot_ms: int | None = None
-    late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
-
-    @property
-    def frontier_ms(self) -> int | None:
-        """The midnight up to which everything is published."""
-        return frontier(self.entries)
-
-    def base_ms(self, until_ms: int) -> int | None:
-        """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.
-
-        The day before, the frontier, or the first owed day, whichever is the earliest: what arrived
-        before cannot have changed.
-        """
-        if self.frontier_ms is None:
-            return None
-        owed = [midnight_of(day) for day in self.owed]
-        return min([until_ms - DAY_MS, self.frontier_ms, *owed])
-
-    def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
-        """The owed days that a run settles: all, if it leaves nothing before the frontier out."""
-        if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
-            return ()
-        return tuple(day for day in self.owed if midnight_of(day) < completes_ms)
 
 
 def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
@@ -190,7 +132,7 @@ def plan_backfill(
         )
     notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
     if request.reopen or request.close:
-        standing = [rest for closure in standing for rest in _without(closure, within)]
+        standing = [rest for closure in standing for rest in without(closure, within)]
     if request.close:
         standing.append(Closure(within, horizon_ms))
     clock = history.heard_by(Clock(horizon_ms, tuple(standing)))
@@ -321,8 +263,8 @@ def _to_rebuild(
     if since_ms is not None:
         watermark_ms = history.watermark_reached(since_ms)
         if remembered.first_open is not None:
-            closed_ms = _watermark_before(remembered.first_open, history)
-            watermark_ms = min(watermark_ms, closed_ms)
+            not_closed_ms = remembered.first_open.watermark_before(history.spec)
+            watermark_ms = min(watermark_ms, not_closed_ms)
         start_ms = first_not_final(watermark_ms)
     last_days = [midnight_of(max(known["event_date"]))] if len(known) else []
     if remembered.last_slot_ms is not None:
@@ -335,16 +277,6 @@ def _to_rebuild(
         oldest_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
         start_ms = min(oldest_ms, int(known["slot_ms"].min()))
     return start_ms, end_ms
-
-
-def _watermark_before(first_open: FirstOpen, history: History) -> int:
-    """The largest watermark of which it is sure that it has not closed the first open slot."""
-    if isinstance(history.spec.window, Session):
-        if first_open.closed_until_ms is None:
-            return MIN_WATERMARK
-        return first_open.closed_until_ms - 1 + history.spec.allowed_lateness
-    last_ms = first_open.end_ms - 1
-    return cleanup_time(last_ms, allowed_lateness_ms=history.spec.allowed_lateness) - 1
 
 
 def _without_lost(within: TimeRange, history: History, world: World) -> tuple[TimeRange, list[str]]:
@@ -361,24 +293,3 @@ def _without_lost(within: TimeRange, history: History, world: World) -> tuple[Ti
         "is left with --accept-loss REASON"
     )
     return rest, [note]
-
-
-def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
-    """The closures that stand in a range: the last run that closed or reopened a part decides."""
-    standing: list[Closure] = []
-    for entry in published_into(entries, EVERYTHING):
-        if entry.range is None or entry.horizon_ms is None:
-            continue
-        if entry.closed or entry.reopened:
-            standing = [rest for closure in standing for rest in _without(closure, entry.range)]
-        if entry.closed:
-            standing.append(Closure(entry.range, entry.horizon_ms))
-    return [closure for closure in standing if closure.windows.overlaps(within)]
-
-
-def _without(closure: Closure, gone: TimeRange) -> list[Closure]:
-    """What a closure leaves closed outside a range."""
-    windows = closure.windows
-    before = TimeRange(windows.start_ms, min(windows.end_ms, gone.start_ms))
-    after = TimeRange(max(windows.start_ms, gone.end_ms), windows.end_ms)
-    return [Closure(part, closure.at_ms) for part in (before, after) if part.start_ms < part.end_ms]

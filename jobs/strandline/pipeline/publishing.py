@@ -24,8 +24,8 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.dropping import finish_drop
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
+from strandline.pipeline.published_rows import arrived, arrived_in, first_open, no_longer_malformed
 from strandline.pipeline.rebuilding import Staged, fired
-from strandline.pipeline.standing import arrived, arrived_in, first_open, no_longer_malformed
 
 _FIRINGS = "firings"
 _TABLES = ("quarantine", "completeness", _FIRINGS, "windows")

@@ -24,7 +24,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
-from strandline.pipeline.standing import arrived, arrived_in
+from strandline.pipeline.published_rows import arrived, arrived_in
 from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
 from strandline.spec.window import Session
 

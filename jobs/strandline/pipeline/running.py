@@ -24,6 +24,7 @@ from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.intervals import midnight_before, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.failing import failures_told
+from strandline.pipeline.memory import Remembered
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observing import (
     Observation,
@@ -33,13 +34,13 @@ from strandline.pipeline.observing import (
 )
 from strandline.pipeline.planning import (
     Plan,
-    Remembered,
     axis_of,
     horizon_of,
     plan_advance,
     plan_backfill,
     require_rows,
 )
+from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
 from strandline.pipeline.publishing import (
     Change,
     create_tables,
@@ -51,7 +52,6 @@ from strandline.pipeline.publishing import (
 from strandline.pipeline.rebuilding import Staged, rebuild_into_staging
 from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.standing import first_open, last_slot, late_since, slots_of
 from strandline.pipeline.world import World, world_of
 from strandline.quality.results import AuditResult
 from strandline.spec import PipelineSpec

@@ -21,7 +21,7 @@ from strandline.lake.publish import QUARANTINE
 from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.planning import FirstOpen
+from strandline.pipeline.memory import FirstOpen
 from strandline.spec.window import Session
 
 

@@ -1,0 +1,28 @@
+"""Which windows `--close` keeps closed, by the ledger."""
+
+from __future__ import annotations
+
+from strandline.engine.history import Closure
+from strandline.lake.ledger import Entry, published_into
+from strandline.model.intervals import EVERYTHING, TimeRange
+
+
+def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
+    """The closures that stand in a range: the last run that closed or reopened a part decides."""
+    standing: list[Closure] = []
+    for entry in published_into(entries, EVERYTHING):
+        if entry.range is None or entry.horizon_ms is None:
+            continue
+        if entry.closed or entry.reopened:
+            standing = [rest for closure in standing for rest in without(closure, entry.range)]
+        if entry.closed:
+            standing.append(Closure(entry.range, entry.horizon_ms))
+    return [closure for closure in standing if closure.windows.overlaps(within)]
+
+
+def without(closure: Closure, gone: TimeRange) -> list[Closure]:
+    """What a closure leaves closed outside a range."""
+    windows = closure.windows
+    before = TimeRange(windows.start_ms, min(windows.end_ms, gone.start_ms))
+    after = TimeRange(max(windows.start_ms, gone.end_ms), windows.end_ms)
+    return [Closure(part, closure.at_ms) for part in (before, after) if part.start_ms < part.end_ms]

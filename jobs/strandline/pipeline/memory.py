@@ -1,0 +1,80 @@
+"""What a scheduled run must know of the runs before it, and from where it judges again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.lake.ledger import Entry, frontier
+from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.lateness import MIN_WATERMARK, cleanup_time
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
+
+
+@dataclass(frozen=True)
+class FirstOpen:
+    """The first slot that was not closed at the horizon of the run that published it.
+
+    Attributes:
+        start_ms: its start.
+        end_ms: its end.
+        closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
+            reach across slots: what ended by then was closed with these.
+    """
+
+    start_ms: int
+    end_ms: int
+    closed_until_ms: int | None
+
+    def watermark_before(self, spec: PipelineSpec) -> int:
+        """The largest watermark of which it is sure that it has not closed the slot."""
+        if isinstance(spec.window, Session):
+            if self.closed_until_ms is None:
+                return MIN_WATERMARK
+            return self.closed_until_ms - 1 + spec.allowed_lateness
+        return cleanup_time(self.end_ms - 1, allowed_lateness_ms=spec.allowed_lateness) - 1
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What a scheduled run must know of the runs before it.
+
+    Attributes:
+        entries: the ledger.
+        owed: the arrival days that are to be judged again, those that this run finds too.
+        first_open: the first slot that is not closed; None: there is none.
+        last_slot_ms: the start of the last published slot, where what it holds may have gone; None:
+            nothing has.
+        late_slots: gives the slots before an instant that hold published late records which arrived
+            from another instant on.
+    """
+
+    entries: list[Entry]
+    owed: tuple[date, ...] = ()
+    first_open: FirstOpen | None = None
+    last_slot_ms: int | None = None
+    late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
+
+    @property
+    def frontier_ms(self) -> int | None:
+        """The midnight up to which everything is published."""
+        return frontier(self.entries)
+
+    def base_ms(self, until_ms: int) -> int | None:
+        """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.
+
+        The day before, the frontier, or the first owed day, whichever is the earliest: what arrived
+        before cannot have changed.
+        """
+        if self.frontier_ms is None:
+            return None
+        owed = [midnight_of(day) for day in self.owed]
+        return min([until_ms - DAY_MS, self.frontier_ms, *owed])
+
+    def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
+        """The owed days that a run settles: all, if it leaves nothing before the frontier out."""
+        if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
+            return ()
+        return tuple(day for day in self.owed if midnight_of(day) < completes_ms)
