@@ -282,3 +282,7 @@ def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_the
     assert behind == {w: row for w, row in whole.windows.items() if w[1] >= start_ms}
     for start, row in ((w[1], row) for w, row in behind.items()):
         assert start < start_ms or not {*row[0]} & missing.keys()
+    # once they have landed again, nothing of what came meanwhile is missing
+    life.land(records)
+    life.advance(midnight(DAYS + 2))
+    assert_as_in_one_go(life, midnight(DAYS + 2))

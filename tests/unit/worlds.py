@@ -21,11 +21,19 @@ from strandline.engine.grid import Grid
 from strandline.engine.history import History, cells_from
 from strandline.engine.idleness import Carried, Source
 from strandline.engine.observed import KnownSteps, ObservedDay, put_together
-from strandline.lake.ledger import Entry, clock_start, frontier, frontier_after, owed_days
+from strandline.lake.ledger import (
+    Entry,
+    clock_start,
+    frontier,
+    frontier_after,
+    largest_horizon,
+    owed_days,
+)
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
+    EVERYTHING,
     LEAST_INSTANT_MS,
     TimeRange,
     day_of,
@@ -118,6 +126,7 @@ class Life:
         """Records land on the days of their arrival."""
         for record in records:
             self.landing.setdefault(day_of(record.arrival_ms), {})[record.record_id] = record
+            self.gone = [one for one in self.gone if one.record_id != record.record_id]
 
     def take_away(self, day: date, ids: Iterable[str]) -> None:
         """Rows of a day go; of a day without a row nothing is left."""
@@ -219,6 +228,7 @@ class Life:
             landed,
             observed=set(self.cells),
             frontier_ms=frontier(self.entries),
+            published_ms=largest_horizon(self.entries, EVERYTHING),
             only_rewritten_since=lambda version: False,
         )
         every = {day: self._times(day) for day in self.cells}

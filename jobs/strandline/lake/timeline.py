@@ -235,6 +235,9 @@ def commit_days(
     predicate = f"arrival_date IN ({', '.join(repr(day.isoformat()) for day in days)})"
     if written.history.spec.days_follow_each_other:
         predicate = f"arrival_date >= '{days[0].isoformat()}'"
+        kept = ", ".join(repr(day.isoformat()) for day in sorted(lost))
+        if kept:
+            predicate += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({kept}))"
     write_deltalake(
         uri, rows, mode="overwrite", predicate=predicate, partition_by=parted, schema_mode="merge"
     )

@@ -6,8 +6,8 @@ landing table said of it, and every run asks first whether that still holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 
 from strandline.model.intervals import midnight_of
@@ -47,6 +47,11 @@ class LandingChanges:
     behind: frozenset[date]
     unknown: frozenset[date]
 
+    def with_lost(self, days: Iterable[date]) -> LandingChanges:
+        """The same, but of some of the unknown days rows have gone."""
+        lost = frozenset(days)
+        return replace(self, lost=self.lost | lost, unknown=self.unknown - lost)
+
 
 def compare(
     known: Mapping[date, DayFacts],
@@ -54,6 +59,7 @@ def compare(
     *,
     observed: Collection[date],
     frontier_ms: int | None,
+    published_ms: int | None,
     only_rewritten_since: Callable[[int], bool],
 ) -> LandingChanges:
     """Hold what the landing table says of each day against what it said when it was observed.
@@ -63,23 +69,28 @@ def compare(
         landed: what the table says now; a day that is not there has no row.
         observed: the days that were observed, whether their facts were kept or not.
         frontier_ms: the midnight before which all is published; None: nothing is.
+        published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
+            that nothing is published of is no loss: it was put right before it counted.
         only_rewritten_since: whether since a version of the table rows were only added, or put into
             other files: as many rows as before are then the same.
     """
     changed, rewritten = set(), set()
-    lost = {day for day in observed if day not in known and day not in landed}
+    fewer = {day for day in observed if day not in known and day not in landed}
     for day, before in known.items():
         now = landed.get(day)
         if now is None:
-            lost |= {day} if before.rows != 0 else set()
-        elif now.digest == before.digest:
-            continue
-        elif now.rows is not None and before.rows is not None and now.rows < before.rows:
-            lost.add(day)
-        elif now.rows == before.rows and only_rewritten_since(before.landing_version):
-            rewritten.add(day)
-        else:
-            changed.add(day)
+            fewer |= {day} if before.rows != 0 else set()
+        elif now.digest != before.digest:
+            # what the log does not count may be anything
+            more = None if None in (now.rows, before.rows) else (now.rows or 0) - (before.rows or 0)
+            if more is not None and more < 0:
+                fewer.add(day)
+            elif more == 0 and only_rewritten_since(before.landing_version):
+                rewritten.add(day)
+            else:
+                changed.add(day)
+    lost = {day for day in fewer if published_ms is not None and midnight_of(day) < published_ms}
+    changed |= fewer - lost
     new = [day for day in landed if day not in known and day not in observed]
     behind = {day for day in new if frontier_ms is not None and midnight_of(day) < frontier_ms}
     return LandingChanges(

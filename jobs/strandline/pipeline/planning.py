@@ -221,8 +221,10 @@ def plan_advance(
     since_ms = remembered.base_ms(until_ms)
     start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
     whole = _whole_slots(TimeRange(start_ms, end_ms), history.spec)
-    lost = world.lost_within(history.events_of(whole))
-    within, notes = _without_lost(whole, history, world)
+    within, lost, notes = _without_lost(whole, history, world)
+    gone = () if since_ms is None else world.lost_since(since_ms, whole.start_ms)
+    if gone:  # which records of older slots are late cannot be told again: they stay as they are
+        since_ms, lost = None, tuple(sorted({*lost, *gone}))
     # the older slots of late records are mended too, so nothing known of them may be taken back
     oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
     others: frozenset[int] = frozenset()
@@ -242,9 +244,10 @@ def plan_advance(
     return Plan(
         Scope(within, since_ms, whole.start_ms, others),
         Clock(horizon, tuple(standing)),
-        until_ms,
+        # what is left out is still to come: the next run begins where this one did
+        None if lost else until_ms,
         owed=remembered.owed,
-        settles=remembered.settled_by(until_ms),
+        settles=() if lost else remembered.settled_by(until_ms),
         lost=tuple(lost),
         notes=tuple(notes),
     )
@@ -279,12 +282,14 @@ def _to_rebuild(
     return start_ms, end_ms
 
 
-def _without_lost(within: TimeRange, history: History, world: World) -> tuple[TimeRange, list[str]]:
-    """What is left of a range behind the last window that needs rows which have gone."""
+def _without_lost(
+    within: TimeRange, history: History, world: World
+) -> tuple[TimeRange, tuple[date, ...], list[str]]:
+    """What is left of a range behind the last window that needs rows which have gone, and whose."""
     events = history.events_of(within)
     gone, last_ms = world.lost_within(events), world.last_lost_within(events)
     if last_ms is None:
-        return within, []
+        return within, (), []
     first_ms = min(history.first_start_after(last_ms), within.end_ms)
     rest = _whole_slots(TimeRange(first_ms, within.end_ms), history.spec)
     note = (
@@ -292,4 +297,4 @@ def _without_lost(within: TimeRange, history: History, world: World) -> tuple[Ti
         f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "
         "is left with --accept-loss REASON"
     )
-    return rest, [note]
+    return rest, tuple(gone), [note]

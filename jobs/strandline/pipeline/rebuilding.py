@@ -177,9 +177,10 @@ def _calendar(
         refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
     if ctx.spec.quality.gaps == "allow":
         listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
+    gaps = list_gaps(history, listed, rebuild.clock)
     rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
-        list_gaps(history, listed, rebuild.clock),
+        gaps[(gaps["slot_ms"] < rebuild.scope.older_end_ms) | (gaps["slot_ms"] >= within.start_ms)],
         taken=taken,
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,

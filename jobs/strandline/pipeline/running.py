@@ -18,10 +18,10 @@ from strandline.engine.known import days_to_read
 from strandline.engine.session_reach import first_not_final
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, Ledger, frontier, owed_days
+from strandline.lake.ledger import Entry, Ledger, owed_days
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
-from strandline.model.intervals import midnight_before, text_of
+from strandline.model.intervals import midnight_before, midnight_of, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.failing import failures_told
 from strandline.pipeline.memory import Remembered
@@ -181,7 +181,7 @@ class _Run:
         ctx, request = self.ctx, self.request
         axis = axis_of(ctx.landing, self.entries)
         horizon_ms = horizon_of(request, ctx.landing, axis, self.entries)
-        world = world_of(ctx.landing, ctx.store, frontier(self.entries))
+        world = world_of(ctx.landing, ctx.store, self.entries)
         if request.accept_loss and request.kind == "advance":
             world = world.accepting(world.lost)  # by hand, of the range alone
         seen, plan = self._planned(axis, horizon_ms, world)
@@ -234,7 +234,8 @@ class _Run:
 
     def _planned(self, axis: Axis, horizon_ms: int, world: World) -> tuple[Observation, Plan]:
         ctx, request = self.ctx, self.request
-        self._require_few_bytes(world.days_to_observe(ctx.spec, horizon_ms), "observing them")
+        to_observe = world.days_to_observe(ctx.spec, horizon_ms)
+        self._require_few_bytes(to_observe, "observing them")
         seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, world)
         owed = sorted({*owed_days(self.entries), *seen.owed_days})
         if request.kind == "backfill":
@@ -253,23 +254,24 @@ class _Run:
         return slots_of(late_since(self.ctx, before_ms, since_ms))
 
     def _require_few_bytes(self, days: Sequence[date], what_for: str) -> None:
-        """The arrival days that the run is to read are no more than it may.
+        """The arrival days that the run is to read are no more than it may; a dry run says so.
 
         Raises:
             InputError: they are.
         """
         limit = self.request.max_bytes or self.ctx.spec.max_bytes
-        if limit is None or not days:
+        weight = self.ctx.landing.weight(days)["bytes"] if limit and days else 0
+        if limit is None or weight <= limit:
             return
-        weight = self.ctx.landing.weight(days)["bytes"]
-        if weight > limit:
-            raise InputError(
-                "--max-bytes",
-                f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from "
-                f"{min(days)} to {max(days)}, and {limit:,} are allowed",
-                "give a larger --max-bytes or max_bytes, or run a smaller range by hand first; "
-                f"strandline plan {self.ctx.spec.pipeline} says what is owed",
-            )
+        problem = (
+            f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from {min(days)} to "
+            f"{max(days)}, and {limit:,} are allowed"
+        )
+        if self.ctx.dry_run:
+            self.outcome.notes.append(f"the run would be refused: {problem}")
+            return
+        way_out = "give a larger --max-bytes, or max_bytes in the pipeline's file"
+        raise InputError("--max-bytes", problem, way_out)
 
     def _first_not_final(self, history: History, axis: Axis, watermark_ms: int) -> int:
         """Where the windows begin that a watermark does not leave as they are."""
@@ -282,7 +284,12 @@ class _Run:
     def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows
         days = seen.history.arrival_days(within)
-        self._require_few_bytes(days, f"the range from {text_of(within.start_ms)} on")
+        since_ms = plan.scope.older_since_ms
+        every = seen.history.well_formed["arrival_date"].unique()
+        fresh = [day for day in every if since_ms is not None and midnight_of(day) >= since_ms]
+        self._require_few_bytes(
+            sorted({*seen.new_days, *days, *fresh}), f"the range from {text_of(within.start_ms)} on"
+        )
         world = seen.world
         outcome.owed = [str(day) for day in plan.owed]
         outcome.judged_from_ms = plan.scope.older_since_ms

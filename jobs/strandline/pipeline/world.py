@@ -8,10 +8,11 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
+from strandline.lake.ledger import Entry, frontier, largest_horizon
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.model.facts import DayFacts, LandingChanges, compare
-from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 from strandline.spec import PipelineSpec
 
 
@@ -52,6 +53,11 @@ class World:
             if any(held.overlaps(events) for held in self.event_times.get(day, ()))
         )
 
+    def lost_since(self, since_ms: int, before_ms: int) -> list[date]:
+        """Of the days from an instant on, those whose rows of event times before one have gone."""
+        events = TimeRange(EVERYTHING.start_ms, before_ms)
+        return [day for day in self.lost_within(events) if midnight_of(day) >= since_ms]
+
     def last_lost_within(self, events: TimeRange) -> int | None:
         """The largest of these event times that a record of such a day may have had."""
         return max(
@@ -72,7 +78,7 @@ class World:
         Raises:
             InputError: one of those is to be observed again although rows of it have gone.
         """
-        there = sorted({*self.landed, *self.accepted})
+        there = sorted({*self.landed, *self.accepted, *self.changes.changed})
         whole = [day for day in there if midnight_of(day) + DAY_MS <= horizon_ms]
         again = self.changes.changed | self.changes.unknown | self.accepted
         new = [day for day in whole if day not in self.observed or day in again]
@@ -150,8 +156,8 @@ def times_of_lost(
     }
 
 
-def world_of(landing: Landing, store: Store, frontier_ms: int | None) -> World:
-    """What has landed, held against what the timeline knows of it."""
+def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
+    """What has landed, held against what the timeline and the ledger know of it."""
     known, observed = read_facts(store), observed_days(store)
     begun = [day for day in landing.days if day is not None]
     landed = {day: landing.facts[day] for day in begun}
@@ -159,16 +165,22 @@ def world_of(landing: Landing, store: Store, frontier_ms: int | None) -> World:
         known,
         landed,
         observed=set().union(*observed.values()),
-        frontier_ms=frontier_ms,
+        frontier_ms=frontier(entries),
+        published_ms=largest_horizon(entries, EVERYTHING),
         only_rewritten_since=landing.only_rewritten_since,
     )
+    rows_before = rows_observed(store, changes.unknown) if changes.unknown else {}
+    if landing.spec.source.where is None:
+        changes = changes.with_lost(
+            day for day in changes.unknown if rows_before.get(day, 0) > (landed[day].rows or 0)
+        )
     fingerprint = landing.spec.timeline_fingerprint
     return World(
         landed=landed,
         known=known,
         observed=frozenset(observed.get(fingerprint, set())),
         changes=changes,
-        rows_before=rows_observed(store, changes.unknown) if changes.unknown else {},
+        rows_before=rows_before,
         event_times=_times(landing.spec, store, changes.lost) if changes.lost else {},
         landing_version=landing.version,
     )
