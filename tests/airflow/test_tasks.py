@@ -52,6 +52,15 @@ def test_a_daily_run_takes_its_param_before_the_interval(execute, submit):
     ]
 
 
+def test_a_range_may_shrink_only_where_that_is_said(execute, submit):
+    may = {"allow_removals": True}
+    execute("strandline_daily_flights", "advance", may, data_interval_end=END)
+    execute("strandline_reprocess", "rebuild", FORM | may)
+    assert all("--allow-removals" in arguments(call) for call in submit.calls)
+    execute("strandline_reprocess", "rebuild", FORM)
+    assert "--allow-removals" not in arguments(submit.calls[-1])
+
+
 def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, submit):
     done = run("strandline_daily_flights")
     assert (done.state, done.tries["advance"], submit.calls) == ("failed", 1, [])
@@ -127,7 +136,7 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    assert asked("strandline_reprocess", FORM) == FORM | {"as_of": None}
+    assert asked("strandline_reprocess", FORM) == FORM | {"as_of": None, "allow_removals": False}
     with pytest.raises(ParamValidationError):
         asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
 
