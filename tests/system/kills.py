@@ -37,12 +37,14 @@ class Kind:
         command: what is typed after `strandline`, the pipeline's name but for.
         lands: what lands before it, behind what has landed.
         edits: of the pipeline's file, by dotted paths: `source__valid`.
+        steps: of such a run, up to the one that begins to publish.
     """
 
     name: str
     command: tuple[str, ...]
     lands: Rows = ()
     edits: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[str, ...] = ("started", "observed", "staged", "audited", "publishing")
 
     def __str__(self) -> str:
         return self.name
@@ -168,18 +170,14 @@ class Files:
     publishing: int
 
 
-PUBLISHING = 5
-"""The step of a run that begins to publish: started, observed, staged, audited, publishing."""
-
-
-def run_watched(home: Home, command: tuple[str, ...], kill: Kill | None, usual: Files) -> Files:
-    """Run a command, and kill it on its way if asked; returns what it has written by then."""
+def run_watched(home: Home, kind: Kind, kill: Kill | None, usual: Files) -> Files:
+    """Run a kind of run, and kill it on its way if asked; returns what it has written by then."""
     first, known = home.steps(), home.files()
     written = {False: 0, True: 0}
-    run = home.start(command)
+    run = home.start(kind.command)
     while run.poll() is None:
         files = home.files()
-        publishing = home.steps() - first >= PUBLISHING
+        publishing = home.steps() - first >= len(kind.steps)
         written[publishing] += len(files - known)
         known = files
         if kill is not None and _is_due(kill, written, usual):

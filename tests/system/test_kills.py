@@ -10,12 +10,19 @@ import os
 
 import pytest
 from kills import Files, Home, Kill, Kind, run_watched
-from lakes import a_week, land
+from lakes import a_record, a_week, land
 
 pytestmark = pytest.mark.system
 
 KILLS = int(os.environ.get("KILLS", "2"))
 WEEK = a_week(days=5)
+GROWN = [
+    a_record("2 07:00", "2 06:40", amount=40, position=901),
+    a_record("2 12:30", "2 12:05", "b", amount=41, position=902),
+    a_record("2 20:00", "1 20:10", "b", amount=42, position=903),
+    a_record("2 20:30", "2 20:25", position=904) | {"device": None},
+]
+"""Rows of a day that is published: on time, late, malformed."""
 BEFORE = ("advance", "--to", "2024-03-04")
 KINDS = [
     Kind("a scheduled day", ("advance", "--to", "2024-03-05")),
@@ -23,6 +30,12 @@ KINDS = [
         "a rebuild with updates and deletes",
         ("backfill", "--start", "2024-03-01", "--end", "2024-03-05", "--as-of", "2024-03-04"),
         edits={"source__valid": "amount % 3 > 0", "allowed_lateness": "0s"},
+    ),
+    Kind(
+        "observing again after a day grew",
+        ("advance", "--to", "2024-03-05"),
+        lands=GROWN,
+        steps=("started", "owed", "observed", "staged", "audited", "publishing"),
     ),
 ]
 
@@ -45,9 +58,12 @@ def undisturbed(request, base, tmp_path_factory):
     begins.write_spec(kind.edits)
     begins.land(kind.lands)
     ends = begins.copy(tmp_path_factory.mktemp("ends"))
-    usual = run_watched(ends, kind.command, None, Files(0, 0))
+    usual = run_watched(ends, kind, None, Files(0, 0))
     assert ends.ledger()[-1].step == "published", ends.said
     assert usual.publishing
+    last = ends.ledger()[-1].run_id
+    steps = [entry.step for entry in ends.ledger() if entry.run_id == last]
+    assert tuple(steps) == (*kind.steps, "published")
     return kind, begins, ends, usual
 
 
@@ -58,6 +74,9 @@ def test_each_kind_of_run_changes_what_is_published(undisturbed):
     if "deletes" in kind.name:
         assert diff["update"]
         assert diff["delete"]
+    if "again" in kind.name:
+        assert diff["update"]
+        assert [day.day for day in ends.ledger()[-1].settled] == [2]
 
 
 @pytest.mark.parametrize("number", range(KILLS))
@@ -66,7 +85,7 @@ def test_after_a_kill_the_next_run_leaves_the_tables_of_an_undisturbed_one(
 ):
     kind, begins, ends, usual = undisturbed
     home, kill = begins.copy(tmp_path), Kill.drawn(kind, number)
-    run_watched(home, kind.command, kill, usual)
+    run_watched(home, kind, kill, usual)
     right = [begins.content(), ends.content()]
     assert all(content in right for content in home.contents_by_ledger()), kill
 
