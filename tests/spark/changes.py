@@ -1,0 +1,111 @@
+"""What changes under a pipeline between its runs: days that land late, grow or go, an old lake."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from lakes import at
+
+from strandline.lake.ledger import owed_days
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from lakes import Line
+
+Row = dict[str, Any]
+NEW_IN_LEDGER = ("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open")
+"""The columns of `runs` that a ledger without memory does not have."""
+NEW_IN_TIMELINE = ("files_digest", "landing_version")
+LAGS = ((2, 40, 300, 1500, 2600), (70, 14, 8, 5, 3))
+"""By how many minutes at most records arrive behind their event time, and how often."""
+
+
+def some_days(days: int, *, seed: int = 1, of_a_day: int = 12) -> list[Row]:
+    """Well-formed records of two sources, the first of March first: some hours or days late."""
+    chance = random.Random(seed)
+    rows = []
+    for day in range(1, days + 1):
+        for _ in range(of_a_day):
+            happened = at(str(day)) + timedelta(seconds=chance.randrange(24 * 3600))
+            lag = chance.choices(*LAGS)[0]
+            arrived = happened + timedelta(minutes=chance.randrange(lag))
+            rows.append(
+                {
+                    "arrived_at": arrived,
+                    "happened_at": happened,
+                    "source": chance.choice("ab"),
+                    "device": chance.choice(("d1", "d2")),
+                    "amount": chance.randrange(90),
+                    "position": 0,
+                    "arrived_on": arrived.date(),
+                }
+            )
+    rows = sorted((r for r in rows if r["arrived_on"].day <= days), key=lambda r: r["arrived_at"])
+    return [{**row, "position": place} for place, row in enumerate(rows)]
+
+
+def of_days(rows: Iterable[Row], *days: int) -> list[Row]:
+    """The rows that arrived on some days of March."""
+    return [row for row in rows if row["arrived_on"].day in days]
+
+
+def march(day: int) -> date:
+    return at(str(day)).date()
+
+
+def owed(line: Line) -> list[int]:
+    """The days of March that are still to be judged again."""
+    return [day.day for day in owed_days(line.ledger)]
+
+
+def landing_of(line: Line) -> DeltaTable:
+    return DeltaTable(str(line.folder / line.spec.source.table))
+
+
+def take_away(line: Line, *days: int, where: str = "true") -> None:
+    """Rows of whole days, or some of them, go from the landing table."""
+    named = ", ".join(f"'{march(day)}'" for day in days)
+    landing_of(line).delete(f"arrived_on IN ({named}) AND {where}")
+
+
+def land_again(line: Line, day: int, rows: Sequence[Row]) -> None:
+    """A day's rows are replaced by others."""
+    table = landing_of(line)
+    content = pa.Table.from_pylist(list(rows), schema=pa.schema(table.to_pyarrow_table().schema))
+    write_deltalake(table, content, mode="overwrite", predicate=f"arrived_on = '{march(day)}'")
+
+
+def forget(line: Line, **said: datetime) -> None:
+    """Leave a lake as a version without memory had left it.
+
+    Args:
+        line: over the lake.
+        said: what its ledger says in some columns of every row that has a value there, whatever it
+            is: `horizon=…`.
+    """
+    timeline = line.table("timeline").to_pyarrow_table()
+    facts = pc.is_in(timeline["kind"], value_set=pa.array(["landed", "lost"]))
+    kept = timeline.filter(pc.invert(facts)).drop_columns([*NEW_IN_TIMELINE])
+    _rewrite(line.root / "timeline", kept)
+    runs = line.table("runs").to_pyarrow_table()
+    rows = [
+        {name: said.get(name, value) if value is not None else None for name, value in row.items()}
+        for row in runs.to_pylist()
+        if row["step"] != "owed"
+    ]
+    kept = pa.Table.from_pylist(rows, runs.schema).drop_columns([*NEW_IN_LEDGER])
+    _rewrite(line.root / "runs", kept)
+
+
+def _rewrite(folder: Path, rows: pa.Table) -> None:
+    partitions = DeltaTable(str(folder)).metadata().partition_columns
+    write_deltalake(
+        str(folder), rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions
+    )
