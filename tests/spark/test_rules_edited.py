@@ -1,0 +1,116 @@
+"""Rules that are edited between runs: what was open is built, what was malformed comes back."""
+
+from __future__ import annotations
+
+import pytest
+from changes import of_days, some_days
+from lakes import Line, a_record, a_spec, land
+from replayed import assert_books_balance, assert_told_by_replay
+
+from strandline.pipeline.status import status_of
+
+pytestmark = pytest.mark.spark
+
+DAYS = some_days(5)
+ALONE = [{**row, "source": "a"} for row in DAYS]
+"""The second channel is silent."""
+
+# -------------------------------------------------------------------------- what had stayed open
+
+
+@pytest.mark.parametrize(
+    ("rules", "edited"),
+    [
+        ({}, {"source__channels": ["a"]}),
+        ({"source__channels": ["a"], "watermark__bound": "6d"}, {"source__channels": ["a"]}),
+        (
+            {"source__channels": ["a"], "window": {"session": "3h"}, "watermark__bound": "6d"},
+            {"source__channels": ["a"], "window": {"session": "3h"}},
+        ),
+        (
+            {"window": {"sliding": "6h", "every": "2h"}},
+            {"window": {"sliding": "6h", "every": "2h"}, "source__channels": ["a"]},
+        ),
+    ],
+    ids=["a channel goes", "the bound is cut", "a bound of sessions", "a channel of sliding"],
+)
+def test_windows_that_had_stayed_open_are_built_by_the_rules_that_let_them_close(
+    spark, tmp_path, rules, edited
+):
+    line = Line(spark, tmp_path, a_spec(**rules))
+    land(tmp_path, of_days(ALONE, 1, 2, 3))
+    line.advance("4")
+    assert line.rows("windows") == []
+    assert {row["state"] for row in line.rows("completeness") if not row["gap"]} == {"open"}
+
+    line = line.of(a_spec(**edited))
+    assert status_of(line.spec, line.lake)["open_behind_watermark"] > 0
+    land(tmp_path, of_days(ALONE, 4), mode="append")
+    line.advance("5")
+    assert_told_by_replay(line, of_days(ALONE, 1, 2, 3, 4), "5")
+    assert_books_balance(line)
+    told = status_of(line.spec, line.lake)
+    assert told["open_behind_watermark"] == 0
+    assert told["slots"]["closed"] > 0
+    assert told["frontier"] == "2024-03-05T00:00:00Z"
+
+
+def test_a_day_on_which_nothing_lands_after_an_edit_builds_them_too(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, of_days(ALONE, 1, 2))
+    line.advance("3")
+    line = line.of(a_spec(source__channels=["a"]))
+    line.advance("3")
+    assert line.rows("windows")
+    assert_told_by_replay(line, of_days(ALONE, 1, 2), "3")
+
+
+# --------------------------------------------------------------------------- malformed by old rules
+
+
+@pytest.mark.parametrize(
+    ("rules", "edited", "reason"),
+    [
+        ({"source__valid": "amount < 95"}, {}, "invalid"),
+        (
+            {"source__deduplicate": {"columns": ["amount"], "within": "10m of arrival"}},
+            {},
+            "duplicate",
+        ),
+    ],
+    ids=["valid", "deduplicate"],
+)
+def test_what_an_edit_makes_well_formed_stays_in_quarantine_until_its_range_is_rebuilt(
+    spark, tmp_path, rules, edited, reason
+):
+    only_a = {"source__channels": ["a"]}
+    rows = [
+        a_record(f"{day} {hour}:05", f"{day} {hour}:00", amount=day * 10 + hour, position=day)
+        for day in (1, 2, 3)
+        for hour in (10, 12, 14, 18)
+    ]
+    amount = 97 if reason == "invalid" else 20
+    rows += [
+        a_record("1 10:08", "1 10:05", amount=amount, position=50),
+        a_record("1 10:09", "1 10:06", amount=amount, position=51),
+    ]
+    line = Line(spark, tmp_path, a_spec(**only_a, **rules))
+    land(tmp_path, of_days(rows, 1, 2))
+    line.advance("3")
+    assert [row["reason"] for row in line.rows("quarantine")] == [reason] * 2
+
+    line = line.of(a_spec(**only_a, **edited))
+    land(tmp_path, of_days(rows, 3), mode="append")
+    line.advance("4")
+    assert [row["reason"] for row in line.rows("quarantine")] == [reason] * 2
+    assert_books_balance(line)
+
+    before = line.versions()
+    rebuilt = line.backfill("1", "2")
+    assert rebuilt.diff["quarantine"] == {"insert": 0, "update": 0, "delete": 2}
+    assert rebuilt.diff["windows"]["update"]
+    after = line.versions()
+    assert after["quarantine"] == before["quarantine"] + 1  # one commit, in the publish
+    line.backfill("1", "5", as_of="4")
+    assert_told_by_replay(line, rows, "4")
+    assert_books_balance(line)
