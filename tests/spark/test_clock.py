@@ -1,0 +1,75 @@
+"""No run knows what has not come yet by the clock."""
+
+from __future__ import annotations
+
+import pytest
+from changes import forget, of_days, some_days
+from lakes import Line, a_record, a_spec, at, instant, land, ms
+from replayed import assert_told_by_replay
+
+from strandline.errors import InputError
+
+pytestmark = pytest.mark.spark
+
+SPEC = a_spec()
+DAYS = some_days(6)
+NOON = instant("4 12:00")
+BY_NOON = [row for row in of_days(DAYS, 4) if row["arrived_at"] < at("4 12:00")]
+AHEAD = a_record("9 10:00", "4 11:00", position=900)
+"""One arrival of a day that has not begun."""
+
+
+@pytest.fixture(scope="module")
+def until_noon(spark, tmp_path_factory):
+    """Three days and half of the fourth have landed, and one row of the ninth."""
+    line = Line(spark, tmp_path_factory.mktemp("noon"), SPEC)
+    land(line.folder, [*of_days(DAYS, 1, 2, 3), *BY_NOON, AHEAD])
+    return line
+
+
+def test_a_horizon_that_has_not_come_is_refused(until_noon, tmp_path):
+    line = until_noon.copy(tmp_path)
+    with pytest.raises(InputError, match=r"--to: 2024-03-05T00:00:00Z has not come yet") as caught:
+        line.advance("5", now_ms=NOON)
+    assert caught.value.exit_code == 2
+    with pytest.raises(InputError, match="--as-of: 2024-03-04T12:01:00Z has not come yet"):
+        line.backfill("1", "3", as_of="4 12:01", now_ms=NOON)
+    assert not (line.root / "windows").exists()
+    # up to the present is no future
+    assert line.advance("4 23:00", now_ms=NOON).frontier_ms == instant("4")
+
+
+def test_without_a_horizon_a_run_stands_at_the_present_and_names_what_lies_ahead(
+    until_noon, tmp_path
+):
+    line = until_noon.copy(tmp_path)
+    outcome = line.backfill("1", "5", now_ms=NOON)
+    assert outcome.horizon_ms <= NOON
+    assert outcome.frontier_ms == instant("4")
+    assert any("2024-03-09, which has not begun" in note for note in outcome.notes)
+    observed = {row["arrival_date"].day for row in line.rows("timeline")}
+    assert observed == {1, 2, 3}
+    known = [*of_days(DAYS, 1, 2, 3), *BY_NOON]
+    assert_told_by_replay(line, known, "4 12:00")
+
+    # the rest of the day lands: nothing has been taken for whole
+    land(line.folder, [row for row in of_days(DAYS, 4) if row not in BY_NOON], mode="append")
+    line.advance("5", now_ms=instant("5 01:00"))
+    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
+
+
+def test_a_wrong_horizon_in_an_old_ledger_counts_up_to_when_it_was_written(until_noon, tmp_path):
+    """It had observed half a day as a whole one, and a day to come."""
+    line = until_noon.copy(tmp_path)
+    line.backfill("1", "20", as_of="19")  # without a clock
+    wrong = at("31 12:00")
+    forget(line, horizon=wrong, frontier=at("31"), written_at=at("4 12:00"))
+    assert max(ms(row["horizon"]) or 0 for row in line.rows("runs")) == ms(wrong)
+    assert line.ledger[-1].horizon_ms == NOON
+    assert line.ledger[-1].frontier_ms == instant("4")
+
+    land(line.folder, [row for row in of_days(DAYS, 4) if row not in BY_NOON], mode="append")
+    land(line.folder, of_days(DAYS, 5), mode="append")
+    outcome = line.advance("6", now_ms=instant("6 02:00"))
+    assert (outcome.horizon_ms, outcome.frontier_ms) == (instant("6"), instant("6"))
+    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4, 5), "6")

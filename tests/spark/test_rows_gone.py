@@ -1,0 +1,193 @@
+"""Rows that vanish, and ranges that shrink: nothing published goes without a person's word."""
+
+from __future__ import annotations
+
+import pytest
+from changes import march, of_days, some_days, take_away
+from lakes import Line, a_record, a_spec, at, instant, land, ms
+from replayed import assert_books_balance, assert_told_by_replay, of_range
+
+from strandline.errors import AuditFailedError, InputError
+
+pytestmark = pytest.mark.spark
+
+SPEC = a_spec()
+DAYS = some_days(5)
+
+
+@pytest.fixture(scope="module")
+def until4(spark, tmp_path_factory):
+    """Three days have landed and are published, and a fourth has landed."""
+    line = Line(spark, tmp_path_factory.mktemp("until4"), SPEC)
+    land(line.folder, of_days(DAYS, 1, 2, 3))
+    line.advance("4")
+    land(line.folder, of_days(DAYS, 4), mode="append")
+    return line
+
+
+@pytest.fixture(scope="module")
+def without_2(until4, tmp_path_factory):
+    """The rows of the second day have gone."""
+    line = until4.copy(tmp_path_factory.mktemp("without"))
+    take_away(line, 2)
+    return line
+
+
+# ------------------------------------------------------------------------------------- rows vanish
+
+
+def test_a_range_that_needs_rows_that_have_gone_is_refused_with_the_way_out(without_2, tmp_path):
+    line = without_2.copy(tmp_path)
+    before = line.published()
+    with pytest.raises(InputError, match=r"2024-03-02.* have gone .*--accept-loss") as caught:
+        line.backfill("2", "3")
+    assert caught.value.exit_code == 2
+    assert line.ledger[-1].step == "failed"
+    assert line.published() == before
+
+
+def test_a_scheduled_run_leaves_the_windows_of_rows_that_have_gone_and_names_the_days(
+    without_2, until4, tmp_path
+):
+    line = without_2.copy(tmp_path / "without")
+    whole = until4.copy(tmp_path / "whole")
+    outcome = line.advance("5")
+    whole.advance("5")
+    assert outcome.lost == ["2024-03-02"]
+    assert line.ledger[-1].lost == [march(2)]
+    assert any("2024-03-02" in note for note in outcome.notes)
+    assert line.published() == whole.published()  # it reads none of them
+    assert_books_balance(line)
+
+
+@pytest.mark.parametrize("days", [(3,), (1, 2, 3)], ids=["the last", "all"])
+def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_land_again(
+    until4, tmp_path, days
+):
+    line, whole = until4.copy(tmp_path / "line"), until4.copy(tmp_path / "whole")
+    take_away(line, *days)
+    before = line.rows("windows")
+    outcome = line.advance("5")
+    whole.advance("5")
+    assert outcome.lost == [f"2024-03-{day:02d}" for day in days]
+    assert outcome.frontier_ms == instant("4")  # what is left out is still to come
+    start = outcome.range.start_ms
+    for row in line.rows("windows"):
+        expected = before if ms(row["window_start"]) < start else whole.rows("windows")
+        assert row in expected
+    assert_books_balance(line)
+
+    land(line.folder, of_days(DAYS, *days), mode="append")
+    healed = line.advance("5")
+    assert (healed.lost, healed.frontier_ms) == ([], instant("5"))
+    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
+
+
+@pytest.mark.parametrize("how", ["advance", "backfill"])
+def test_to_accept_the_loss_makes_the_tables_say_what_is_left(without_2, tmp_path, how):
+    line = without_2.copy(tmp_path)
+    if how == "backfill":
+        outcome = line.backfill("1", "6", as_of="5", accept_loss="gone", allow_removals=True)
+    else:
+        outcome = line.advance("5", accept_loss="gone", allow_removals=True)
+    assert outcome.status == "published"
+    assert line.ledger[-1].accepted_loss == "gone"
+    assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
+    assert_books_balance(line)
+    assert line.advance("5").lost == []
+
+
+def test_retention_and_a_changed_rule_delete_no_published_history(until4, tmp_path):
+    line = until4.copy(tmp_path)
+    history = of_range(line.rows("windows"), "1", "3")
+    slots = of_range(line.rows("completeness"), "1", "3")
+    late = [row for row in line.rows("quarantine") if row["arrived_on"] < march(3)]
+    assert history
+    take_away(line, 1, 2)
+    line = line.of(a_spec(watermark__bound="25m"))
+    for day in ("5", "6"):
+        outcome = line.advance(day)
+        assert outcome.lost == ["2024-03-01", "2024-03-02"]
+        assert not outcome.diff["windows"]["delete"]
+        assert of_range(line.rows("windows"), "1", "3") == history
+        assert [
+            (row["slot_start"], row["on_time"], row["late"])
+            for row in of_range(line.rows("completeness"), "1", "3")
+        ] == [(row["slot_start"], row["on_time"], row["late"]) for row in slots]
+        assert [row for row in line.rows("quarantine") if row["arrived_on"] < march(3)] == late
+    assert_books_balance(line)
+    with pytest.raises(InputError, match="--accept-loss"):
+        line.backfill("1", "6")
+
+
+# ---------------------------------------------------------------------------------- a range shrinks
+
+STRICT = a_spec(source__valid="amount < 60")
+
+
+def test_a_range_that_loses_many_windows_is_a_question(until4, tmp_path):
+    line = until4.copy(tmp_path).of(STRICT)
+    before = line.rows("windows")
+    with pytest.raises(
+        AuditFailedError, match=r"expect_removed_share_to_be_at_most: \d+ of \d+ published"
+    ) as caught:
+        line.backfill("1", "4", as_of="4")
+    assert caught.value.exit_code == 3
+    assert "--allow-removals" in str(caught.value)
+    assert line.rows("windows") == before
+    assert line.ledger[-1].step == "rejected"
+
+    preview = line.backfill("1", "4", as_of="4", dry_run=True)
+    assert preview.status == "would be rejected"
+    assert preview.diff["windows"]["delete"] > 0.2 * len(before)
+
+    outcome = line.backfill("1", "4", as_of="4", allow_removals=True)
+    assert outcome.diff == preview.diff
+    assert len(line.rows("windows")) < 0.8 * len(before)
+
+
+def test_it_is_no_question_where_the_pipeline_allows_it(until4, tmp_path):
+    line = until4.copy(tmp_path).of(
+        a_spec(source__valid="amount < 60", quality__max_removed_share=0.9)
+    )
+    assert line.backfill("1", "4", as_of="4").diff["windows"]["delete"]
+
+
+def test_it_is_no_question_in_a_first_run(spark, tmp_path):
+    line = Line(spark, tmp_path, SPEC)
+    land(tmp_path, of_days(DAYS, 1, 2))
+    outcome = line.advance("3")
+    assert not [one for one in outcome.audit if "removed" in one["expectation"]]
+
+
+def test_it_is_no_question_as_of_an_earlier_horizon(until4, tmp_path):
+    line = until4.copy(tmp_path)
+    outcome = line.backfill("1", "4", as_of="2")
+    assert outcome.diff["windows"]["delete"] > 0.2 * len(until4.rows("windows"))
+
+
+def test_it_is_no_question_when_what_was_closed_is_reopened(until4, tmp_path):
+    line = until4.copy(tmp_path)
+    line.backfill("1", "6", as_of="5", close=True)
+    strict = line.of(STRICT)
+    assert strict.backfill("1", "6", as_of="5", reopen=True).diff["windows"]["delete"]
+
+
+def test_sessions_that_merge_are_not_removed(spark, tmp_path):
+    spec = a_spec(source__channels=["a"], window={"session": "1h"}, quality__max_removed_share=0.0)
+    line = Line(spark, tmp_path, spec)
+    rows = [
+        a_record("1 10:00", "1 10:00", position=0),
+        a_record("1 11:20", "1 11:20", position=1),
+        a_record("1 18:00", "1 18:00", position=2),
+    ]
+    land(tmp_path, rows)
+    line.advance("2")
+    assert len(line.rows("windows")) == 2
+    between = a_record("1 11:25", "1 10:40", position=3)
+    land(tmp_path, [between], mode="append")
+    outcome = line.advance("2")
+    assert outcome.diff["windows"]["delete"]
+    assert len(line.rows("windows")) == 1
+    assert_told_by_replay(line, [*rows, between], "2")
+    assert line.rows("windows")[0]["window_end"] == at("1 12:20")
