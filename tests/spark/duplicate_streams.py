@@ -32,7 +32,10 @@ def deduplicated(stream: Stream, rule: dict[str, Any]) -> tuple[Stream, list[Rec
     rows = {row["id"]: {n: row.get(n) for n in LANDING.names} for row in stream.rows()}
 
     def whole_row(record: Record) -> str:
-        text = json.dumps(rows[record.payload["id"]], separators=(",", ":"))
+        # a null is no column: docs/decisions/0007
+        row = rows[record.payload["id"]].items()
+        there = {name: value for name, value in row if value is not None}
+        text = json.dumps(there, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()
 
     def compared(record: Record) -> tuple:
