@@ -4,12 +4,12 @@
 set -euo pipefail
 
 others_said=$(mktemp)
-pytest -m 'not spark' --durations=10 >"$others_said" 2>&1 &
+pytest -m 'not spark and not deep' --durations=10 >"$others_said" 2>&1 &
 others=$!
 trap 'kill "$others" 2>/dev/null || true; rm -f "$others_said"' EXIT
 
 failed=0
-pytest -m spark --durations=25 || failed=$?
+pytest -m 'spark and not deep' --durations=25 || failed=$?
 wait "$others" || failed=$?
 cat "$others_said"
 exit "$failed"

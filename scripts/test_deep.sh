@@ -7,7 +7,7 @@ export EXAMPLES="${EXAMPLES:-5000}" ROUNDS="${ROUNDS:-5}"
 SEED="${SEED:-$RANDOM$RANDOM}"
 again="the same again: make test-deep SEED=$SEED EXAMPLES=$EXAMPLES ROUNDS=$ROUNDS"
 echo "$again"
-pytest -m hypothesis --hypothesis-profile=deep --hypothesis-seed="$SEED" "$@" || {
+pytest -m "hypothesis or deep" --hypothesis-profile=deep --hypothesis-seed="$SEED" "$@" || {
     code=$?
     echo "$again"
     exit "$code"

@@ -21,7 +21,7 @@ from strandline.pipeline.request import Request
 from strandline.pipeline.status import status_of
 from strandline.quality.results import Audit, AuditResult
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
 LIVES = int(os.environ.get("LIVES", "2"))
 """For each kind of pipeline."""
