@@ -28,7 +28,10 @@ KINDS = [
     Kind("a scheduled day", ("advance", "--to", "2024-03-05")),
     Kind(
         "a rebuild with updates and deletes",
-        ("backfill", "--start", "2024-03-01", "--end", "2024-03-05", "--as-of", "2024-03-04"),
+        (
+            *("backfill", "--start", "2024-03-01", "--end", "2024-03-05"),
+            *("--as-of", "2024-03-04", "--allow-removals"),
+        ),
         edits={"source__valid": "amount % 3 > 0", "allowed_lateness": "0s"},
     ),
     Kind(
