@@ -380,8 +380,9 @@ class Life:
         for record in self.records:
             start_ms = record.ts_ms - (record.ts_ms - assigner.offset_ms) % assigner.span_ms
             fresh = scope.older_since_ms <= record.arrival_ms < horizon_ms
-            if fresh and start_ms < scope.older_end_ms:
-                touched |= {start_ms, *self._starts_of_windows(record)}
+            if fresh:
+                starts = {start_ms, *self._starts_of_windows(record)}
+                touched |= {ms for ms in starts if ms < scope.older_end_ms}
         mended = {s: row for s, row in slots.items() if s[0] not in touched}
         for slot, row in staged.slots.items():
             if slot[0] not in touched:

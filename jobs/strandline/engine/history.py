@@ -285,7 +285,9 @@ class History:
         *,
         too: Collection[int] = (),
     ) -> pd.DataFrame:
-        """The windows of records whose home is before an instant and that arrived on later days.
+        """The windows before an instant of records that arrived on later days.
+
+        A late record whose home is in a range may have missed windows that start before it.
 
         Args:
             before_ms: the instant.
@@ -296,13 +298,12 @@ class History:
         windows, cells = self._windows, self.well_formed
         if since_ms is None:
             return self._slots(windows[:0], clock)
-        fresh = cells["arrival_date"].map(midnight_of) >= since_ms
-        chosen = cells[(cells["slot_ms"] < before_ms) & fresh]
-        oldest, home = (chosen[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
+        fresh = cells[cells["arrival_date"].map(midnight_of) >= since_ms]
+        oldest, home = (fresh[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
         of_records = {*home.tolist(), *ids_between(oldest, home, self.grid.step_ms).tolist()}
         starts = pd.Series(self.grid.starts_of(windows["window_id"].to_numpy()), windows.index)
         asked = windows["window_id"].isin(of_records) | starts.isin(list(too))
-        return self._slots(windows[asked], clock)
+        return self._slots(windows[asked & (starts < before_ms)], clock)
 
     def older_records(self, before_ms: int, since_ms: int) -> int:
         """The records of windows before an instant that arrived on days from `since_ms` on."""
@@ -311,15 +312,24 @@ class History:
         return int(self.well_formed.loc[chosen, "records"].sum())
 
     def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
-        """The start of the oldest slot that is home to what arrived on the days of a range.
+        """The start of the oldest window, or home, of what arrived on the days of a range.
 
         The end of all instants, if nothing did. `since_ms`: None: from the beginning.
         """
         cells = self.well_formed
         arrived = cells["arrival_date"].map(midnight_of)
         first_ms = LEAST_INSTANT_MS if since_ms is None else since_ms
-        homes = cells.loc[(arrived >= first_ms) & (arrived < until_ms), "slot_ms"]
-        return int(homes.min()) if len(homes) else END_OF_INSTANTS_MS
+        return self.oldest_slot_of(cells[(arrived >= first_ms) & (arrived < until_ms)])
+
+    def oldest_slot_of(self, cells: pd.DataFrame) -> int:
+        """The same of the records of some cells.
+
+        Of a record in a gap between windows its home is older than any window.
+        """
+        if not len(cells):
+            return END_OF_INSTANTS_MS
+        oldest_ms = int(self.grid.starts_of(cells["oldest_id"].to_numpy()).min())
+        return min(oldest_ms, int(cells["slot_ms"].min()))
 
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of the records that windows which start in a range are made of."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
-from strandline.lake.store import Store, rows_of, storage_errors
+from strandline.lake.store import Store, dataset_of, storage_errors
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     TimeRange,
@@ -123,16 +124,30 @@ class Entry:
 
 
 class Ledger:
-    """Reads and appends the steps of a pipeline's runs."""
+    """Reads and appends the steps of a pipeline's runs.
+
+    A step is never changed, so that what was read once is remembered: each file is read once.
+    """
 
     def __init__(self, store: Store) -> None:
         """The ledger of a pipeline; reading needs no JVM."""
         self._store = store
+        self._read: dict[str, list[Entry]] = {}
 
     def entries(self) -> list[Entry]:
         """Every step, oldest first."""
-        rows = rows_of(self._store.table("runs"))
-        return [_entry(row) for row in sorted(rows, key=lambda row: row["position"])]
+        table = self._store.table("runs")
+        self._read = {} if table is None else dict(self._steps_by_file(table))
+        entries = [entry for steps in self._read.values() for entry in steps]
+        return sorted(entries, key=lambda entry: entry.position)
+
+    def _steps_by_file(self, table: DeltaTable) -> Iterator[tuple[str, list[Entry]]]:
+        files = dataset_of(table)
+        for file in files.get_fragments():
+            steps = self._read.get(file.path)
+            if steps is None:
+                steps = [_entry(row) for row in file.to_table(schema=files.schema).to_pylist()]
+            yield file.path, steps
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""

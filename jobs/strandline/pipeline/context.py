@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -35,7 +36,7 @@ class Context:
         """The pipeline's tables."""
         return self.lake.pipeline(self.spec.pipeline)
 
-    @property
+    @cached_property
     def ledger(self) -> Ledger:
         """The pipeline's ledger."""
         return Ledger(self.store)

@@ -229,8 +229,10 @@ def plan_advance(
     oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
     others: frozenset[int] = frozenset()
     if since_ms is not None:
-        homes = remembered.late_slots(whole.start_ms, since_ms)
-        others = frozenset(ms for home in homes for ms in history.grid.starts_with(home))
+        sharing = history.grid.sharing(TimeRange(EVERYTHING.start_ms, whole.start_ms))
+        homes = remembered.late_slots(sharing.end_ms, since_ms)
+        missed = {ms for home in homes for ms in history.grid.starts_with(home)}
+        others = frozenset(ms for ms in missed if ms < whole.start_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     published = largest_horizon(remembered.entries, mended)
     horizon = until_ms if published is None else max(until_ms, published)
@@ -276,9 +278,7 @@ def _to_rebuild(
         return start_ms, start_ms
     end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
     if since_ms is None and len(known):
-        # of a record in a gap between windows the slot before it is older than any window
-        oldest_ms = int(history.grid.starts_of(known["oldest_id"].to_numpy()).min())
-        start_ms = min(oldest_ms, int(known["slot_ms"].min()))
+        start_ms = history.oldest_slot_of(known)
     return start_ms, end_ms
 
 
