@@ -44,7 +44,8 @@ def test_windows_that_had_stayed_open_are_built_by_the_rules_that_let_them_close
     assert {row["state"] for row in line.rows("completeness") if not row["gap"]} == {"open"}
 
     line = line.of(a_spec(**edited))
-    assert status_of(line.spec, line.lake)["open_behind_watermark"] > 0
+    if "source__channels" not in rules:  # else the days have not been observed by the new rules
+        assert status_of(line.spec, line.lake)["open_behind_watermark"] > 0
     land(tmp_path, of_days(ALONE, 4), mode="append")
     line.advance("5")
     assert_told_by_replay(line, of_days(ALONE, 1, 2, 3, 4), "5")
