@@ -59,32 +59,36 @@ def own_flights_lake(flights_lake, tmp_path):
 
 @pytest.fixture(scope="session")
 def spark():
-    """One session, tuned for small input: few partitions, no replanning, no code generation.
+    """One session, tuned for small input: few partitions, no replanning.
 
-    What users run, generated code, is run by the flights, by Airflow's tasks and by the command.
+    Runs ask the same queries again and again: their generated code is kept, all of it.
     """
     from strandline.lake.session import SMALL_INPUT, spark_session
 
-    session = spark_session(
-        "strandline tests",
-        {
-            **SMALL_INPUT,
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "3g",
-        },
-        master="local[2]",
-        # a JVM that compiles well would spend half of its time on that, for queries seen once
-        light=True,
-    )
+    settings = {
+        **SMALL_INPUT,
+        **_GENERATED,
+        "spark.sql.codegen.cache.maxEntries": "5000",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "3g",
+    }
+    session = spark_session("strandline tests", settings, master="local[2]")
     yield session
     session.stop()
 
 
+_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
 @pytest.fixture(scope="module")
 def session(spark):
-    """The same for a module that asks of a few rows only: one partition."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "1")
+    """The same for a module of queries seen once, over a few rows: interpreted, one partition."""
+    from strandline.lake.session import SMALL_INPUT
+
+    once = {name: SMALL_INPUT[name] for name in ("spark.sql.shuffle.partitions", *_GENERATED)}
+    before = {name: spark.conf.get(name) for name in once}
+    for name, value in once.items():
+        spark.conf.set(name, value)
     yield spark
-    spark.conf.set(name, before)
+    for name, value in before.items():
+        spark.conf.set(name, value)

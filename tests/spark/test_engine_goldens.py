@@ -35,11 +35,11 @@ def supported() -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def result(spark, tmp_path_factory) -> ConformanceResult:
+def result(session, tmp_path_factory) -> ConformanceResult:
     chosen = [case for case in supported() if not crc32(case["scenario"]["name"].encode()) % ONE_IN]
     path = tmp_path_factory.mktemp("goldens") / "sample.json"
     path.write_text(json.dumps(chosen), encoding="utf-8")
-    return run_conformance([path], SparkEngine(spark), at_once=4)
+    return run_conformance([path], SparkEngine(session), at_once=4)
 
 
 def test_no_scenario_disagrees_and_none_fails_to_run(result):

@@ -21,11 +21,11 @@ AT_ONCE = 2
 
 
 @pytest.fixture(scope="module")
-def answers(request, spark) -> Iterator[dict[str, Future[Answer]]]:
+def answers(request, session) -> Iterator[dict[str, Future[Answer]]]:
     """The answers to the transcripts that this run asks for."""
     here = [item for item in request.session.items if item.path == request.path]
     asked = [item.callspec.params["transcript"] for item in here]
-    engine, pool = SparkEngine(spark), ThreadPoolExecutor(AT_ONCE)
+    engine, pool = SparkEngine(session), ThreadPoolExecutor(AT_ONCE)
     yield {t.title: pool.submit(engine, t.scenario) for t in asked}
     pool.shutdown(cancel_futures=True)
 

@@ -25,7 +25,7 @@ class Staging:
     def write(self, part: str, rows: DataFrame) -> DataFrame:
         """Write a part whole, over whatever an earlier attempt left, and read it back."""
         rows.write.mode("overwrite").parquet(self.uri(part))
-        return self.read(part)
+        return self.spark.read.schema(rows.schema).parquet(self.uri(part))
 
     def read(self, part: str) -> DataFrame:
         """A staged part."""
