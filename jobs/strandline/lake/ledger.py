@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from strandline.lake.store import Store, dataset_of, storage_errors
+from strandline.lake.store import Store, dataset_of_files, paths_of, storage_errors
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     TimeRange,
@@ -137,17 +137,13 @@ class Ledger:
     def entries(self) -> list[Entry]:
         """Every step, oldest first."""
         table = self._store.table("runs")
-        self._read = {} if table is None else dict(self._steps_by_file(table))
+        if table is None:
+            return []
+        self._read = {
+            path: self._read.get(path) or _steps_of(table, path) for path in paths_of(table)
+        }
         entries = [entry for steps in self._read.values() for entry in steps]
         return sorted(entries, key=lambda entry: entry.position)
-
-    def _steps_by_file(self, table: DeltaTable) -> Iterator[tuple[str, list[Entry]]]:
-        files = dataset_of(table)
-        for file in files.get_fragments():
-            steps = self._read.get(file.path)
-            if steps is None:
-                steps = [_entry(row) for row in file.to_table(schema=files.schema).to_pylist()]
-            yield file.path, steps
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""
@@ -158,6 +154,11 @@ class Ledger:
             table = pa.Table.from_pylist([row], schema=SCHEMA)
             self._store.append("runs", table)
         return position
+
+
+def _steps_of(table: DeltaTable, path: str) -> list[Entry]:
+    rows = dataset_of_files(table, [path], SCHEMA).to_table()
+    return [_entry(row) for row in rows.to_pylist()]
 
 
 def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
@@ -308,7 +309,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         range=TimeRange(start, end) if start is not None and end is not None else None,
         horizon_ms=None if horizon_ms is None else min(horizon_ms, written_ms),
         closed=bool(row["closed"]),
-        reopened=bool(row.get("reopened")),
+        reopened=bool(row["reopened"]),
         frontier_ms=(
             None if frontier_ms is None else min(frontier_ms, midnight_before(written_ms))
         ),
@@ -323,13 +324,13 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         versions=parsed(row["versions"]),
         publish=parsed(row["publish"]),
         gaps=row["gaps"],
-        violations=row.get("violations"),
-        owed=days(row.get("owed")),
-        settled=days(row.get("settled")),
-        lost=days(row.get("lost")),
-        accepted_loss=row.get("accepted_loss"),
-        touched_from_ms=ms(row.get("touched_from")),
-        first_open_ms=ms(row.get("first_open")),
+        violations=row["violations"],
+        owed=days(row["owed"]),
+        settled=days(row["settled"]),
+        lost=days(row["lost"]),
+        accepted_loss=row["accepted_loss"],
+        touched_from_ms=ms(row["touched_from"]),
+        first_open_ms=ms(row["first_open"]),
         reason=row["reason"],
         requested_by=row["requested_by"],
         message=row["message"],

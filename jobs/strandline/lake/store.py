@@ -239,16 +239,31 @@ def storage_errors(place: str) -> Iterator[None]:
 
 
 def dataset_of(table: DeltaTable) -> ds.Dataset:
-    """A small table, to be read without a JVM.
+    """A small table, to be read without a JVM."""
+    return table.to_pyarrow_dataset(filesystem=_local_files(table))
 
-    In a folder through Arrow's own file system: through that of delta-rs its reading threads call
-    into Python, and one that does so while the process ends would abort it.
+
+def paths_of(table: DeltaTable) -> list[str]:
+    """The files of a table, below its root."""
+    return list(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
+    """Some files of a table that is not partitioned; a column that one lacks is null in it."""
+    files = _local_files(table) or table.to_pyarrow_dataset().filesystem
+    return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files)
+
+
+def _local_files(table: DeltaTable) -> fs.FileSystem | None:
+    """A folder through Arrow's own file system; None: the table lies elsewhere.
+
+    Through that of delta-rs its reading threads call into Python, and one that does so while the
+    process ends would abort it.
     """
     folder = urlparse(table.table_uri)
     if folder.scheme not in {"", "file"}:
-        return table.to_pyarrow_dataset()
-    local = fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
-    return table.to_pyarrow_dataset(filesystem=local)
+        return None
+    return fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
 
 
 def rows_of(table: DeltaTable | None, **filters: Any) -> list[dict[str, Any]]:
