@@ -120,21 +120,21 @@ class Landing:
 
         By the log where the table is partitioned by `arrival_date`, else by its rows.
         """
-        name = self._day_partition(DeltaTable(self.uri, version=self.version))
+        name = self._day_partition()
         if name is not None:
-            return facts_by_log(self._files(), self._deleted, name, self.version)
+            return facts_by_log(self._files, self._deleted, name, self.version)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
 
     def only_rewritten_since(self, version: int) -> bool:
         """Whether since a version rows were only added, or put into other files."""
-        return only_rewritten(DeltaTable(self.uri, version=self.version), version)
+        return only_rewritten(self._log, version)
 
-    def _day_partition(self, table: DeltaTable) -> str | None:
+    def _day_partition(self) -> str | None:
         """The partition that tells the arrival days; None: a text's or expression's rows do."""
         name = self.spec.source.arrival_date
-        if name is None or name not in table.metadata().partition_columns:
+        if name is None or name not in self._log.metadata().partition_columns:
             return None
         return name if isinstance(self.frame.schema[name].dataType, T.DateType) else None
 
@@ -144,10 +144,10 @@ class Landing:
 
         What deletion vectors have taken away does not count: Spark does not read it either.
         """
-        name = self._day_partition(DeltaTable(self.uri, version=self.version))
+        name = self._day_partition()
         if self.spec.source.where or name is None:
             return None
-        files, deleted = self._files(), dict(self._deleted)
+        files, deleted = self._files, dict(self._deleted)
         counts: dict[date | None, int] = {}
         for i, rows in enumerate(files["num_records"]):
             if rows is None:
@@ -160,7 +160,7 @@ class Landing:
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """The files, bytes and rows that reading some arrival days means, by the table's log."""
         name = self.spec.source.arrival_date
-        files = self._files()
+        files = self._files
         values = files.get(f"partition.{name}") or [None] * len(files["path"])
         wanted = {str(day) for day in days}
         read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
@@ -193,7 +193,7 @@ class Landing:
         kinds = {field.name: field.dataType for field in self.frame.schema.fields}
         if source.where or not isinstance(kinds.get(source.arrival_time), T.TimestampType):
             return None
-        files = self._files()
+        files = self._files
         name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
         if name not in files or column not in files:
             return None
@@ -215,9 +215,14 @@ class Landing:
     @cached_property
     def _deleted(self) -> dict[str, int]:
         """The rows of each file that are deleted, and still lie in it."""
-        return deleted_rows(DeltaTable(self.uri, version=self.version))
+        return deleted_rows(self._log)
 
+    @cached_property
     def _files(self) -> dict[str, list[Any]]:
         """The files of the snapshot, by the log: a list for each fact."""
-        table = DeltaTable(self.uri, version=self.version)
-        return dict(pa.table(table.get_add_actions(flatten=True)).to_pydict())
+        return dict(pa.table(self._log.get_add_actions(flatten=True)).to_pydict())
+
+    @cached_property
+    def _log(self) -> DeltaTable:
+        """The snapshot's log; read without a JVM."""
+        return DeltaTable(self.uri, version=self.version)
