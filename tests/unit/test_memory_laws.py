@@ -18,9 +18,9 @@ FIRST = date(2024, 3, 1)
 START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
-IS_DEEP = settings.default.max_examples > 1000
-SOME = settings(max_examples=settings.default.max_examples if IS_DEEP else 60)
-"""A life is a dozen runs."""
+ASKED = settings.default.max_examples
+SOME = settings(max_examples=ASKED if ASKED > 1000 else 60 if ASKED == 1000 else 20)
+"""A life is a dozen runs: `make test-deep` lives thousands."""
 
 WINDOWS = st.sampled_from(
     [
