@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -97,7 +98,11 @@ def test_a_jvm_waits_for_a_publisher_that_needs_none(tmp_path, jvm):
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     spark = SimpleNamespace(_jvm=gateway.jvm)
     beside = path.with_name("_lock.jvm")
-    with lock._held_here(beside), pytest.raises(RetryableError), lock._held_by(spark, beside):
+    with (
+        lock._held_here(beside, fcntl.lockf),
+        pytest.raises(RetryableError),
+        lock._held_by(spark, beside),
+    ):
         pass
     assert taken(path, spark)
     gateway.close()

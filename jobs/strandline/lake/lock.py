@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +20,14 @@ _PATIENCE_S = 900
 _PAUSE_S = 0.2
 
 
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path) -> AbstractContextManager[None]:
     """Hold an exclusive `flock` on a file, waiting for whoever has it.
 
     Raises:
         InputError: the file cannot be made.
         RetryableError: its holder did not let go for a quarter of an hour.
     """
-    with _opened(path) as handle:
-
-        def taken() -> bool:
-            return _succeeds(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
-
-        _wait_for(taken, path)
-        yield
+    return _held_here(path, fcntl.flock)
 
 
 @contextmanager
@@ -54,16 +47,21 @@ def publisher(path: Path, spark: SparkSession | None) -> Iterator[None]:
         RetryableError: a holder did not let go for a quarter of an hour.
     """
     beside = path.with_name(f"{path.name}.jvm")
-    with exclusive(path), _held_by(spark, beside) if spark else _held_here(beside):
+    with exclusive(path), _held_by(spark, beside) if spark else _held_here(beside, fcntl.lockf):
         yield
 
 
 @contextmanager
-def _held_here(path: Path) -> Iterator[None]:
+def _held_here(path: Path, lock: Callable[[Any, int], None]) -> Iterator[None]:
+    """Hold a lock of a kind on a file: `flock` or `lockf`, a record lock."""
     with _opened(path) as handle:
 
         def taken() -> bool:
-            return _succeeds(lambda: fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            try:
+                lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
 
         _wait_for(taken, path)
         yield
@@ -92,14 +90,6 @@ def _opened(path: Path) -> Any:
             f"cannot be written ({error.strerror})",
             "check the path and its rights",
         ) from None
-
-
-def _succeeds(take: Callable[[], None]) -> bool:
-    try:
-        take()
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _wait_for(taken: Callable[[], bool], path: Path) -> None:
