@@ -1,15 +1,30 @@
 #!/usr/bin/env bash
-# All tests in two processes side by side: those that share one Spark session, and all others, which
-# mostly wait for processes of their own, JVMs among them. What the others say is shown at the end.
+# All tests in two halves side by side, of about the same length: the runs over real tables, which
+# share one Spark session; and all that need no Spark here, then the engine in a session of its own.
+# What the second half says is shown at the end.
 set -euo pipefail
 
-others_said=$(mktemp)
-pytest -m 'not spark and not deep' --durations=10 >"$others_said" 2>&1 &
-others=$!
-trap 'kill "$others" 2>/dev/null || true; rm -f "$others_said"' EXIT
+engine=(
+    tests/spark/test_engine_*.py tests/spark/test_session_laws.py
+    tests/spark/test_transcripts_on_spark.py tests/spark/test_flights_figures.py
+)
+
+second_half() {
+    local failed=0
+    pytest -m 'not spark and not deep' --durations=10 || failed=$?
+    pytest -m 'not deep' --durations=10 "${engine[@]}" || failed=$?
+    return "$failed"
+}
+
+second_half_said=$(mktemp)
+set -m # a process group of its own, so that it can be ended whole
+second_half >"$second_half_said" 2>&1 &
+second_half=$!
+set +m
+trap 'kill -- "-$second_half" 2>/dev/null || true; rm -f "$second_half_said"' EXIT
 
 failed=0
-pytest -m 'spark and not deep' --durations=25 || failed=$?
-wait "$others" || failed=$?
-cat "$others_said"
+pytest -m 'spark and not deep' --durations=25 "${engine[@]/#/--ignore=}" || failed=$?
+wait "$second_half" || failed=$?
+cat "$second_half_said"
 exit "$failed"
