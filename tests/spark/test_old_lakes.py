@@ -9,7 +9,7 @@ from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
 
-pytestmark = [pytest.mark.spark, pytest.mark.deep]
+pytestmark = pytest.mark.spark
 
 SPEC = a_spec()
 DAYS = some_days(5)
