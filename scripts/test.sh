@@ -19,12 +19,12 @@ second_half() {
 second_half_said=$(mktemp)
 set -m # a process group of its own, so that it can be ended whole
 second_half >"$second_half_said" 2>&1 &
-second_half=$!
+group=$!
 set +m
-trap 'kill -- "-$second_half" 2>/dev/null || true; rm -f "$second_half_said"' EXIT
+trap 'kill -- "-$group" 2>/dev/null || true; rm -f "$second_half_said"' EXIT
 
 failed=0
 pytest -m 'spark and not deep' --durations=25 "${engine[@]/#/--ignore=}" || failed=$?
-wait "$second_half" || failed=$?
+wait "$group" || failed=$?
 cat "$second_half_said"
 exit "$failed"

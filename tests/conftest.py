@@ -57,6 +57,9 @@ def own_flights_lake(flights_lake, tmp_path):
     return shutil.copytree(flights_lake, tmp_path, copy_function=os.link, dirs_exist_ok=True)
 
 
+_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
 @pytest.fixture(scope="session")
 def spark():
     """One session, tuned for small input: few partitions, no replanning.
@@ -75,9 +78,6 @@ def spark():
     session = spark_session("strandline tests", settings, master="local[2]")
     yield session
     session.stop()
-
-
-_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from worlds import Life, Published, in_one_run
 
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
+from strandline.pipeline.request import Request
 from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_spec
 
@@ -187,6 +188,40 @@ def test_whatever_lands_when_and_whichever_runs_die_the_next_leaves_what_one_go_
     life.land(records)
     life.advance(midnight(DAYS + 1))
     assert_as_in_one_go(life, midnight(DAYS + 1))
+
+
+def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_them():
+    """Of a silent channel comes one record, late for all its windows; only the newest are near."""
+    window = {"window": {"sliding": "9h", "every": "3h"}, "watermark": IDLE}
+    source = {"table": "t", "arrival_time": "arrived", "event_time": "happened", "key": ["k"]}
+    channels = {"channel": "channel", "channels": ["a", "b"]}
+    content = {"pipeline": "life", "source": source | channels, "quality": {"slot": "6h"}}
+    life = Life(parsed(content | window | {"allowed_lateness": "0h"}))
+    told = [("a", 0, 0), ("a", 27, 24), ("b", 48, 17)]
+    records = [
+        Record(
+            arrival_ms=START_MS + arrival * HOUR_MS,
+            ts_ms=START_MS + ts * HOUR_MS,
+            record_id=str(number),
+            channel=channel,
+            key=("x",),
+            payload={"value": 0, "id": number},
+        )
+        for number, (channel, arrival, ts) in enumerate(told)
+    ]
+    for now in (1, 2, 3):
+        life.land(r for r in records if r.arrival_ms < midnight(now))
+        life.advance(midnight(now))
+        assert_as_in_one_go(life, midnight(now))
+    missed = (START_MS + 9 * HOUR_MS, START_MS + 18 * HOUR_MS)
+    assert missed in life.published.slots
+    # the life puts rows together itself: the engine names the slot, too
+    request = Request("advance", to_ms=midnight(3))
+    _, history, plan = life._planned(request, life._world(), life.axis, midnight(3))
+    scope = plan.scope
+    assert missed[0] < scope.windows.start_ms
+    older = history.older_slots(scope.older_end_ms, scope.older_since_ms, plan.clock)
+    assert older["slot_ms"].tolist() == [missed[0]]
 
 
 @SOME

@@ -8,6 +8,7 @@ from datetime import date
 from itertools import pairwise
 
 from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
 from strandline.engine.history import Clock, Closure, History
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
@@ -227,12 +228,7 @@ def plan_advance(
         since_ms, lost = None, tuple(sorted({*lost, *gone}))
     # the older slots of late records are mended too, so nothing known of them may be taken back
     oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
-    others: frozenset[int] = frozenset()
-    if since_ms is not None:
-        sharing = history.grid.sharing(TimeRange(EVERYTHING.start_ms, whole.start_ms))
-        homes = remembered.late_slots(sharing.end_ms, since_ms)
-        missed = {ms for home in homes for ms in history.grid.starts_with(home)}
-        others = frozenset(ms for ms in missed if ms < whole.start_ms)
+    others = _slots_of_published_late(history.grid, remembered, whole.start_ms, since_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     published = largest_horizon(remembered.entries, mended)
     horizon = until_ms if published is None else max(until_ms, published)
@@ -253,6 +249,21 @@ def plan_advance(
         lost=tuple(lost),
         notes=tuple(notes),
     )
+
+
+def _slots_of_published_late(
+    grid: Grid, remembered: Remembered, before_ms: int, since_ms: int | None
+) -> frozenset[int]:
+    """The starts of the windows before an instant that published late records have missed.
+
+    Of the records that arrived from `since_ms` on (None: of none): they are judged again.
+    """
+    if since_ms is None:
+        return frozenset()
+    sharing = grid.sharing(TimeRange(EVERYTHING.start_ms, before_ms))
+    homes = remembered.late_slots(sharing.end_ms, since_ms)
+    missed = {start_ms for home in homes for start_ms in grid.starts_with(home)}
+    return frozenset(start_ms for start_ms in missed if start_ms < before_ms)
 
 
 def _to_rebuild(
