@@ -9,8 +9,16 @@ import pandas as pd
 
 from strandline.engine import columns as c
 from strandline.engine.axis import Axis
+from strandline.engine.grid import Grid
 from strandline.engine.history import History, cells_from
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, day_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    day_of,
+    midnight_of,
+)
+from strandline.spec.window import Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +70,12 @@ def history_of(stream: Stream, *, horizon_ms: int | None = None, parts: int = 1)
     return history_from(rows, stream.spec, axis_of(stream))
 
 
+def history_by_record(stream: Stream) -> History:
+    """The same of any windows but sessions: each record is a cell of its own."""
+    axis, known = axis_of(stream), [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
+    return history_from([cell_of(stream.spec, axis, r) for r in known], stream.spec, axis)
+
+
 def history_from(rows: Sequence[tuple], spec: PipelineSpec, axis: Axis) -> History:
     """What rows with the columns that `observe` gives say."""
     return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)
@@ -80,6 +94,29 @@ def a_cell(
     day = day_of(0)
     is_of = (day, None, "", day, slot, threshold, False)
     return (*is_of, 1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
+
+
+def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
+    """A record as a cell of its own, as `observe` would count it."""
+    grid, watermark = Grid.of(spec), spec.watermark
+    day, ts_ms = day_of(record.arrival_ms), record.ts_ms
+    candidate = record.candidate_ms
+    if watermark.candidate is not None:
+        candidate = watermark.candidate.of(ts_ms)
+    step_ms, threshold = grid.threshold_step_ms, None
+    if candidate is not None:
+        reached = [candidate - (candidate - residue) % step_ms for residue in grid.residues]
+        threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
+    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
+    pending = False
+    if axis.interval_ms:
+        pending = axis.ticks.after(record.arrival_ms) >= midnight_of(day) + DAY_MS
+    return (
+        *(day, None, record.channel, day_of(ts_ms)),
+        *(ts_ms - (ts_ms - grid.offset_ms) % grid.span_ms, threshold, pending),
+        *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
+        *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
+    )
 
 
 def held(stream: Stream) -> Stream:

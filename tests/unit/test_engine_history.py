@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import date
 
 import pandas as pd
-from cells import a_cell, axis_of, counted, history_from, history_of, instant_of
+from cells import a_cell, axis_of, counted, history_by_record, history_from, history_of, instant_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meter import a_meter
+from spec_strategies import cumulative_windows, sliding_windows, windows
 from strategies import CHANNELS, Stream, streams
 
 from strandline.engine.axis import Axis
@@ -32,6 +33,7 @@ from strandline.reference.windows import Fate
 # an example costs some 20 ms, nearly all of it pandas' own
 MANY = settings(max_examples=min(settings.default.max_examples, 200))
 FEW = settings(max_examples=15)
+GRIDS = windows() | sliding_windows() | cumulative_windows()
 
 
 def clock_of(stream: Stream) -> Clock:
@@ -44,6 +46,17 @@ def starts_around(stream: Stream) -> list[int]:
     size_ms = stream.spec.window.tumbling
     starts = [stream.spec.window.assigner.newest_start(r.ts_ms) for r in stream.records] or [0]
     return list(range(min(starts) - size_ms, max(starts) + 2 * size_ms, size_ms))
+
+
+def slots_of(assigner, ts_ms: int) -> set[tuple[int, int]]:
+    """Start and end of the windows of an event time; of one in a gap, those of the window before.
+
+    Only sliding windows leave gaps.
+    """
+    if held := assigner.windows_of(ts_ms):
+        return {(window.start_ms, window.end_ms) for window in held}
+    start_ms = assigner.newest_start(ts_ms)
+    return {(start_ms, start_ms + assigner.size_ms)}
 
 
 def whole(value) -> int | None:
@@ -186,19 +199,19 @@ def test_the_day_map_counts_every_record_once(stream):
     ]
 
 
-@FEW
-@given(streams(), st.integers(-60, 200))
+@MANY
+@given(streams(window=GRIDS), st.integers(0, 60))
 def test_older_slots_are_those_that_got_a_record_since_a_midnight(stream, ahead_ms):
-    history, clock = history_of(stream), clock_of(stream)
+    history, clock = history_by_record(stream), clock_of(stream)
     before_ms = stream.start_ms + ahead_ms
     for since_ms in {midnight_of(day_of(r.arrival_ms)) for r in stream.records}:
         assigner = stream.spec.window.assigner
         fresh = [r.ts_ms for r in stream.records if since_ms <= r.arrival_ms < stream.horizon_ms]
         homes = [assigner.newest_start(ts_ms) for ts_ms in fresh]
-        starts = {window.start_ms for ts_ms in fresh for window in assigner.windows_of(ts_ms)}
+        slots = {slot for ts_ms in fresh for slot in slots_of(assigner, ts_ms)}
         older = history.older_slots(before_ms, since_ms, clock)
-        assert older["slot_ms"].tolist() == sorted(
-            start_ms for start_ms in {*homes, *starts} if start_ms < before_ms
+        assert [*zip(older["slot_ms"], older["slot_end_ms"], strict=True)] == sorted(
+            slot for slot in slots if slot[0] < before_ms
         )
         assert history.older_records(before_ms, since_ms) == sum(ms < before_ms for ms in homes)
     assert history.older_slots(before_ms, None, clock).empty

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from activity import activity_of
-from cells import COUNTED
+from cells import COUNTED, cell_of
 from strategies import Stream
 
 from strandline.engine.axis import Axis
@@ -31,8 +31,6 @@ from strandline.lake.ledger import (
 )
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import (
-    DAY_MS,
-    END_OF_INSTANTS_MS,
     EVERYTHING,
     LEAST_INSTANT_MS,
     TimeRange,
@@ -279,7 +277,7 @@ class Life:
             if day in world.observed and day not in anew and midnight_of(day) < horizon_ms
         }
         known = [r for r in self.records if r.arrival_ms < horizon_ms]
-        counted = [_cell(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
+        counted = [cell_of(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
         fresh = cells_from(pd.DataFrame(counted, columns=list(COUNTED)), axis)
         parts = [part for part in (*kept.values(), fresh) if len(part)]
         cells = pd.concat(parts, ignore_index=True) if parts else fresh
@@ -393,26 +391,3 @@ class Life:
             counts = (refused.count("late"), refused.count("no_window"))
             mended[slot] = (*row[:3], *taken, *counts, row[-1])
         return mended
-
-
-def _cell(spec: PipelineSpec, axis: Axis, record: Record) -> tuple[Any, ...]:
-    """A record as a cell of its own, as `observe` would count it."""
-    grid, watermark = Grid.of(spec), spec.watermark
-    day, ts_ms = day_of(record.arrival_ms), record.ts_ms
-    candidate = record.candidate_ms
-    if watermark.candidate is not None:
-        candidate = watermark.candidate.of(ts_ms)
-    step_ms, threshold = grid.threshold_step_ms, None
-    if candidate is not None:
-        reached = [candidate - (candidate - residue) % step_ms for residue in grid.residues]
-        threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
-    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
-    pending = False
-    if axis.interval_ms:
-        pending = axis.ticks.after(record.arrival_ms) >= midnight_of(day) + DAY_MS
-    return (
-        *(day, None, record.channel, day_of(ts_ms)),
-        *(ts_ms - (ts_ms - grid.offset_ms) % grid.span_ms, threshold, pending),
-        *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
-        *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
-    )
