@@ -108,11 +108,12 @@ check_venv_module() {
         fail "$PYTHON_FOUND still has no venv module; name another interpreter with PYTHON=/path/to/python3."
 }
 
-# Sets JAVA_FOUND to the home of the first fitting Java; else JAVA_SEEN says which there were. Spark
+# Sets JAVA_FOUND to the home of the first fitting Java and JAVA_BUILD to what it is; else JAVA_SEEN says
+# which there were. Spark
 # needs the module jdk.incubator.vector, which some cut-down runtimes leave out.
 look_for_java() {
     local java properties version
-    JAVA_FOUND='' JAVA_SEEN=''
+    JAVA_FOUND='' JAVA_BUILD='' JAVA_SEEN=''
     for java in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} java "${STRANDLINE_JVM_FOLDER:-/usr/lib/jvm}"/*/bin/java; do
         command -v "$java" >/dev/null || continue
         properties=$("$java" --add-modules jdk.incubator.vector -XshowSettings:properties -version 2>&1) ||
@@ -121,6 +122,7 @@ look_for_java() {
         case $version in
             17 | 21)
                 JAVA_FOUND=$(awk -F ' = ' '/^ *java\.home = / { print $2 }' <<<"$properties")
+                JAVA_BUILD=$(awk -F ' = ' '/^ *java\.vm\.version = / { print $2 }' <<<"$properties")
                 return
                 ;;
         esac
@@ -220,6 +222,20 @@ install_project() {
     printf '%s\n' "$stamp" >"$STAMPS/project"
 }
 
+# Starts take some seconds longer where there is no archive; nothing else depends on it.
+archive_classes() {
+    local stamp
+    stamp="$JAVA_FOUND $JAVA_BUILD $(stamp_of "$STAMPS/packages" "$HOME_FOLDER/scripts/archive_classes.py")"
+    is_done classes "$stamp" && return
+    say "rehearsing a run, so that the next ones start sooner"
+    # shellcheck source=scripts/env.sh
+    if (source "$HOME_FOLDER/scripts/env.sh" && JAVA_HOME=$JAVA_FOUND "$VENV/bin/python" "$HOME_FOLDER/scripts/archive_classes.py") >"$LOG" 2>&1; then
+        printf '%s\n' "$stamp" >"$STAMPS/classes"
+    else
+        say "the rehearsal failed, and starts stay as slow as they are (details: ${LOG#"$HOME_FOLDER"/})"
+    fi
+}
+
 make_airflow_home() {
     local stamp
     stamp=$(stamp_of "$STAMPS/packages")
@@ -250,5 +266,6 @@ install_packages
 prepare_spark
 [[ $UNTIL != dependencies ]] || exit 0
 install_project
+archive_classes
 [[ $UNTIL != project ]] || exit 0
 make_airflow_home

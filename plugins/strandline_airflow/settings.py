@@ -7,12 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from strandline.lake.local import LOCAL_SETTINGS
+from strandline.lake.local import local_settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
-LOCAL_SPARK = LOCAL_SETTINGS
+LOCAL_SPARK = local_settings()
 """What the command sets for a Spark on this machine; under spark-submit it would come too late."""
 
 RETRIES = 2

@@ -220,10 +220,10 @@ def test_a_missing_connection_is_an_error_and_not_the_master_yarn(execute, submi
 def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(
     execute, submit
 ):
-    from strandline.lake.session import LOCAL_SETTINGS
+    from strandline.lake.local import local_settings
     from strandline_airflow.settings import LOCAL_SPARK
 
-    assert LOCAL_SPARK == LOCAL_SETTINGS
+    assert local_settings() == LOCAL_SPARK
     execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
     expected = LOCAL_SPARK | {"spark.driver.memory": "3g"}

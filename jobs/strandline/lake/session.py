@@ -6,14 +6,12 @@ import logging
 import socket
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.local import JAVA_OPTIONS, LOCAL_SETTINGS
+from strandline.lake.local import JAVA_OPTIONS, local_settings, spark_folder
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -82,7 +80,7 @@ def spark_session(
     if master is not None or not submitted:
         builder = builder.master(master or "local[*]")
     if not submitted and (master or "local").startswith("local"):
-        settings |= LOCAL_SETTINGS
+        settings |= local_settings()
         if light:
             settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
     for key, value in {**settings, **(conf or {})}.items():
@@ -134,7 +132,6 @@ def _environment() -> Mapping[str, str]:
 
 
 def _require_delta() -> None:
-    spec = find_spec("pyspark")
-    jars = Path(spec.origin).parent / "jars" if spec and spec.origin else Path()
-    if not any(jars.glob("*delta-spark*.jar")):
+    spark = spark_folder()
+    if spark is None or not any((spark / "jars").glob("*delta-spark*.jar")):
         raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: make setup")
