@@ -57,6 +57,8 @@ def own_flights_lake(flights_lake, tmp_path):
     return shutil.copytree(flights_lake, tmp_path, copy_function=os.link, dirs_exist_ok=True)
 
 
+# else its collector, beside the tests, goes after each generated class again and again
+_FOR_HALF_AN_HOUR = "-XX:+UseParallelGC -XX:MetaspaceSize=1g -XX:ReservedCodeCacheSize=512m"
 _GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
@@ -66,11 +68,13 @@ def spark():
 
     Runs ask the same queries again and again: their generated code is kept, all of it.
     """
+    from strandline.lake.local import JAVA_OPTIONS, local_settings
     from strandline.lake.session import SMALL_INPUT, spark_session
 
     settings = {
         **SMALL_INPUT,
         **_GENERATED,
+        JAVA_OPTIONS: f"{local_settings()[JAVA_OPTIONS]} {_FOR_HALF_AN_HOUR}",
         "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "3g",

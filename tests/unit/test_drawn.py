@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drawn import drawn
-from hypothesis import core, given
+from hypothesis import core, given, settings
 from hypothesis import strategies as st
 from strategies import any_streams
 
@@ -32,6 +32,7 @@ def test_a_law_of_make_test_draws_the_same_each_time():
     def examples() -> list[list[int]]:
         found: list[list[int]] = []
 
+        @settings(max_examples=30)
         @given(NUMBERS)
         def law(numbers: list[int]) -> None:
             found.append(numbers)
