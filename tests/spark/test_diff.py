@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import product
 
+import pyarrow as pa
 import pytest
 
 from strandline.lake.diff import OP, diff
+from strandline.lake.small_diff import small_diff
 
 pytestmark = pytest.mark.spark
 INFINITY = math.inf
@@ -36,3 +42,46 @@ def test_a_number_has_changed_if_it_is_another_one(spark, before, after, changes
     )
     rows = diff(staged, published, ["key"], place="test").collect()
     assert [row[OP].lower() for row in rows] == changes
+
+
+KINDS = {
+    "long": (pa.int64(), [0, 1]),
+    "double": (pa.float64(), [0.0, -0.0, 5.0, 5.0 * (1 + 1e-12), 5.1, INFINITY, math.nan]),
+    "float": (pa.float32(), [0.0, -0.0, 5.0, 5.1, -INFINITY, math.nan]),
+    "decimal": (pa.decimal128(9, 2), [Decimal("0.00"), Decimal("-1.50")]),
+    "text": (pa.string(), ["", "a", "A"]),
+    "flag": (pa.bool_(), [True, False]),
+    "raw": (pa.binary(), [b"", b"\x00\xff"]),
+    "day": (pa.date32(), [date(1969, 12, 31), date(2024, 3, 1)]),
+    "at": (pa.timestamp("us", tz="UTC"), [datetime(2024, 3, 1, 0, 0, 0, 1, tzinfo=UTC)]),
+    "list": (pa.list_(pa.string()), [[], ["a"], [None], ["a", "b"]]),
+    "struct": (pa.struct([("n", pa.int32()), ("s", pa.string())]), [{"n": 1, "s": None}]),
+}
+
+
+@pytest.mark.parametrize("kept_out", [None, "key"])
+def test_without_spark_few_rows_have_the_same_diff_whatever_their_types(spark, kept_out):
+    """Each value of a kind beside each other one, and each of them alone, on either side."""
+    staged, published = [], []
+    for kind, (_, values) in KINDS.items():
+        for place, (before, after) in enumerate(product([None, *values], repeat=2)):
+            key = {"key": kind if kept_out is None else None, "more": place, "kind": kind}
+            staged.append(key | {kind: after, "run_id": "new"})
+            published.append(key | {kind: before, "run_id": "old"})
+        staged.append({"key": kind, "more": -1, "kind": kind, kind: values[0]})
+        published.append({"key": kind, "more": -2, "kind": kind, kind: values[-1]})
+    columns = {"key": pa.string(), "more": pa.int64(), "kind": pa.string(), "run_id": pa.string()}
+    columns |= {kind: of for kind, (of, _) in KINDS.items()}
+    tables = [
+        pa.Table.from_pylist(rows, pa.schema(columns.items())) for rows in (staged, published)
+    ]
+    keys = ["key", "more", "kind"]
+    of_spark = diff(*map(spark.createDataFrame, tables), keys, place="test").toArrow()
+    few = small_diff(*tables, keys)
+    assert told(few) == told(of_spark)
+    assert {"insert", "update", "delete"} == {*few[OP].to_pylist()}
+
+
+def told(changes: pa.Table) -> Counter[str]:
+    """The rows of a diff in any order."""
+    return Counter(repr(sorted(row.items())) for row in changes.to_pylist())

@@ -14,8 +14,8 @@ from strandline.lake.schema import fit
 
 OP = "_strandline_op"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
-_TOLERANCE = 1e-9
-_NOT_COMPARED = {"run_id"}
+TOLERANCE = 1e-9
+NOT_COMPARED = {"run_id"}
 
 
 def diff(
@@ -56,7 +56,7 @@ def diff(
     changed = [
         ~_equal(_of("s", name), _of("p", name), kinds[name])
         for name in columns
-        if name not in {*keys, *kept, *_NOT_COMPARED}
+        if name not in {*keys, *kept, *NOT_COMPARED}
     ]
     op = (
         F.when(F.col("p").isNull(), INSERT)
@@ -83,7 +83,7 @@ def _equal(staged: Column, published: Column, kind: T.DataType) -> Column:
     same = staged.eqNullSafe(published)
     if isinstance(kind, T.DoubleType | T.FloatType):
         larger = F.greatest(F.abs(staged), F.abs(published))
-        near = F.abs(staged - published) <= _TOLERANCE * larger
+        near = F.abs(staged - published) <= TOLERANCE * larger
         finite = larger < float("inf")  # what is no number counts as larger than all of them
         return same | F.coalesce(finite & near, F.lit(False))
     return same

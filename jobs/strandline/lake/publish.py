@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -20,12 +21,10 @@ from strandline.engine.source import in_quotes
 from strandline.errors import RetryableError
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.identities import marked
+from strandline.lake.rewrite import rewrite
 from strandline.lake.schema import Fit, fit, schema_of
-from strandline.lake.store import Store
-
-_SMALL_BYTES = 16 * 2**20
-"""Staged rows up to this size go into a folder's table without Spark: there it starts a process
-for the rights of every file and folder, which for a year of days is a minute."""
+from strandline.lake.small_diff import SMALL_BYTES, alike
+from strandline.lake.store import Store, dataset_of
 
 _NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}
 """Signs in the names of columns that Spark takes where it finds them, and gives no table anew."""
@@ -117,12 +116,33 @@ def tally(changes: DataFrame) -> dict[str, int]:
     return {op: counted.get(op, 0) for op in (INSERT, UPDATE, DELETE)}
 
 
+def tally_of(changes: pa.Table) -> dict[str, int]:
+    """The same of a small one."""
+    counted = Counter(changes[OP].to_pylist())
+    return {op: counted[op] for op in (INSERT, UPDATE, DELETE)}
+
+
 def publish(
-    store: Store, target: Target, changes: DataFrame, counts: dict[str, int], run_id: str
+    store: Store,
+    target: Target,
+    changes: DataFrame,
+    counts: dict[str, int],
+    run_id: str,
+    small: pa.Table | None = None,
 ) -> None:
     """Bring a diff into its table in one commit; none if nothing changes. Call it under the lock.
 
+    A small one goes into a folder's table without Spark, which takes seconds for a merge, and for
+    an append starts a process for the rights of every file and folder: for a year of days a minute.
     Columns that are new, or wider than the table has them, are made room for first.
+
+    Args:
+        store: the pipeline's tables.
+        target: which of them.
+        changes: the diff.
+        counts: what it inserts, updates and deletes.
+        run_id: named in the commit.
+        small: the same diff, where it is at hand without Spark.
 
     Raises:
         InputError: the table cannot take a column without loss.
@@ -137,10 +157,18 @@ def publish(
         _make_room(spark, store, target, held, run_id)
         changes = held.of(changes, OP)
     only_inserts = counts[UPDATE] == counts[DELETE] == 0
-    if only_inserts and store.lake.folder is not None and _staged_bytes(changes) <= _SMALL_BYTES:
-        rows = changes.drop(OP).toArrow()
-        store.append_once(target.name, rows, f"{run_id}/{target.name}", run_id)
-        return
+    if small is not None and not alike(small.drop(OP).schema, dataset_of(DeltaTable(uri)).schema):
+        small = None
+    if small is None and store.lake.folder is not None and _staged_bytes(changes) <= SMALL_BYTES:
+        small = changes.toArrow()
+    if small is not None:
+        if only_inserts:
+            store.append_once(target.name, small.drop(OP), f"{run_id}/{target.name}", run_id)
+            return
+        names = {name.lower(): name for name in small.column_names}  # the table's
+        keys = [names[key.lower()] for key in target.keys]
+        if rewrite(DeltaTable(uri), target.partition, keys, small, run_id):
+            return
     try:
         if only_inserts:
             _append(changes, uri, target, run_id)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
 
 
@@ -25,11 +33,26 @@ class Staging:
     def write(self, part: str, rows: DataFrame) -> DataFrame:
         """Write a part whole, over whatever an earlier attempt left, and read it back."""
         rows.write.mode("overwrite").parquet(self.uri(part))
-        return self.spark.read.schema(rows.schema).parquet(self.uri(part))
+        return self.read(part, rows.schema)
 
-    def read(self, part: str) -> DataFrame:
-        """A staged part."""
-        return self.spark.read.parquet(self.uri(part))
+    def read(self, part: str, schema: StructType | None = None) -> DataFrame:
+        """A staged part; without its schema a job finds that."""
+        reader = self.spark.read if schema is None else self.spark.read.schema(schema)
+        return reader.parquet(self.uri(part))
+
+    def small(self, part: str) -> pa.Table | None:
+        """A staged part, without Spark; None: it is not small, or not in a folder."""
+        return staged_rows(self.uri(part))
+
+    def put(self, part: str, rows: pa.Table) -> DataFrame:
+        """Write a small part whole, in a folder without Spark."""
+        if self.store.lake.folder is None:
+            return self.write(part, self.spark.createDataFrame(rows))
+        folder = Path(unquote(urlparse(self.uri(part)).path))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        pq.write_table(rows, folder / "part-0.parquet")
+        return self.read(part, from_arrow_schema(rows.schema))
 
     def has(self, part: str) -> bool:
         """Whether a part has been written to its end."""
@@ -46,6 +69,14 @@ class InMemory(Staging):
     def write(self, part: str, rows: DataFrame) -> DataFrame:
         """Keep a part in the session's memory."""
         return rows.persist()
+
+    def small(self, part: str) -> pa.Table | None:
+        """A part without Spark: none is."""
+        return None
+
+    def put(self, part: str, rows: pa.Table) -> DataFrame:
+        """Keep a small part in the session's memory."""
+        return self.spark.createDataFrame(rows)
 
     def has(self, part: str) -> bool:
         """Whether there is a part from before: never."""

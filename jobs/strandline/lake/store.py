@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.lock import exclusive, publisher
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,6 +242,15 @@ def storage_errors(place: str) -> Iterator[None]:
 def dataset_of(table: DeltaTable) -> ds.Dataset:
     """A small table, to be read without a JVM."""
     return table.to_pyarrow_dataset(filesystem=_local_files(table))
+
+
+def started_in(name: str, within: TimeRange) -> ds.Expression:
+    """The rows of a published table whose window or slot starts in a range."""
+    first, end = (
+        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
+        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
+    )
+    return (ds.field(name) >= first) & (ds.field(name) < end)
 
 
 def paths_of(table: DeltaTable) -> list[str]:

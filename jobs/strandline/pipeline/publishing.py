@@ -18,14 +18,17 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
 from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
+from strandline.lake.small_diff import published_rows, small_diff
 from strandline.lake.staging import Staging
-from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
+from strandline.lake.store import started_in
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
+from strandline.pipeline.counting import fired
 from strandline.pipeline.dropping import finish_drop
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in, first_open, no_longer_malformed
-from strandline.pipeline.rebuilding import Staged, fired
+from strandline.pipeline.rebuilding import Staged
 
 _FIRINGS = "firings"
 _TABLES = ("quarantine", "completeness", _FIRINGS, "windows")
@@ -39,12 +42,14 @@ class Change:
     Attributes:
         rows: the rows to insert, update and delete, with `OP`.
         whole: whether that is the staged part as it is: nothing stood in its scope.
+        small: the rows without Spark, where they are few.
     """
 
     target: out.Target
     rows: DataFrame
     counts: dict[str, int]
     whole: bool
+    small: pa.Table | None = None
 
 
 def create_tables(ctx: Context, staged: Staged) -> None:
@@ -100,8 +105,13 @@ def _diff(
     is_quarantine = target.name == out.QUARANTINE.name
     leaves = well_formed if is_quarantine else None
     scope = TimeRange(oldest_ms, within.end_ms)
-    if leaves is None and not ctx.store.holds(target.name, _started_in(name, scope)):
-        return _whole(target, staged)
+    small = _small_part(ctx, target)
+    if leaves is None and not ctx.store.holds(target.name, started_in(name, scope)):
+        return _whole(target, staged, small)
+    if leaves is None and small is not None:
+        change = _small_diff(ctx, target, small, plan, scope)
+        if change is not None:
+            return change
     start, oldest = F.col(name), F.timestamp_millis(F.lit(oldest_ms))
     in_scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
     in_scope &= F.col(target.partition) >= oldest.cast("date")
@@ -125,6 +135,42 @@ def _diff(
     if sum(tally.values()) > tally[INSERT]:
         _refuse_ambiguous(kept, target, ctx.place(target.name))
     return Change(target, kept, tally, whole=False)
+
+
+def _small_part(ctx: Context, target: out.Target) -> pa.Table | None:
+    """What a run has staged for a table, without Spark; None: it is not small."""
+    rows = ctx.staging.small(target.name)
+    return fired(rows) if rows is not None and target.name == "windows" else rows
+
+
+def _small_diff(
+    ctx: Context,
+    target: out.Target,
+    staged: pa.Table,
+    plan: Plan,
+    scope: TimeRange,
+) -> Change | None:
+    """`_diff` without Spark; None: what is published in the scope is not small, or needs Spark."""
+    start = "window_start" if target.name in {"windows", "firings"} else "slot_start"
+    within, since_ms = plan.scope.windows, plan.scope.older_since_ms
+    judged = started_in(start, within)
+    older = started_in(start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
+    if target.name == out.QUARANTINE.name and ctx.store.holds(target.name, older):
+        return None  # when they arrived only the pipeline's expressions tell
+    if target.name == out.COMPLETENESS.name and since_ms is not None:
+        judged |= older
+    table = ctx.store.table(target.name)
+    there = None if table is None else published_rows(table, judged)
+    changes = None if there is None else small_diff(staged, there, target.keys)
+    if changes is None:
+        return None
+    if target.name == out.COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
+        looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
+        may_go = started_in(start, within) | ds.field(start).isin(looked_at)
+        changes = changes.filter((ds.field(OP) != DELETE) | may_go)
+    part = f"{target.name}_diff"
+    rows = ctx.staging.put(part, changes)
+    return Change(target, rows, out.tally_of(changes), whole=False, small=changes)
 
 
 def _judged(ctx: Context, there: DataFrame, target: out.Target, plan: Plan) -> DataFrame:
@@ -158,18 +204,12 @@ def _refuse_ambiguous(changes: DataFrame, target: out.Target, place: str) -> Non
         )
 
 
-def _started_in(name: str, within: TimeRange) -> ds.Expression:
-    """The rows of a published table whose window or slot starts in a range."""
-    first, end = (
-        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
-        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
-    )
-    return (ds.field(name) >= first) & (ds.field(name) < end)
-
-
-def _whole(target: out.Target, staged: DataFrame) -> Change:
+def _whole(target: out.Target, staged: DataFrame, small: pa.Table | None = None) -> Change:
     rows = staged.withColumn(OP, F.lit(INSERT))
-    return Change(target, rows, out.tally(rows), whole=True)
+    if small is None:
+        return Change(target, rows, out.tally(rows), whole=True)
+    small = small.append_column(OP, pa.repeat(INSERT, len(small)))
+    return Change(target, rows, out.tally_of(small), whole=True, small=small)
 
 
 def publish(
@@ -219,7 +259,9 @@ def publish(
         before = {name: v for name, v in ctx.store.versions().items() if name in _TABLES}
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
-            out.publish(ctx.store, change.target, change.rows, change.counts, ctx.run_id)
+            out.publish(
+                ctx.store, change.target, change.rows, change.counts, ctx.run_id, change.small
+            )
         for name in begun["emptied"]:
             ctx.store.empty(name, ctx.run_id)
         published = _published(ctx, entry)

@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine import columns as c
 from strandline.engine.axis import Axis
 from strandline.engine.grid import Grid
 from strandline.engine.identity import identity
@@ -19,9 +18,18 @@ from strandline.engine.known import days_to_read
 from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.session_rebuild import SessionRebuild
 from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
+from strandline.lake.small_diff import published_rows
+from strandline.lake.store import started_in
 from strandline.model.books import Book
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
+from strandline.pipeline.counting import (
+    Rows,
+    fired,
+    refused_by_home,
+    taken_by_slot,
+    taken_by_window,
+)
 from strandline.pipeline.observing import Observation
 from strandline.pipeline.planning import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in
@@ -101,11 +109,12 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
         firings = ctx.staging.write("firings", history)
     grid = seen.history.grid
-    refused = _refused_by_home(quarantine, grid)
+    late = _few_or_all(ctx, "quarantine", quarantine)
+    refused = refused_by_home(late, grid)
     if isinstance(rebuild, SessionRebuild):
         taken = taken_by_slot(rebuild.taken())
     else:
-        taken = taken_by_window(windows, grid)
+        taken = taken_by_window(_few_or_all(ctx, "windows", windows), grid)
     within = plan.scope.windows
     rows = _calendar(ctx, rebuild, taken, refused, quarantine)
     table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
@@ -113,7 +122,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     return Staged(
         windows=fired(windows),
         quarantine=quarantine,
-        completeness=ctx.staging.write("completeness", ctx.spark.createDataFrame(table)),
+        completeness=ctx.staging.put("completeness", table),
         firings=firings,
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
         books=_books(rebuild, taken, refused),
@@ -125,39 +134,10 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     )
 
 
-def fired(windows: DataFrame) -> DataFrame:
-    """The staged windows that Flink has emitted; the others were staged to be counted."""
-    emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
-    return emitted.drop(c.AT_HOME, c.MISSED_PAIRS)
-
-
-def taken_by_window(windows: DataFrame, grid: Grid) -> dict[int, Taken]:
-    """What each window took, over all keys, by its id; of published windows without the last two.
-
-    These are known for what is staged only.
-    """
-    counts = ["records", "late_accepted", c.AT_HOME, c.MISSED_PAIRS]
-    known = [name for name in counts if name in windows.columns]
-    counted = windows.groupBy(F.unix_millis("window_end" if grid.cumulative else "window_start"))
-    rows = counted.agg(*(F.sum(name) for name in known)).collect()
-    return {int(row[0]): Taken(*(int(count) for count in row[1:])) for row in rows}
-
-
-def taken_by_slot(counted: DataFrame) -> dict[int, Taken]:
-    """What became of the records of each slot of a sessions' calendar: see `SessionRebuild.taken`.
-
-    A slot takes nothing itself: its records are accepted by sessions that may begin elsewhere.
-    """
-    return {
-        int(slot): Taken(int(accepted), int(late), at_home=int(accepted))
-        for slot, accepted, late in counted.collect()
-    }
-
-
-def _refused_by_home(quarantine: DataFrame, grid: Grid) -> dict[tuple[int, str], int]:
-    counted = quarantine.groupBy(F.unix_millis("slot_start"), "reason").count()
-    ahead = grid.size_ms if grid.cumulative else 0
-    return {(int(row[0]) + ahead, row[1]): int(row[2]) for row in counted.collect()}
+def _few_or_all(ctx: Context, part: str, rows: DataFrame) -> Rows:
+    """A staged part: without Spark, where it is small."""
+    few = ctx.staging.small(part)
+    return rows if few is None else few
 
 
 def _calendar(
@@ -199,8 +179,7 @@ def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken
         slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
         accepted = F.col("on_time") + F.col("late_accepted")
         return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
-    there = _of_slots(ctx, windows_target(list(ctx.spec.source.key)), "window_start", older)
-    taken = taken_by_window(there, grid)
+    taken = taken_by_window(_windows_of_slots(ctx, older), grid)
     if grid.one_window_each:
         return taken
     slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
@@ -222,6 +201,9 @@ def _refused_in_all(
     wanted = set(older["window_id"].tolist())
     if ctx.store.table("quarantine") is None or since_ms is None:
         return {}
+    if not ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
+        every = _few_or_all(ctx, QUARANTINE.name, quarantine)
+        return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
     names = ["record_id", "slot_start", "reason"]
     # what arrived since is judged again, and staged if it is late
     there = _of_slots(ctx, QUARANTINE, "slot_start", older)
@@ -229,7 +211,20 @@ def _refused_in_all(
     every = before.unionByName(quarantine.select(*names)).dropDuplicates(
         ["record_id", "slot_start"]
     )
-    return {key: n for key, n in _refused_by_home(every, grid).items() if key[0] in wanted}
+    return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
+
+
+def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:
+    """The published windows from the first to the last of some slots; few without Spark."""
+    table = ctx.store.table("windows")
+    within = started_in("window_start", _from_first_to_last(older))
+    few = None if table is None else published_rows(table, within)
+    target = windows_target(list(ctx.spec.source.key))
+    return _of_slots(ctx, target, "window_start", older) if few is None else few
+
+
+def _from_first_to_last(slots: pd.DataFrame) -> TimeRange:
+    return TimeRange(int(slots["slot_ms"].min()), int(slots["slot_ms"].max()) + 1)
 
 
 def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> DataFrame:

@@ -1,0 +1,144 @@
+"""diff of little: what `diff.py` says, from Arrow's tables and without Spark.
+
+Each query of Spark's costs a good part of a second however few its rows are; a scheduled day has
+few. Whatever Arrow compares in another way, or holds in other types, is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from strandline.lake.diff import DELETE, INSERT, NOT_COMPARED, OP, TOLERANCE, UPDATE
+from strandline.lake.store import dataset_of
+
+SMALL_BYTES = 16 * 2**20
+"""What the files of small tables, or of the part of one that is asked for, weigh at most."""
+_ROW = "row"
+
+
+def staged_rows(uri: str) -> pa.Table | None:
+    """A staged part that is small; None: it is not, or does not lie in a folder."""
+    folder = urlparse(uri)
+    if folder.scheme not in {"", "file"}:
+        return None
+    files = sorted(Path(unquote(folder.path)).glob("*.parquet"))
+    if not files or sum(file.stat().st_size for file in files) > SMALL_BYTES:
+        return None
+    return ds.dataset([str(file) for file in files], format="parquet").to_table()
+
+
+def published_rows(table: DeltaTable, wanted: ds.Expression) -> pa.Table | None:
+    """Rows of a published table; None: the files that may hold some are not small."""
+    log = pa.table(table.get_add_actions())
+    bytes_of = dict(zip(log["path"].to_pylist(), log["size_bytes"].to_pylist(), strict=True))
+    rows = dataset_of(table)
+    if bytes_of and sum(bytes_of[file.path] for file in rows.get_fragments(wanted)) > SMALL_BYTES:
+        return None
+    return rows.to_table(filter=wanted)
+
+
+def small_diff(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa.Table | None:
+    """The rows to insert, update and delete, each with its `OP`, as `diff` has them.
+
+    Args:
+        staged: what shall stand.
+        published: what stands in the same scope.
+        keys: the columns that identify a row; compared null-safely.
+
+    Returns:
+        The changes, with the columns and types of `published`. None: columns or their types are
+        not the same on both sides, Arrow compares some values in another way than Spark, or a key
+        stands twice on one side.
+    """
+    kinds = published.schema.types
+    if not alike(staged.schema, published.schema) or any(map(_holds_numbers, kinds)):
+        return None
+    if not are_comparable(published.schema, keys):
+        return None
+    staged = staged.select(published.schema.names).cast(published.schema)
+    groups = by_key(staged.select(keys), published.select(keys))
+    first, last, count = (groups[name].to_numpy() for name in ("row_min", "row_max", "row_count"))
+    both = count == 2
+    of_one_side = (first >= len(staged)) | (last < len(staged))
+    if (count > 2).any() or (both & of_one_side).any():
+        return None
+    mine, theirs = staged.take(first[both]), published.take(last[both] - len(staged))
+    names = [name for name in published.schema.names if name not in {*keys, *NOT_COMPARED}]
+    changed = np.zeros(len(mine), dtype=bool)
+    for name in names:
+        changed |= ~_equal(mine[name], theirs[name])
+    alone = first[count == 1]
+    parts = {
+        INSERT: staged.take(alone[alone < len(staged)]),
+        DELETE: published.take(alone[alone >= len(staged)] - len(staged)),
+        UPDATE: mine.filter(pa.array(changed)),
+    }
+    return pa.concat_tables(
+        rows.add_column(0, OP, pa.repeat(op, len(rows))) for op, rows in parts.items()
+    )
+
+
+def by_key(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Groups of rows of one key, in two tables that have no other columns; nulls are equal.
+
+    Columns: `row_min`, `row_max`, `row_count` and `row_list`: numbers of rows, those of the second
+    table behind those of the first.
+    """
+    names = [str(place) for place in range(rows.num_columns)]
+    both = pa.concat_tables([rows.rename_columns(names), others.rename_columns(names)])
+    numbered = both.append_column(_ROW, pa.array(np.arange(len(both))))
+    told = ("min", "max", "count", "list")
+    return numbered.group_by(names).aggregate([(_ROW, what) for what in told])
+
+
+def are_comparable(schema: pa.Schema, keys: Sequence[str]) -> bool:
+    """Whether Arrow finds just those keys equal that Spark does (not of -0.0, NaN, structs)."""
+    kinds = [schema.field(key).type for key in keys]
+    return not any(pa.types.is_nested(kind) or pa.types.is_floating(kind) for kind in kinds)
+
+
+def alike(staged: pa.Schema, published: pa.Schema) -> bool:
+    """Whether two tables have the same columns, by name and type, in whatever order."""
+    return sorted(staged.names) == sorted(published.names) and all(
+        staged.field(field.name).type == field.type for field in published
+    )
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    """Whether a nested type holds what Python finds equal in another way than Spark: or maps."""
+    if not pa.types.is_nested(kind):
+        return False
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    floating = any(map(pa.types.is_floating, inner))
+    return floating or pa.types.is_map(kind) or any(map(_holds_numbers, inner))
+
+
+def _equal(staged: pa.ChunkedArray, published: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Pair by pair whether two values are equal; nulls are, and numbers nearly so."""
+    if pa.types.is_nested(staged.type):
+        pairs = zip(staged.to_pylist(), published.to_pylist(), strict=True)
+        return np.array([one == other for one, other in pairs], dtype=bool)
+    neither = pc.and_(pc.is_null(staged), pc.is_null(published)).to_numpy()
+    equal: npt.NDArray[np.bool_] = pc.equal(staged, published).fill_null(False).to_numpy()
+    equal = equal | neither
+    return equal | _near(staged, published) if pa.types.is_floating(staged.type) else equal
+
+
+def _near(staged: pa.ChunkedArray, published: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Whether two numbers differ, relatively, by no more than sums in another order do."""
+    known: npt.NDArray[np.bool_] = pc.and_(pc.is_valid(staged), pc.is_valid(published)).to_numpy()
+    one, other = (values.fill_null(0).to_numpy() for values in (staged, published))
+    larger = np.maximum(np.abs(one), np.abs(other)).astype(float)
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(larger) & (np.abs(one - other) <= TOLERANCE * larger)
+    same: npt.NDArray[np.bool_] = near | (np.isnan(one) & np.isnan(other))
+    return known & same
