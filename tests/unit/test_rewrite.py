@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,7 +133,18 @@ def test_columns_of_any_kind_and_name_come_through(tmp_path):
     assert rows == [changed[1:], second]
 
 
-@pytest.mark.parametrize("reason", ["floating key", "nested key", "missing column", "large"])
+def test_what_the_tables_columns_are_marked_with_stays(tmp_path):
+    folder, fields = str(tmp_path), [*Schema.from_arrow(SCHEMA).fields]
+    fields[3] = Field("value", fields[3].type, metadata={"marked": "true"})
+    DeltaTable.create(folder, Schema(fields), partition_by=["day"])
+    assert rewrite(DeltaTable(folder), "day", KEYS, a_diff([(UPDATE, FIRST, "a", AT, 5)]), "run-1")
+    assert DeltaTable(folder).schema().fields[3].metadata == {"marked": "true"}
+    assert held_by(folder) == {(FIRST, "a", AT): 5}
+
+
+@pytest.mark.parametrize(
+    "reason", ["floating key", "nested key", "missing column", "large", "change feed"]
+)
 def test_what_it_cannot_do_as_spark_would_it_leaves_undone(tmp_path, monkeypatch, reason):
     schema, diff = SCHEMA, a_diff([(UPDATE, FIRST, "a", AT, 5)])
     keys = KEYS
@@ -148,7 +159,9 @@ def test_what_it_cannot_do_as_spark_would_it_leaves_undone(tmp_path, monkeypatch
     if reason == "large":
         monkeypatch.setattr(small_diff, "SMALL_BYTES", 1)
     row = (FIRST, "a", AT, 1, *([None] * (len(schema) - len(SCHEMA))))
-    table = a_table(str(tmp_path), [row], schema)
+    feed = {"delta.enableChangeDataFeed": "true"} if reason == "change feed" else None
+    write_deltalake(tmp_path, a_table_of([row], schema), partition_by=["day"], configuration=feed)
+    table = DeltaTable(tmp_path)
     assert not rewrite(table, "day", keys, diff, "run-1")
     assert DeltaTable(str(tmp_path)).version() == 0
 

@@ -33,11 +33,14 @@ def rewrite(
 
     Returns:
         Whether it was done. Nothing is where the touched partitions are large, where a key is of a
-        type whose values Arrow and Spark compare differently, or where a column is missing.
+        type whose values Arrow and Spark compare differently, where a column is missing, or where
+        the table has a change data feed: that would tell of rows that have not changed.
 
     Raises:
         RetryableError: somebody wrote the table meanwhile without the lock.
     """
+    if table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true":
+        return False
     days = pc.unique(changes[partition])
     there = published_rows(table, pc.is_in(ds.field(partition), days))
     if there is None or {*there.column_names} != {*changes.column_names} - {OP}:

@@ -52,7 +52,7 @@ class Staging:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         pq.write_table(rows, folder / "part-0.parquet")
-        return self.read(part, from_arrow_schema(rows.schema))
+        return self.read(part, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
     def has(self, part: str) -> bool:
         """Whether a part has been written to its end."""
