@@ -1,6 +1,6 @@
 """Keeps the classes that a run loads in an archive beside Spark's jars: the next JVM only maps it.
 
-A small run is done, twice, in a JVM that writes the archive as it ends (Java's class-data sharing).
+A small run is done in a JVM that writes the archive as it ends (Java's class-data sharing).
 The JVM itself holds the archive against its own version and against the jars when it is used.
 
     python scripts/archive_classes.py
@@ -91,12 +91,10 @@ def main() -> int:
     }
     with TemporaryDirectory() as folder:
         spark = spark_session("strandline set-up", settings, master="local[2]")
-        for midnight in DAYS:
-            table = f"{folder}/landing/rehearsal"
-            rows = records_of(midnight)
-            write_deltalake(table, rows, mode="append", partition_by=["arrived_on"])
-            to_ms = int((midnight + timedelta(days=1)).timestamp()) * 1000
-            run(spec, Lake.at(folder), Request("advance", to_ms=to_ms), spark)
+        landed = pa.concat_tables(records_of(midnight) for midnight in DAYS)
+        write_deltalake(f"{folder}/landing/rehearsal", landed, partition_by=["arrived_on"])
+        to_ms = int((DAYS[-1] + timedelta(days=1)).timestamp()) * 1000
+        run(spec, Lake.at(folder), Request("advance", to_ms=to_ms), spark)
         end(spark)
     written.replace(archive)
     return 0

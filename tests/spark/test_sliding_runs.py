@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lakes import Line, a_spec, a_week, land
+from lakes import Line, a_record, a_spec, a_week, land
 from replayed import (
     assert_books_balance,
     assert_nothing_written,
@@ -71,3 +71,21 @@ def test_only_all_windows_that_share_records_can_be_closed(day_by_day, tmp_path)
     line.backfill("5 15:00", "6", as_of="6", close=True)
     assert {row["state"] for row in line.rows("windows")} == {"closed"}
     assert_books_balance(line)
+
+
+def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_them(
+    spark, tmp_path
+):
+    """Of a silent channel comes one record, late for all its windows; only the newest are near."""
+    spec = a_spec(
+        window={"sliding": "9h", "every": "3h"},
+        watermark={"strategy": "ascending", "emit": {"every": "1h"}, "idleness": "8h"},
+        allowed_lateness="0h",
+        quality__gaps="allow",
+    )
+    late = a_record("3 00:00", "1 17:00", "b")
+    rows = [a_record("1 00:00", "1 00:00"), a_record("2 03:00", "2 00:00"), late]
+    line = by_days(Line(spark, tmp_path, spec), rows, "2", "3", "4")
+    assert_told_by_replay(line, rows, "4")
+    starts = {str(row["slot_start"])[:16] for row in line.rows("completeness")}
+    assert "2024-03-01 09:00" in starts
