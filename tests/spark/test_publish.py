@@ -313,12 +313,12 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     real = out.publish
 
     def dying(table: str, *, committed: bool):
-        def publish(store, target, changes, counts, run_id):
+        def publish(store, target, changes, counts, run_id, small=None):
             if target.name == table and committed:
-                real(store, target, changes, counts, run_id)
+                real(store, target, changes, counts, run_id, small)
             if target.name == table:
                 raise Killed
-            real(store, target, changes, counts, run_id)
+            real(store, target, changes, counts, run_id, small)
 
         return publish
 
@@ -333,8 +333,8 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     dies = dying("windows", committed=False)
     first = line.ledger[-1].run_id
 
-    def publish(store, target, changes, counts, run_id):
-        (real if run_id == first else dies)(store, target, changes, counts, run_id)
+    def publish(store, target, changes, counts, run_id, small=None):
+        (real if run_id == first else dies)(store, target, changes, counts, run_id, small)
 
     monkeypatch.setattr(out, "publish", publish)
     with pytest.raises(Killed):

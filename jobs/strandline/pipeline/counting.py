@@ -24,7 +24,8 @@ def fired(windows: Rows) -> Any:
         emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
         return emitted.drop(c.AT_HOME, c.MISSED_PAIRS)
     emitted = windows.filter((ds.field("state") != "open") & (ds.field("records") > 0))
-    return emitted.drop_columns([c.AT_HOME, c.MISSED_PAIRS])
+    counts = {c.AT_HOME, c.MISSED_PAIRS}  # sessions have none
+    return emitted.select([name for name in emitted.column_names if name not in counts])
 
 
 def taken_by_window(windows: Rows, grid: Grid) -> dict[int, Taken]:
