@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# All tests in two halves side by side, of about the same length: the runs over real tables, which
-# share one Spark session; and all that need no Spark here, then the engine in a session of its own.
-# What the second half says is shown at the end.
+# All tests in two halves side by side, of about the same length: the runs over real tables and the
+# goldens, which share one Spark session; and all that need no Spark here, then the engine's laws and
+# edges in a session of their own. What the second half says is shown at the end.
 set -euo pipefail
 
 engine=(
-    tests/spark/test_engine_*.py tests/spark/test_session_laws.py
-    tests/spark/test_transcripts_on_spark.py tests/spark/test_flights_figures.py
+    tests/spark/test_engine_{aggregates,edges,laws,parts,source}.py
+    tests/spark/test_session_laws.py tests/spark/test_transcripts_on_spark.py
 )
 
 second_half() {

@@ -35,10 +35,10 @@ def died(spark, tmp_path_factory):
     mended = line.of(MENDED)
     real = out.publish
 
-    def dying(store, target, changes, counts, run_id):
+    def dying(store, target, changes, counts, run_id, small=None):
         if target.name == "windows":
             raise Killed
-        real(store, target, changes, counts, run_id)
+        real(store, target, changes, counts, run_id, small)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(out, "publish", dying)
