@@ -59,23 +59,21 @@ def own_flights_lake(flights_lake, tmp_path):
 
 # else its collector, beside the tests, goes after each generated class again and again
 _FOR_HALF_AN_HOUR = "-XX:+UseParallelGC -XX:MetaspaceSize=1g -XX:ReservedCodeCacheSize=512m"
-_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 @pytest.fixture(scope="session")
 def spark():
     """One session, tuned for small input: few partitions, no replanning.
 
-    Runs ask the same queries again and again: their generated code is kept, all of it.
+    A run over few rows has its queries interpreted; one over a year of flights, compiled.
     """
     from strandline.lake.local import JAVA_OPTIONS, local_settings
-    from strandline.lake.session import SMALL_INPUT, spark_session
+    from strandline.lake.session import FEW_ROWS, SMALL_INPUT, spark_session
 
     settings = {
-        **SMALL_INPUT,
-        **_GENERATED,
+        **{name: value for name, value in SMALL_INPUT.items() if name not in FEW_ROWS},
+        "spark.sql.adaptive.enabled": "false",
         JAVA_OPTIONS: f"{local_settings()[JAVA_OPTIONS]} {_FOR_HALF_AN_HOUR}",
-        "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "3g",
     }
@@ -86,13 +84,8 @@ def spark():
 
 @pytest.fixture(scope="module")
 def session(spark):
-    """The same for a module of queries seen once, over a few rows: interpreted, one partition."""
-    from strandline.lake.session import SMALL_INPUT
+    """The same for a module of queries over a few rows: one partition."""
+    from strandline.lake.session import for_input_of
 
-    once = {name: SMALL_INPUT[name] for name in ("spark.sql.shuffle.partitions", *_GENERATED)}
-    before = {name: spark.conf.get(name) for name in once}
-    for name, value in once.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    with for_input_of(spark, size_bytes=0):
+        yield spark

@@ -23,6 +23,9 @@ from airflow.sdk.exceptions import (
     AirflowNotFoundException,
 )
 
+from strandline.errors import InputError
+from strandline.lake.local import local_settings
+from strandline.spec import find_spec
 from strandline_airflow import settings
 from strandline_airflow.catalogue import published_asset
 from strandline_airflow.links import ReportLink
@@ -125,9 +128,21 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             raise AirflowFailException(problem) from None
         hook = super()._get_hook()
         if str(hook._connection["master"]).startswith("local"):
-            hook._conf = {**settings.LOCAL_SPARK, **hook._conf}
+            hook._conf = {**local_settings(light=self._is_light()), **hook._conf}
         hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
         return hook
+
+    def _is_light(self) -> bool:
+        """Whether the run is over before a JVM would have warmed up."""
+        from strandline.lake.store import Lake  # noqa: PLC0415 - DAG files parse without it
+
+        if not isinstance(self.pipeline, str):
+            return False
+        try:
+            spec = find_spec(settings.pipelines_folder(), self.pipeline)
+        except InputError:
+            return False  # the job will say what is wrong
+        return Lake.at(settings.lake()).makes_a_light_run(spec.source.table)
 
     def _announce(self, context: Context) -> None:
         """Tell the DAGs that wait for this pipeline's tables, where it was not known before."""

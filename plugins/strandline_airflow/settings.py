@@ -7,13 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from strandline.lake.local import local_settings
-
 PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
-LOCAL_SPARK = local_settings()
-"""What the command sets for a Spark on this machine; under spark-submit it would come too late."""
 
 RETRIES = 2
 """Tries after the first; exit codes 2 and 3 are never tried again."""

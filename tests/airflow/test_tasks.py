@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import psutil
+import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.airflow
@@ -217,16 +218,21 @@ def test_a_missing_connection_is_an_error_and_not_the_master_yarn(execute, submi
     assert submit.calls == []
 
 
+@pytest.mark.parametrize("landed", [True, False], ids=["few rows", "nothing"])
 def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(
-    execute, submit
+    execute, submit, tmp_path, monkeypatch, landed
 ):
-    from strandline.lake.local import local_settings
-    from strandline_airflow.settings import LOCAL_SPARK
+    from deltalake import write_deltalake
 
-    assert local_settings() == LOCAL_SPARK
+    from strandline.lake.local import local_settings
+
+    monkeypatch.setenv("STRANDLINE_LAKE", str(tmp_path / "lake"))
+    if landed:  # a JVM that compiles quickly is enough for these
+        write_deltalake(str(tmp_path / "lake/landing/flights"), pa.table({"flight": [1]}))
+    assert (local_settings(light=True) == local_settings()) is False
     execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
-    expected = LOCAL_SPARK | {"spark.driver.memory": "3g"}
+    expected = local_settings(light=landed) | {"spark.driver.memory": "3g"}
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 

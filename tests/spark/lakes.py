@@ -67,6 +67,8 @@ SPEC: dict[str, Any] = {
     "allowed_lateness": "1h",
     "aggregates": {"total": "sum(amount)", "mean": "avg(amount)"},
     "quality": {"gaps": "warn"},
+    # more than one, however few the rows: where a row lies must not matter
+    "spark": {"spark.sql.shuffle.partitions": "2"},
 }
 
 

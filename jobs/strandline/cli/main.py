@@ -395,10 +395,10 @@ def _run(
 ) -> None:
     spec = find_spec(_folder(pipelines), pipeline)
     root = _lake(lake)
-    light, table = False, spec.source.table
+    table = spec.source.table
     if not root.is_catalog_name(table):
         root.landing_version(table, f"{spec.pipeline}: source.table")
-        light = root.makes_a_light_run(table)
+    light = root.makes_a_light_run(table)
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts

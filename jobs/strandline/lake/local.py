@@ -18,6 +18,8 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
 }
+_LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 
 
 def spark_folder() -> Path | None:
@@ -36,16 +38,20 @@ def class_path(spark: Path) -> str:
     return str(spark / "jars" / "*")
 
 
-def local_settings() -> dict[str, str]:
+def local_settings(*, light: bool = False) -> dict[str, str]:
     """Spark's settings for one machine, for a JVM that starts with them.
 
     Under spark-submit it has to be told them when it is started. Where the set-up has left an
     archive of classes, the JVM maps it instead of reading and checking each class anew, which takes
     a third of a short run; one that does not fit the JVM or the jars is passed over in silence.
+
+    `light`: the run is over before a JVM would have warmed up (`Lake.makes_a_light_run`).
     """
     settings = dict(_SETTINGS)
     spark = spark_folder()
     if spark is not None and class_archive(spark).is_file():
         settings[CLASS_PATH] = class_path(spark)
         settings[JAVA_OPTIONS] += f" -XX:SharedArchiveFile={class_archive(spark)} -Xlog:cds=off"
+    if light:
+        settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
     return settings

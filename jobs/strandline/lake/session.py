@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.local import JAVA_OPTIONS, local_settings, spark_folder
+from strandline.lake.local import local_settings, spark_folder
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -30,13 +31,16 @@ _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
 _LEAST_PARTITIONS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 """So many, where there is work for them: three equal tasks keep two cores as long as four do."""
-_LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
-SMALL_INPUT = {
+FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For queries over few rows: to compile and replan each takes longer than to interpret it."""
+_FEW_BYTES = 2**20
+SMALL_INPUT = {
+    **FEW_ROWS,
     # nor are they told to anybody
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.ui.retainedExecutions": "10",
@@ -44,7 +48,7 @@ SMALL_INPUT = {
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
 }
-"""For thousands of queries over few rows: to compile or replan each would take half of the time."""
+"""For thousands of queries over few rows, in a session that has no others."""
 _PATIENCE_S = 5.0
 
 
@@ -80,9 +84,7 @@ def spark_session(
     if master is not None or not submitted:
         builder = builder.master(master or "local[*]")
     if not submitted and (master or "local").startswith("local"):
-        settings |= local_settings()
-        if light:
-            settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
+        settings |= local_settings(light=light)
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     try:
@@ -104,6 +106,32 @@ def spark_session(
         for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
             session.conf.set(name, _FEW_PARTITIONS)
     return session
+
+
+@contextmanager
+def for_input_of(
+    spark: SparkSession, size_bytes: int, own: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Within it, queries are interpreted where the files that they read are small.
+
+    Args:
+        spark: the session.
+        size_bytes: of the landing files to read.
+        own: the pipeline's own settings; they stay.
+    """
+    wanted = {} if size_bytes > _FEW_BYTES else FEW_ROWS
+    changed = {name: value for name, value in wanted.items() if name not in (own or {})}
+    before = {name: str(spark.conf.get(name)) for name in changed}
+    _set(spark, changed)
+    try:
+        yield
+    finally:
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
 
 
 def _require_answer(master: str) -> None:

@@ -76,8 +76,13 @@ class Lake:
             ) from None
 
     def makes_a_light_run(self, table: str) -> bool:
-        """Whether a landing table, at its path or URI, is small; by its log, without a JVM."""
-        files = pa.table(DeltaTable(self.resolve(table)).get_add_actions())
+        """Whether a landing table is known to be small: by its log, without a JVM."""
+        if self.is_catalog_name(table):
+            return False
+        try:
+            files = pa.table(DeltaTable(self.resolve(table)).get_add_actions())
+        except (TableNotFoundError, DeltaError, OSError):
+            return False
         return int(sum(files["size_bytes"].to_pylist())) <= _LIGHT_BYTES
 
     def pipeline(self, name: str) -> Store:

@@ -19,9 +19,10 @@ from strandline.engine.session_reach import first_not_final
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger, owed_days
+from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
-from strandline.model.intervals import midnight_before, midnight_of, text_of
+from strandline.model.intervals import day_of, midnight_before, midnight_of, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.failing import failures_told
 from strandline.pipeline.memory import Remembered
@@ -135,21 +136,8 @@ class _Run:
             with self._step("observe"):
                 self._take_stock()
                 seen, plan, axis = self._observe()
-            # what is observed is committed while the rebuild, which needs it only in memory, runs
-            with self._step("rebuild"), ThreadPoolExecutor(1) as pool:
-                settled = pool.submit(self._settle, seen)
-                staged = rebuild_into_staging(ctx, seen, plan, axis)
-                settled.result()
-                self._say(step="staged", books=[book.to_json() for book in staged.books])
-            with self._step("audit"):
-                if not ctx.dry_run:
-                    create_tables(ctx, staged)
-                self._audit(staged)
-            with self._step("diff"):
-                changes = diffs(ctx, staged, plan, seen)
-                self.outcome.diff = tallies(ctx, changes)
-                self.entry = replace(self.entry, touched_from_ms=staged.oldest_ms)
-                self._audit_removals(staged, plan, changes)
+            with for_input_of(ctx.spark, self._size_of_input(seen, plan), ctx.spec.spark):
+                changes = self._judged(seen, plan, axis)
             if ctx.dry_run:
                 if self.outcome.status == "started":
                     self.outcome.status = "previewed"
@@ -166,6 +154,31 @@ class _Run:
                 with suppress(Exception):  # of a JVM that is gone nothing is left to clear
                     ctx.spark.catalog.clearCache()
         return self.outcome
+
+    def _judged(self, seen: Observation, plan: Plan, axis: Axis) -> list[Change]:
+        """Rebuild, audit, and hold what is staged against what is published: what would change."""
+        ctx = self.ctx
+        # what is observed is committed while the rebuild, which needs it only in memory, runs
+        with self._step("rebuild"), ThreadPoolExecutor(1) as pool:
+            settled = pool.submit(self._settle, seen)
+            staged = rebuild_into_staging(ctx, seen, plan, axis)
+            settled.result()
+            self._say(step="staged", books=[book.to_json() for book in staged.books])
+        with self._step("audit"):
+            if not ctx.dry_run:
+                create_tables(ctx, staged)
+            self._audit(staged)
+        with self._step("diff"):
+            changes = diffs(ctx, staged, plan, seen)
+            self.outcome.diff = tallies(ctx, changes)
+            self.entry = replace(self.entry, touched_from_ms=staged.oldest_ms)
+            self._audit_removals(staged, plan, changes)
+        return changes
+
+    def _size_of_input(self, seen: Observation, plan: Plan) -> int:
+        """The bytes that a rebuild reads, each as often as a record has windows."""
+        read = self.ctx.landing.weight(sorted(self._days_to_read(seen, plan)))["bytes"]
+        return read * seen.history.grid.most_windows
 
     def _take_stock(self) -> None:
         """What the run is based on: the ledger, once a publish that died is finished."""
@@ -236,7 +249,9 @@ class _Run:
         ctx, request = self.ctx, self.request
         to_observe = world.days_to_observe(ctx.spec, horizon_ms)
         self._require_few_bytes(to_observe, "observing them")
-        seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, world)
+        scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
+        with for_input_of(ctx.spark, scanned, ctx.spec.spark):
+            seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, world)
         owed = sorted({*owed_days(self.entries), *seen.owed_days})
         if request.kind == "backfill":
             remembered = Remembered(self.entries, tuple(owed))
@@ -284,12 +299,8 @@ class _Run:
     def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows
         days = seen.history.arrival_days(within)
-        since_ms = plan.scope.older_since_ms
-        every = seen.history.well_formed["arrival_date"].unique()
-        fresh = [day for day in every if since_ms is not None and midnight_of(day) >= since_ms]
-        self._require_few_bytes(
-            sorted({*seen.new_days, *days, *fresh}), f"the range from {text_of(within.start_ms)} on"
-        )
+        read = sorted({*seen.new_days, *self._days_to_read(seen, plan)})
+        self._require_few_bytes(read, f"the range from {text_of(within.start_ms)} on")
         world = seen.world
         outcome.owed = [str(day) for day in plan.owed]
         outcome.judged_from_ms = plan.scope.older_since_ms
@@ -305,6 +316,13 @@ class _Run:
             "last": str(days[-1]) if days else None,
             **self.ctx.landing.weight(days),
         }
+
+    def _days_to_read(self, seen: Observation, plan: Plan) -> set[date]:
+        """The arrival days whose records are rebuilt, or judged again."""
+        since_ms = plan.scope.older_since_ms
+        every = seen.history.well_formed["arrival_date"].unique()
+        fresh = {day for day in every if since_ms is not None and midnight_of(day) >= since_ms}
+        return fresh | set(seen.history.arrival_days(plan.scope.windows))
 
     def _audit(self, staged: Staged) -> None:
         from strandline.quality.audit import audit  # noqa: PLC0415 - takes seconds to import
