@@ -58,7 +58,9 @@ def own_flights_lake(flights_lake, tmp_path):
 
 
 # else its collector, beside the tests, goes after each generated class again and again
-_FOR_HALF_AN_HOUR = "-XX:+UseParallelGC -XX:MetaspaceSize=1g -XX:ReservedCodeCacheSize=512m"
+_FOR_HALF_AN_HOUR = (
+    "-XX:+UseParallelGC -Xms2g -Xmn1200m -XX:MetaspaceSize=1g -XX:ReservedCodeCacheSize=512m"
+)
 
 
 @pytest.fixture(scope="session")

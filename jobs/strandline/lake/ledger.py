@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
@@ -126,33 +127,44 @@ class Entry:
 class Ledger:
     """Reads and appends the steps of a pipeline's runs.
 
-    A step is never changed, so that what was read once is remembered: each file is read once.
+    A step is never changed, so that what was read once is remembered: the table is opened once,
+    then only what its log has got since is read; and each file is read once.
     """
 
     def __init__(self, store: Store) -> None:
         """The ledger of a pipeline; reading needs no JVM."""
         self._store = store
+        self._table: DeltaTable | None = None
         self._read: dict[str, list[Entry]] = {}
+        self._one_thread = RLock()  # no two may use the open table at once
 
     def entries(self) -> list[Entry]:
         """Every step, oldest first."""
-        table = self._store.table("runs")
-        if table is None:
-            return []
-        self._read = {
-            path: self._read.get(path) or _steps_of(table, path) for path in paths_of(table)
-        }
-        entries = [entry for steps in self._read.values() for entry in steps]
+        with self._one_thread:
+            table = self._newest()
+            if table is None:
+                return []
+            self._read = {
+                path: self._read.get(path) or _steps_of(table, path) for path in paths_of(table)
+            }
+            entries = [entry for steps in self._read.values() for entry in steps]
         return sorted(entries, key=lambda entry: entry.position)
+
+    def _newest(self) -> DeltaTable | None:
+        if self._table is None:
+            self._table = self._store.table("runs")
+        else:
+            self._table.update_incremental()
+        return self._table
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""
-        with storage_errors(self._store.root), self._store.ledger_lock():
+        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
             entries = self.entries()
             position = entries[-1].position + 1 if entries else 1
             row = _row(entry, position, written_at)
             table = pa.Table.from_pylist([row], schema=SCHEMA)
-            self._store.append("runs", table)
+            self._store.append("runs", table, to=self._table)
         return position
 
 

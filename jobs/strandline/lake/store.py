@@ -155,14 +155,13 @@ class Store:
                 self.uri(name), schema=schema, partition_by=list(partition_by), mode="ignore"
             )
 
-    def append(self, name: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
-        """Append rows in one commit, creating the table, or a column of it, if need be."""
+    def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
+        """Append rows in one commit, creating the table, or a column of it, if need be.
+
+        `to`: the table, where it is open.
+        """
         write_deltalake(
-            self.uri(name),
-            rows,
-            mode="append",
-            schema_mode="merge",
-            partition_by=list(partition_by) or None,
+            self.uri(name) if to is None else to, rows, mode="append", schema_mode="merge"
         )
 
     def append_once(self, name: str, rows: pa.Table, application: str, run_id: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,12 +21,13 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Context:
-    """The fixed surroundings of one run."""
+    """The fixed surroundings of one run; its ledger is opened once."""
 
     spark: SparkSession
     spec: PipelineSpec
     lake: Lake
     landing: Landing
+    ledger: Ledger
     run_id: str
     dry_run: bool
 
@@ -35,11 +35,6 @@ class Context:
     def store(self) -> Store:
         """The pipeline's tables."""
         return self.lake.pipeline(self.spec.pipeline)
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        """The pipeline's ledger."""
-        return Ledger(self.store)
 
     @property
     def staging(self) -> Staging:

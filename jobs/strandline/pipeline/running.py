@@ -82,11 +82,10 @@ def run(
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
     landing = Landing.open(spark, lake, spec, request.now_ms)
-    entries = Ledger(lake.pipeline(spec.pipeline)).entries()
-    attempt = 1 + max((e.attempt for e in entries if _is_of(e, request)), default=0)
-    ctx = Context(
-        spark, spec, lake, landing, f"{request.run_hash}-{attempt}", dry_run=request.dry_run
-    )
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    attempt = 1 + max((e.attempt for e in ledger.entries() if _is_of(e, request)), default=0)
+    run_id = f"{request.run_hash}-{attempt}"
+    ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)
     return _Run(ctx, request, attempt, progress).execute()
 
 
