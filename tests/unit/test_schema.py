@@ -159,10 +159,12 @@ def test_the_reserved_names_are_those_that_the_tables_have():
 def test_a_table_is_emptied_in_one_commit_that_names_its_run(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     assert store.rows("firings") == 0
-    for day in (1, 2):
-        store.append("firings", pa.table({"window_date": [day], "firing": [1]}), ["window_date"])
+    rows = pa.table({"window_date": [1], "firing": [1]})
+    store.create("firings", rows.schema, ["window_date"])
+    for _ in range(2):
+        store.append("firings", rows)
     assert store.rows("firings") == 2
     store.empty("firings", "abc-1")
     table = store.table("firings")
     assert (store.rows("firings"), table.to_pyarrow_table().num_rows) == (0, 0)
-    assert (table.version(), table.history(1)[0]["userMetadata"]) == (2, "abc-1")
+    assert (table.version(), table.history(1)[0]["userMetadata"]) == (3, "abc-1")
