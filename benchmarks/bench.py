@@ -29,17 +29,17 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
-from strandline.engine.axis import Axis
+from strandline.engine.position.axis import Axis
 from strandline.lake.landing import Landing
 from strandline.lake.session import spark_session
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
-from strandline.pipeline.observing import Observation, observe_landing
-from strandline.pipeline.planning import axis_of, plan_backfill
-from strandline.pipeline.rebuilding import rebuild_into_staging
+from strandline.pipeline.observe import Observation, observe_landing
+from strandline.pipeline.plan import axis_of, plan_backfill
+from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
-from strandline.pipeline.running import run
+from strandline.pipeline.run import run
 from strandline.spec import parse_spec
 from strandline.spec.window import Session, Sliding
 

@@ -21,7 +21,7 @@ from strandline.lake.local import CLASS_PATH, JAVA_OPTIONS, class_archive, class
 from strandline.lake.session import spark_session
 from strandline.lake.store import Lake
 from strandline.pipeline.request import Request
-from strandline.pipeline.running import run
+from strandline.pipeline.run import run
 from strandline.spec import parse_spec
 
 PIPELINE = {

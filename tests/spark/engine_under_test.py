@@ -12,17 +12,17 @@ from answers import Answer, by_id, by_window, in_order
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.duplicates import with_duplicates
-from strandline.engine.firings import ORDER
 from strandline.engine.history import Clock, Closure, History
-from strandline.engine.identity import SourceColumns
-from strandline.engine.observe import observe
-from strandline.engine.observed import history_of
-from strandline.engine.quarantine import quarantine_malformed
+from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, Scope, close
-from strandline.engine.source import on_days, read_records
-from strandline.engine.violations import violations
+from strandline.engine.records.duplicates import with_duplicates
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.quarantine import quarantine_malformed
+from strandline.engine.records.read import on_days, read_records
+from strandline.engine.watermark.cells import observe
+from strandline.engine.watermark.observed import history_of
+from strandline.engine.watermark.violations import violations
+from strandline.engine.windows.firings import ORDER
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 

@@ -19,9 +19,9 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.running import run
-from strandline.quality import figures
-from strandline.quality.results import Audit, AuditResult
+from strandline.pipeline.run import run
+from strandline.quality.audit import wording
+from strandline.quality.audit.result import Audit, AuditResult
 from strandline.spec import PipelineSpec, parse_spec
 from strandline.spec.values import parse_instant
 
@@ -164,7 +164,7 @@ def land(
 
 def books_alone(spec: PipelineSpec, *, books: Sequence[Book], **_: Any) -> Audit:
     """In place of an audit by Great Expectations, which takes longer than all else of a run."""
-    balanced, said = all(book.balanced for book in books), figures.of_books(books)
+    balanced, said = all(book.balanced for book in books), wording.of_books(books)
     result = AuditResult("expect_books_to_balance", "books", "critical", balanced, said)
     return Audit((result,))
 

@@ -10,9 +10,9 @@ import pytest
 
 from strandline.errors import InputError
 from strandline.model.books import Book
-from strandline.quality.audit import audit, validate_expectations
-from strandline.quality.data_docs import build_data_docs
-from strandline.quality.results import Audit, AuditResult, told
+from strandline.quality.audit.data_docs import build_data_docs
+from strandline.quality.audit.result import Audit, AuditResult, told
+from strandline.quality.audit.run import audit, validate_expectations
 from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark

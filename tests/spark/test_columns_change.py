@@ -13,9 +13,9 @@ from lakes import SCHEMA, Line, a_record, a_spec, at, instant, land
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.identity import SourceColumns, identity
-from strandline.engine.source import read_records
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.identity import SourceColumns, identity
+from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import OP, diff
@@ -23,7 +23,7 @@ from strandline.lake.identities import nulls_told
 from strandline.lake.ledger import unfinished_publish
 from strandline.lake.staging import Staging
 from strandline.lake.store import Lake
-from strandline.pipeline.status import status_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,8 @@ from replayed import assert_books_balance, assert_same_tables, assert_told_by_re
 
 from strandline.errors import AuditFailedError
 from strandline.pipeline.request import Request
-from strandline.pipeline.status import status_of
-from strandline.quality.results import Audit, AuditResult
+from strandline.pipeline.views.status import status_of
+from strandline.quality.audit.result import Audit, AuditResult
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep]
 

@@ -13,7 +13,7 @@ from strandline.lake import publish as out
 from strandline.lake.ledger import Entry, unfinished_publish
 from strandline.lake.store import Store
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.dropping import drop_run
+from strandline.pipeline.drop import drop_run
 from strandline.pipeline.request import Request
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.engine.aggregates import aggregate_columns, in_two_steps, not_in_two_steps
+from strandline.engine.results.aggregates import aggregate_columns, in_two_steps, not_in_two_steps
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 

@@ -11,7 +11,7 @@ from engine_under_test import Engine, each, late_of, windows_of
 from strategies import Stream
 
 from strandline.engine.history import Clock, Closure
-from strandline.engine.identity import SourceColumns, identity
+from strandline.engine.records.identity import SourceColumns, identity
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec import parse_spec

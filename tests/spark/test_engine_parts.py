@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from spec_strategies import CHANNELS_GIVEN, STRATEGIES
 
 from strandline.engine import columns as c
-from strandline.engine.observe import CELL
 from strandline.engine.rebuild import Rebuild, Scope
-from strandline.engine.session_reach import first_not_final
+from strandline.engine.sessions.reach import first_not_final
+from strandline.engine.watermark.cells import CELL
 from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.identity import SourceColumns
-from strandline.engine.quarantine import quarantine_malformed
-from strandline.engine.source import read_records
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.quarantine import quarantine_malformed
+from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.model.intervals import instant_of
 from strandline.spec import PipelineSpec, parse_spec

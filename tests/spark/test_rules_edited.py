@@ -7,7 +7,7 @@ from changes import of_days, some_days
 from lakes import Line, a_record, a_spec, land
 from replayed import assert_books_balance, assert_told_by_replay
 
-from strandline.pipeline.status import status_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 

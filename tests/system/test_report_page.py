@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from strandline.quality.report import ReportTables, build_report
+from strandline.quality.report.page import ReportTables, build_report
 from strandline.spec import parse_spec
 
 BROWSER = next(

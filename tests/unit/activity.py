@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from cells import axis_of, instant_of
 
-from strandline.engine.idleness import Activity, Source
+from strandline.engine.idleness.source import Activity, Source
 from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.watermark import CandidateExpression, Punctuated

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
 from strandline.engine.history import History, cells_from
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime
 import pandas as pd
 import pytest
 
-from strandline.quality.figures import of_exception, of_result, shown
-from strandline.quality.results import Audit, AuditResult, told
+from strandline.quality.audit.result import Audit, AuditResult, told
+from strandline.quality.audit.wording import of_exception, of_result, shown
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ from cells import a_cell, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
-from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, Closure, History
-from strandline.engine.steps import STEP_COLUMNS, Steps
+from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.position.axis import Axis
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
-from strandline.pipeline.closing import closures_in
+from strandline.pipeline.closures import closures_in
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.planning import plan_backfill
+from strandline.pipeline.plan import plan_backfill
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 

@@ -16,7 +16,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger import Entry, Ledger, unfinished_publish
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.dropping import drop_run
+from strandline.pipeline.drop import drop_run
 
 SPEC = a_meter({"tumbling": "1h"})
 TABLES = ("quarantine", "windows")

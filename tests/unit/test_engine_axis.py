@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.engine.axis import Axis
+from strandline.engine.position.axis import Axis
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.watermarks import Ticks

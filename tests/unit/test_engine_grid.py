@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import cumulative_windows, sliding_windows, windows
 
-from strandline.engine.grid import Grid
+from strandline.engine.position.grid import Grid
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
 from strandline.model.windows import TimeWindow

@@ -13,8 +13,8 @@ from meter import a_meter
 from spec_strategies import cumulative_windows, sliding_windows, windows
 from strategies import CHANNELS, Stream, streams
 
-from strandline.engine.axis import Axis
 from strandline.engine.history import Clock, Closure, History
+from strandline.engine.position.axis import Axis
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

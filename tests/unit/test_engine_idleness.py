@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from spec_strategies import any_watermarks
 from strategies import streams
 
-from strandline.engine.axis import TICK_RANK
-from strandline.engine.idleness import SILENCE, Carried, Source
-from strandline.engine.steps import Steps
+from strandline.engine.idleness.source import SILENCE, Carried, Source
+from strandline.engine.idleness.steps import Steps
+from strandline.engine.position.axis import TICK_RANK
 from strandline.model.intervals import day_of
 from strandline.reference.answer import Cause
 

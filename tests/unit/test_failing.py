@@ -16,7 +16,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
-from strandline.pipeline.failing import failures_told
+from strandline.pipeline.failures import failures_told
 
 command = import_module("strandline.cli.main")
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from meter import a_meter
 
-from strandline.engine.idleness import Carried, Channel
+from strandline.engine.idleness.source import Carried, Channel
 from strandline.model.intervals import midnight_of
-from strandline.quality.holding import holding
+from strandline.quality.report.held_back_by import holding
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 import pandas as pd
 import pytest
 
-from strandline.quality.report_calendar import CLOSED, GAP, MANY_LATE, OPEN, SOME_LATE, calendar
-from strandline.quality.report_plots import lateness_plot, quarantine_plot, saved_by
-from strandline.quality.report_watermarks import watermarks
+from strandline.quality.report.calendar import CLOSED, GAP, MANY_LATE, OPEN, SOME_LATE, calendar
+from strandline.quality.report.quarantine import lateness_plot, quarantine_plot, saved_by
+from strandline.quality.report.watermarks import watermarks
 from strandline.spec import parse_spec
 
 MINUTE = timedelta(minutes=1)

@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 
-from strandline.quality.report_runs import run_lines
+from strandline.quality.report.runs import run_lines
 
 COLUMNS = [
     "position", "run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from strandline.quality.report_text import day_or_moment, duration, moment, percent, plain
+from strandline.quality.report.format import day_or_moment, duration, moment, percent, plain
 
 
 def test_plot_text_becomes_neither_markup_nor_template():

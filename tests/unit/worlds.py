@@ -16,11 +16,11 @@ from activity import activity_of
 from cells import COUNTED, cell_of
 from strategies import Stream
 
-from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
 from strandline.engine.history import History, cells_from
-from strandline.engine.idleness import Carried, Source
-from strandline.engine.observed import KnownSteps, ObservedDay, put_together
+from strandline.engine.idleness.source import Carried, Source
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.watermark.observed import KnownSteps, ObservedDay, put_together
 from strandline.lake.ledger import (
     Entry,
     clock_start,
@@ -38,7 +38,7 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.pipeline.memory import FirstOpen, Remembered
-from strandline.pipeline.planning import (
+from strandline.pipeline.plan import (
     Plan,
     plan_advance,
     plan_backfill,

@@ -202,7 +202,7 @@ def status(
     lake: LakeAt = None,
 ) -> None:
     """How far the pipeline is, what is open, what is late; quick, without Spark."""
-    from strandline.pipeline.status import status_of  # noqa: PLC0415
+    from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
     found = status_of(spec, _lake(lake))
@@ -229,7 +229,7 @@ def validate(
             is_file = path.suffix in {".yaml", ".yml"}
             spec = load_spec(path) if is_file else find_spec(folder, target)
             if spec.quality.expectations:
-                from strandline.quality.audit import validate_expectations  # noqa: PLC0415
+                from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
 
                 validate_expectations(spec)
         except InputError as error:
@@ -253,7 +253,7 @@ def report(
     lake: LakeAt = None,
 ) -> None:
     """Write the data-quality report (one HTML page) and the Data Docs; without Spark."""
-    from strandline.pipeline.reporting import write_report  # noqa: PLC0415
+    from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
     written = write_report(spec, _lake(lake), output)
@@ -284,7 +284,7 @@ def runs_list(
     lake: LakeAt = None,
 ) -> None:
     """The runs of a pipeline, newest first."""
-    from strandline.pipeline.status import runs_of  # noqa: PLC0415
+    from strandline.pipeline.views.status import runs_of  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
     show.document(runs_of(spec, _lake(lake)), as_json=as_json, human=show.runs)
@@ -299,7 +299,7 @@ def runs_show(
     lake: LakeAt = None,
 ) -> None:
     """One run: its steps, books, audit and diff."""
-    from strandline.pipeline.status import run_of  # noqa: PLC0415
+    from strandline.pipeline.views.status import run_of  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
     show.document(run_of(spec, _lake(lake), run_id), as_json=as_json, human=show.one_run)
@@ -318,7 +318,7 @@ def runs_drop(
     lake: LakeAt = None,
 ) -> None:
     """Abandon a run that has not published; what its publish has begun to write is taken back."""
-    from strandline.pipeline.dropping import drop_run  # noqa: PLC0415
+    from strandline.pipeline.drop import drop_run  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
     found = drop_run(spec, _lake(lake), run_id, reason=reason, requested_by=requested_by)
@@ -402,10 +402,10 @@ def _run(
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts
-        Thread(target=import_module, args=("strandline.quality.audit",), daemon=True).start()
+        Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
         from strandline.lake.session import spark_session  # noqa: PLC0415
         from strandline.pipeline.request import Request  # noqa: PLC0415
-        from strandline.pipeline.running import run  # noqa: PLC0415
+        from strandline.pipeline.run import run  # noqa: PLC0415
 
         name = f"strandline {spec.pipeline}"
         spark = spark_session(name, spec.spark, master=master, light=light)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine.axis import ALL_SPLITS, Axis
-from strandline.engine.grid import Grid, gap_of, ids_between
-from strandline.engine.steps import Steps
+from strandline.engine.idleness.steps import Steps
+from strandline.engine.position.axis import ALL_SPLITS, Axis
+from strandline.engine.position.grid import Grid, gap_of, ids_between
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

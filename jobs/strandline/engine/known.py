@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.history import History
-from strandline.engine.source import on_days
+from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
+from strandline.engine.records.read import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
 
 

@@ -10,19 +10,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.aggregates import in_two_steps
-from strandline.engine.axis import AFTER_CHANNELS
-from strandline.engine.channels import in_probe_order
-from strandline.engine.close import home_table, pane_table, window_table
-from strandline.engine.emissions import emissions
-from strandline.engine.fire import count_each, count_panes, fire
-from strandline.engine.firings import firings
+from strandline.engine.calendar.tables import home_table, pane_table, window_table
 from strandline.engine.history import Clock, History
-from strandline.engine.identity import SourceColumns
-from strandline.engine.place import in_each_window, in_own_window, is_accepted, refused
-from strandline.engine.quarantine import quarantine_late
+from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.quarantine import quarantine_late
+from strandline.engine.results.aggregates import in_two_steps
 from strandline.engine.scope import Rebuild, Scope
-from strandline.engine.session_rebuild import SessionRebuild
+from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.engine.watermark.probe_order import in_probe_order
+from strandline.engine.watermark.values import emissions
+from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
+from strandline.engine.windows.contents import count_each, count_panes, fire
+from strandline.engine.windows.firings import firings
 from strandline.model.intervals import day_of
 from strandline.spec.window import Session
 

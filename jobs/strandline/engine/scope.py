@@ -12,12 +12,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.aggregates import aggregate_columns
-from strandline.engine.axis import AFTER_CHANNELS
-from strandline.engine.emissions import Emissions, emissions
 from strandline.engine.history import Clock, History
-from strandline.engine.identity import SourceColumns
 from strandline.engine.known import known_records
+from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.results.aggregates import aggregate_columns
+from strandline.engine.watermark.values import Emissions, emissions
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.axis import Axis
-from strandline.engine.identity import SourceColumns
-from strandline.engine.quarantine import result_names
-from strandline.engine.source import lies_in_its_day, on_days, read_records
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.read import lies_in_its_day, on_days, read_records
 from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows, file_name
 from strandline.lake.identities import nulls_told

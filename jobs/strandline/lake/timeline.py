@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
-from strandline.engine.axis import Axis
 from strandline.engine.frames import to_pandas
 from strandline.engine.history import CELL_COLUMNS, History
-from strandline.engine.idleness import Carried
-from strandline.engine.observed import KnownSteps, ObservedDay
-from strandline.engine.steps import steps_from, steps_to
+from strandline.engine.idleness.source import Carried
+from strandline.engine.idleness.steps import steps_from, steps_to
+from strandline.engine.position.axis import Axis
+from strandline.engine.watermark.observed import KnownSteps, ObservedDay
 from strandline.lake.store import Store, dataset_of
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, TimeRange

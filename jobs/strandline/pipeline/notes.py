@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from strandline.engine.aggregates import aggregate_columns, not_in_two_steps
-from strandline.engine.axis import Axis
-from strandline.engine.grid import Grid
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.ledger import Entry
 from strandline.lake.store import dataset_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.observing import Observation
-from strandline.pipeline.planning import Plan, named
-from strandline.pipeline.publishing import old_firings
+from strandline.pipeline.observe import Observation
+from strandline.pipeline.plan import Plan, named
+from strandline.pipeline.publish import old_firings
 
 
 def notes_of(

@@ -1,0 +1,77 @@
+"""close: windows and panes as small tables, for every record to be joined with its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+
+_WHOLE = pa.int64()
+
+
+def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The windows of `History.slots` as a DataFrame; one row a window."""
+    table = pa.table(
+        {
+            c.WINDOW: _column(slots["window_id"], _WHOLE),
+            c.SLOT: _column(slots["slot_ms"], _WHOLE),
+            c.SLOT_END: _column(slots["slot_end_ms"], _WHOLE),
+            c.FIRE_FROM: _column(slots["fire_from"], axis.kind),
+            c.CLOSE_FROM: _column(slots["close_from"], axis.kind),
+            c.RANK: _column(slots["fire_rank"], _WHOLE),
+            c.FIRE_AT: _column(slots["fire_at_ms"], _WHOLE),
+            c.CLOSE_AT: _column(slots["close_at_ms"], _WHOLE),
+            c.SLOT_STATE: pa.array(slots["state"].tolist(), pa.string()),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def home_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The panes of `History.panes`, each with its home, as a DataFrame."""
+    table = pa.table(
+        {
+            c.PANE: _column(panes["pane_ms"], _WHOLE),
+            c.SLOT: _column(panes["slot_ms"], _WHOLE),
+            c.SLOT_END: _column(panes["slot_end_ms"], _WHOLE),
+            c.CLOSE_FROM: _column(panes["close_from"], axis.kind),
+            c.ENDED_AT: _column(panes["ended_at_ms"], _WHOLE),
+            c.MISSED: _column(panes["missed"], _WHOLE),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The parts of `History.ahead` as a DataFrame."""
+    table = pa.table(
+        {
+            c.PART: _column(ahead["part_ms"], _WHOLE),
+            c.AHEAD_BEFORE: _column(ahead["ahead_before"], axis.kind),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The panes of `History.panes_within`, each with its windows of a range, as a DataFrame."""
+    table = pa.table(
+        {
+            c.PANE: _column(panes["pane_ms"], _WHOLE),
+            c.OLDEST: _column(panes["oldest_id"], _WHOLE),
+            c.NEWEST: _column(panes["newest_id"], _WHOLE),
+            c.HOME: _column(panes["home_id"], _WHOLE),
+            c.SURE_BEFORE: _column(panes["sure_before"], axis.kind),
+            c.HOME_CLOSE_FROM: _column(panes["home_close_from"], axis.kind),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:
+    return pa.array([None if pd.isna(value) else int(value) for value in values], kind)

@@ -1,0 +1,117 @@
+"""The steps of the combined watermark, where channels can go idle: thresholds do not tell it then.
+
+Whether a channel counts depends on where its watermark stands to the combined one, so the steps
+have to be known as such: the position and the value of each rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.model.lateness import MIN_WATERMARK
+
+STEP_COLUMNS = ("arrival_date", "seen_from", "until", "rank", "watermark_ms")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The rises of the combined watermark before a horizon.
+
+    Attributes:
+        table: a row for each rise, in order; columns `STEP_COLUMNS`. A row whose `until` is a later
+            tick stands for a run of ticks, on each of which the watermark rises with the clock.
+        axis: of the instants.
+        horizon_ms: the horizon.
+        at_end: (rank, watermark) of the rises that the end of the input would cause.
+    """
+
+    table: pd.DataFrame
+    axis: Axis
+    horizon_ms: int
+    at_end: tuple[tuple[int, int], ...] = ()
+
+    def before(self, horizon_ms: int) -> Steps:
+        """The steps that happened before a horizon; what an end would do then is not known."""
+        first = self.axis.first_of(horizon_ms)
+        table = self.table
+        on_ticks = (table["rank"] >= TICK_RANK).to_numpy(dtype=bool)
+        happened = np.where(on_ticks, table["seen_from"] < first, table["seen_from"] <= first)
+        known = table[happened.astype(bool)]
+        runs_on = (known["until"] > known["seen_from"]) & (known["until"] >= first)
+        if runs_on.any():
+            last = self.axis.last_tick_before(horizon_ms)
+            known = known.assign(until=known["until"].where(~runs_on, last))
+        return replace(self, table=known, horizon_ms=horizon_ms, at_end=())
+
+    def crossings(
+        self, thresholds: Sequence[int], ended: npt.NDArray[np.bool_] | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """`T(b)` at each threshold: the first instant that sees it, and the rank of the step.
+
+        Never, where no step reaches it; the end, where that does and the input has `ended`.
+        """
+        kind: Any = object if self.axis.sequenced else np.int64
+        seen = np.full(len(thresholds), self.axis.never, dtype=kind)
+        ranks = np.zeros(len(thresholds), dtype=np.int64)
+        first, until, rank, value = (
+            self.table[name].to_numpy() for name in ("seen_from", "until", "rank", "watermark_ms")
+        )
+        highest = value + (until - first)
+        wanted = np.asarray(thresholds, dtype=np.int64)
+        places = np.searchsorted(highest.astype(np.int64), wanted, side="left")
+        for i, (place, threshold) in enumerate(zip(places.tolist(), thresholds, strict=True)):
+            if place < len(first):
+                missing = max(threshold - int(value[place]), 0)
+                interval_ms = self.axis.interval_ms or 1
+                seen[i] = first[place] + -(-missing // interval_ms) * interval_ms
+                ranks[i] = rank[place]
+            elif ended is not None and ended[i]:
+                at_end = next((r for r, reached in self.at_end if reached >= threshold), None)
+                if at_end is not None:
+                    seen[i], ranks[i] = self.axis.end, at_end
+        return seen, ranks
+
+    @property
+    def watermark_ms(self) -> int:
+        """The combined watermark after the last step; MIN_WATERMARK: none yet."""
+        if not len(self.table):
+            return MIN_WATERMARK
+        last = self.table.iloc[-1]
+        return int(last["watermark_ms"]) + int(last["until"]) - int(last["seen_from"])
+
+
+def steps_to(steps: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """Steps under the timeline's names; instants as an arrival and a sequence."""
+    first, until = steps["seen_from"].tolist(), steps["until"].tolist()
+    return pd.DataFrame(
+        {
+            "arrival_date": steps["arrival_date"],
+            "first_arrival_ms": [axis.arrival_of(instant) for instant in first],
+            "first_sequence": pd.array([axis.sequence_of(i) for i in first], dtype="Int64"),
+            "until_arrival_ms": [axis.arrival_of(instant) for instant in until],
+            "rank": steps["rank"],
+            "watermark_ms": steps["watermark_ms"],
+        }
+    )
+
+
+def steps_from(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """The steps of the timeline, in order. Only ticks run on, and these have no sequence."""
+    arrivals = rows["first_arrival_ms"].astype("int64")
+    first = until = arrivals
+    if axis.sequenced:
+        pairs = zip(arrivals.tolist(), rows["first_sequence"].tolist(), strict=True)
+        first = pd.Series([axis.instant(a, int(s)) for a, s in pairs], dtype=object)
+        until = first
+    else:
+        until = rows["until_arrival_ms"].astype("int64")
+    steps = rows.assign(seen_from=first, until=until, rank=rows["rank"].astype("int64"))
+    steps["watermark_ms"] = steps["watermark_ms"].astype("int64")
+    return steps[list(STEP_COLUMNS)].sort_values(["seen_from", "rank"], ignore_index=True)

@@ -1,0 +1,1 @@
+"""The landing table as records: read, malformed, duplicates, identity, quarantine rows."""

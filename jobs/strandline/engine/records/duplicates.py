@@ -1,0 +1,101 @@
+"""Duplicates: a record that repeats one that has just arrived is malformed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import date, timedelta
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.records.identity import SourceColumns, content
+from strandline.engine.records.read import in_days, on_days, quoted
+from strandline.errors import InputError
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
+from strandline.spec.pipeline import PipelineSpec
+
+DUPLICATE = "duplicate"
+"""The last of the reasons that make a row malformed."""
+
+
+def with_duplicates(
+    records: DataFrame,
+    spec: PipelineSpec,
+    days: Collection[date | None],
+    among: Iterable[date | None] | None = None,
+) -> DataFrame:
+    """The rows of some arrival days, with the REASON `duplicate` where they repeat another one.
+
+    A well-formed record is a duplicate if one that equals it in `deduplicate.columns` (a null
+    equals a null) arrived before it, and less than `within` before it, whether that one counts or
+    not: the first of a chain counts. So a record's fate is decided by the arrivals of the `within`
+    before it, and those are read too. Before means: by arrival, sequence, event time, and at last
+    by a hash of the whole row.
+
+    Args:
+        records: the landing as `read_records` reads it, at least of these days and of as many
+            before each as `within` reaches.
+        spec: the pipeline; without `deduplicate` this is `on_days`.
+        days: the arrival days to give.
+        among: all the days that there are, where that is known: see `on_days`.
+
+    Raises:
+        InputError: a column does not exist, or Spark cannot compare its values.
+    """
+    rule = spec.source.deduplicate
+    if rule is None:
+        return on_days(records, days, among)
+    everything = among is not None and set(days) >= set(among)
+    read = records if everything else records.where(_needed(days, rule.within))
+    own = [name for name in read.columns if not c.is_ours(name)]
+    well_formed = F.col(c.REASON).isNull()
+    equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
+        c.ARRIVAL, c.SEQUENCE, c.TS, content(SourceColumns(tuple(own)))
+    )
+    pause = F.col(c.ARRIVAL) - F.lag(c.ARRIVAL).over(equal)
+    repeats = well_formed & (pause < F.lit(rule.within))
+    try:
+        marked = read.withColumn(c.REASON, F.when(repeats, DUPLICATE).otherwise(F.col(c.REASON)))
+    except AnalysisException as error:
+        problem = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(
+            f"{spec.pipeline}: source.deduplicate.columns",
+            f"{list(rule.columns)} cannot tell duplicates ({problem})",
+            f"name columns of plain types; the table has {', '.join(own)}",
+        ) from None
+    return marked if everything else marked.where(in_days(c.ARRIVAL_DAY, days))
+
+
+def _needed(days: Collection[date | None], within_ms: int) -> Column:
+    """The rows of some arrival days, and those that arrived less than a time before one of them."""
+    needed = [F.col(c.ARRIVAL_DAY).isNull()] if None in days else []
+    back = -(-(within_ms - 1) // DAY_MS)
+    for first, last in _stretches(day for day in days if day is not None):
+        needed.append(_between(first, last))
+        if back:
+            earliest = first - timedelta(min(back, (first - date.min).days))
+            after = max(midnight_of(first) - within_ms, LEAST_INSTANT_MS - 1)
+            needed.append(_between(earliest, first) & (F.col(c.ARRIVAL) > after))
+    return reduce(Column.__or__, needed, F.lit(False))
+
+
+def _between(first: date, last: date) -> Column:
+    # as text: a date of Python's before the year 1000 reaches Spark without its zeros
+    return F.expr(f"`{c.ARRIVAL_DAY}` BETWEEN DATE'{first}' AND DATE'{last}'")
+
+
+def _stretches(days: Iterable[date]) -> Iterator[tuple[date, date]]:
+    """The first and last day of each stretch of days that follow each other."""
+    first = last = None
+    for day in sorted(days):
+        if first is None or last is None:
+            first = day
+        elif day > last + timedelta(1):
+            yield first, last
+            first = day
+        last = day
+    if first is not None and last is not None:
+        yield first, last

@@ -1,0 +1,64 @@
+"""What tells one landed row from another, whatever the file that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.records.read import quoted
+from strandline.spec.pipeline import PipelineSpec
+
+_EXACT_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+@dataclass(frozen=True)
+class SourceColumns:
+    """The landing table's own columns, as they tell its rows apart.
+
+    A column that is null tells as much as one that is not there, so that a row stays the same when
+    the table gets a column.
+
+    Attributes:
+        names: of all of them.
+        nulls_told: those whose nulls were told from no column when rows that are still published
+            got their identity (see docs/decisions/0007).
+    """
+
+    names: tuple[str, ...]
+    nulls_told: frozenset[str] = frozenset()
+
+
+def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
+    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
+    arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
+    told = _told(spec.source.id or source.names, source.nulls_told)
+    return F.substring(F.sha2(F.concat_ws("|", told, arrival), 256), 1, 32)
+
+
+def content(source: SourceColumns) -> Column:
+    """A hash of a whole row: an order among rows that are equal in all that counts."""
+    return F.sha2(_told(source.names, source.nulls_told), 256)
+
+
+def _told(names: Collection[str], nulls_told: frozenset[str]) -> Column:
+    """Columns as a text: first those whose nulls are told, then the others that are not null."""
+    before = [name for name in names if name in nulls_told]
+    others = [name for name in names if name not in nulls_told]
+    told = [_json(before, nulls=True)] * bool(before)
+    if others:
+        written = _json(others, nulls=False)
+        # what is null is left out, so that a row without any of these is told as it was before
+        told.append(F.nullif(written, F.lit("{}")) if before else written)
+    return F.concat_ws("|", *told)
+
+
+def _json(names: Collection[str], *, nulls: bool) -> Column:
+    options = {**_EXACT_JSON, "ignoreNullFields": "false" if nulls else "true"}
+    return F.to_json(F.struct(*(quoted(name) for name in names)), options)

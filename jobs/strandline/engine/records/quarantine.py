@@ -1,0 +1,146 @@
+"""The rows that did not make it: the whole source row, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from strandline.engine import columns as c
+from strandline.engine.records.identity import SourceColumns, content, identity
+from strandline.engine.records.read import quoted
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+OWN_COLUMNS = (
+    "record_id",
+    "reason",
+    "watermark_ms",
+    "late_by_ms",
+    "slot_start",
+    "missed_windows",
+    "run_id",
+    "spec_fingerprint",
+    "quarantine_date",
+)
+_CONTENT = "_strandline_content"
+
+
+def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: SourceColumns) -> DataFrame:
+    """The refused records, each with the WATERMARK it met, as quarantine rows (`run_id` aside).
+
+    Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
+    own time, else it vanishes (`no_window`).
+    """
+    after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)
+    met = met.withColumn(
+        c.WATERMARK, F.when(after_the_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+    )
+    in_gap = F.col(c.MISSED) <= 0
+    vanished = in_gap & (_wrapped(c.TS, spec.allowed_lateness) > _decimal(c.WATERMARK))
+    behind = _decimal(c.WATERMARK) - (_decimal(c.SLOT_END) - 1) - spec.allowed_lateness + 1
+    in_a_long = F.greatest(F.least(behind, F.lit(MAX_WATERMARK)), F.lit(MIN_WATERMARK))
+    late_by = in_a_long.cast("bigint")
+    return _rows(
+        met,
+        spec,
+        source_columns,
+        reason=F.when(vanished, "no_window").otherwise("late"),
+        watermark=F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)),
+        late_by=F.when(~vanished, late_by),
+        slot_start=F.timestamp_millis(c.SLOT),
+        missed=F.when(~vanished, F.greatest(F.col(c.MISSED), F.lit(0).cast("bigint"))),
+        day=F.timestamp_millis(c.SLOT).cast("date"),
+    )
+
+
+def _wrapped(name: str, lateness_ms: int) -> Column:
+    """A time + lateness as Java adds two longs; the set form of `wrapping_add`, as a decimal."""
+    exact = _decimal(name) + F.lit(Decimal(lateness_ms))
+    return F.when(exact > MAX_WATERMARK, exact - F.lit(Decimal(2**64))).otherwise(exact)
+
+
+def quarantine_malformed(
+    records: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
+) -> DataFrame:
+    """The malformed records as quarantine rows (`run_id` aside)."""
+    nothing = F.lit(None).cast("bigint")
+    return _rows(
+        records.where(F.col(c.REASON).isNotNull()),
+        spec,
+        source_columns,
+        reason=F.col(c.REASON),
+        watermark=nothing,
+        late_by=nothing,
+        slot_start=F.lit(None).cast("timestamp"),
+        missed=nothing,
+        day=F.col(c.ARRIVAL_DAY),
+    )
+
+
+def result_names(source_columns: Sequence[str]) -> dict[str, str]:
+    """The name of each source column in quarantine: `source_<name>` where ours has it."""
+    names = {name: name for name in source_columns}
+    taken = {*OWN_COLUMNS, *(name.lower() for name in source_columns)}
+    for name in source_columns:
+        if name.lower() in OWN_COLUMNS:
+            while names[name].lower() in taken:
+                names[name] = f"source_{names[name]}"
+    return names
+
+
+def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
+    """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
+
+    A column that the landing table got later is null.
+    """
+    names, there = result_names([field.name for field in landing.fields]), set(quarantined.columns)
+    values = {
+        field.name: quoted(names[field.name]).cast(field.dataType)
+        if names[field.name] in there
+        else F.lit(None).cast(field.dataType)
+        for field in landing.fields
+    }
+    whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
+    return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
+
+
+def _rows(
+    records: DataFrame,
+    spec: PipelineSpec,
+    source_columns: SourceColumns,
+    *,
+    reason: Column,
+    watermark: Column,
+    late_by: Column,
+    slot_start: Column,
+    missed: Column,
+    day: Column,
+) -> DataFrame:
+    names = result_names(source_columns.names)
+    rows = records.select(
+        *(quoted(name).alias(names[name]) for name in source_columns.names),
+        identity(spec, source_columns).alias("record_id"),
+        reason.alias("reason"),
+        watermark.alias("watermark_ms"),
+        late_by.alias("late_by_ms"),
+        slot_start.alias("slot_start"),
+        missed.alias("missed_windows"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        day.alias("quarantine_date"),
+        content(source_columns).alias(_CONTENT),
+    )
+    # equal ids are told apart by a number; rows equal in everything are interchangeable
+    equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_CONTENT)
+    number = F.row_number().over(equal)
+    return rows.withColumn(
+        "record_id",
+        F.when(number > 1, F.concat_ws("-", "record_id", number)).otherwise(F.col("record_id")),
+    ).drop(_CONTENT)
+
+
+def _decimal(name: str) -> Column:
+    return F.col(name).cast("decimal(20,0)")

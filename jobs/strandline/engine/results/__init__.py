@@ -1,0 +1,1 @@
+"""What windows of all kinds hold: the user's aggregates."""

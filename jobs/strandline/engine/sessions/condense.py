@@ -1,0 +1,168 @@
+"""digest: the records of sessions as rows of records that share their fate, far fewer than they.
+
+A record is *ahead* if it came before the watermark had reached its own event time. It then holds
+every session end that lies inside its window together with its own, so that nothing is cut there,
+and came before every record that the watermark had passed: neither its position nor the watermark
+that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row;
+and rows ahead that touch each other, however many, are one *stretch* to whoever asks for sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.grid import Grid, gap_of
+from strandline.engine.records.read import date_of, instant_of, keys_of
+from strandline.engine.results.aggregates import Partial
+from strandline.engine.watermark.values import Emissions
+from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.spec.pipeline import PipelineSpec
+
+AT = "_strandline_at_ms"
+"""The arrival of a record behind the watermark; before every arrival of one ahead."""
+AT_SEQUENCE = "_strandline_at_sequence"
+_AHEAD = LEAST_INSTANT_MS - 2
+"""Before every arrival, and a watermark that no record is behind of."""
+_IS_AHEAD = "_strandline_is_ahead"
+_BEGINS = "_strandline_begins"
+
+
+def row_key(spec: PipelineSpec) -> list[str]:
+    """What the records of a row have in common."""
+    own_gap = [] if gap_of(spec) is not None else [c.END]
+    return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
+
+
+def position() -> Column:
+    """Where a row stands in the order of processing; those ahead before all that are not."""
+    return F.struct(AT, AT_SEQUENCE, c.START, c.END)
+
+
+def begins(by_start: WindowSpec) -> Column:
+    """Whether what lies ahead of a row, by START, neither overlaps nor touches it."""
+    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
+    return F.coalesce(F.col(c.START) > reach, F.lit(True))
+
+
+def row_instant(axis: Axis) -> Column:
+    """The instant of a row that is not ahead."""
+    return instant_of(axis, F.col(AT), F.col(AT_SEQUENCE))
+
+
+def in_rows(
+    records: DataFrame,
+    ahead: DataFrame,
+    spec: PipelineSpec,
+    grid: Grid,
+    ends_ms: Iterable[int] = (),
+) -> DataFrame:
+    """The records with the `row_key` of the row that they belong to.
+
+    Args:
+        records: well-formed records.
+        ahead: for every part of a slot, before which instant its records are ahead.
+        spec: the pipeline.
+        grid: the calendar of its sessions.
+        ends_ms: when the input of some range had ended.
+    """
+    ts, gap_ms = F.col(c.TS), gap_of(spec)
+    part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
+    is_ahead = F.col(c.INSTANT) < F.col(c.AHEAD_BEFORE)
+    place = ts
+    if gap_ms is not None:
+        width_ms = min(gap_ms, grid.step_ms)
+        close = ts - F.pmod(ts - F.col(c.STEP), F.lit(width_ms))
+        place = F.when(is_ahead, close).otherwise(ts)
+    return (
+        records.withColumn(c.PART, part)
+        .join(F.broadcast(ahead), c.PART)
+        .withColumns(
+            {
+                c.PLACE: place,
+                c.ERA: reduce(
+                    Column.__add__,
+                    ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms),
+                    F.lit(0),
+                ),
+                AT: F.when(is_ahead, F.lit(_AHEAD)).otherwise(F.col(c.ARRIVAL)),
+                AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(F.col(c.SEQUENCE)),
+            }
+        )
+    )
+
+
+def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
+    """One row for the records of each `row_key`: ROW, START, END, `records` and the partials."""
+    ends = [] if c.END in row_key(spec) else [F.max(c.END).alias(c.END)]
+    return (
+        records.groupBy(*row_key(spec))
+        .agg(
+            F.min(c.TS).alias(c.START),
+            *ends,
+            F.count(F.lit(1)).alias("records"),
+            *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
+        )
+        .withColumn(c.ROW, F.monotonically_increasing_id())
+        .localCheckpoint()
+    )
+
+
+def with_watermarks(rows: DataFrame, emitted: Emissions, axis: Axis) -> DataFrame:
+    """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
+    is_ahead = F.col(AT) == _AHEAD
+    probes = rows.where(~is_ahead).withColumns(
+        {
+            c.ARRIVAL_DAY: date_of(F.col(AT)),
+            c.SEEN_FROM: row_instant(axis),
+            c.RANK: F.lit(AFTER_CHANNELS),
+        }
+    )
+    behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
+    ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(_AHEAD).cast("bigint"))
+    return ahead.unionByName(behind)
+
+
+def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The rows of `with_watermarks`, those of a stretch with one ROW; at hand.
+
+    Whoever holds the end of a row from its own event time on does so without having met a watermark
+    of interest: with the watermarks at hand far more rows are ahead than the calendar could tell.
+    """
+    is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
+    by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
+    first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)
+    until_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        rows.withColumn(_IS_AHEAD, is_ahead)
+        .withColumn(_BEGINS, begins(by_start) | ~F.col(_IS_AHEAD))
+        .withColumn(c.ROW, first.over(until_here))
+        .drop(_BEGINS)
+        .localCheckpoint()
+    )
+
+
+def stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """One row for each ROW of `in_stretches`: nothing is cut inside a stretch."""
+    ahead = F.col(_IS_AHEAD)
+    instead = {c.WATERMARK: _AHEAD, AT: _AHEAD, AT_SEQUENCE: 0}
+    return (
+        rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)
+        .agg(
+            F.min(c.START).alias(c.START),
+            F.max(c.END).alias(c.END),
+            F.sum("records").alias("records"),
+            *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
+            *(
+                F.max(F.when(ahead, value).otherwise(F.col(name))).alias(name)
+                for name, value in instead.items()
+            ),
+        )
+        .drop(_IS_AHEAD)
+    )

@@ -1,0 +1,133 @@
+"""The firing history of sessions as rows: what each firing held, and the watermark it reported."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.records.read import date_of
+from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired
+from strandline.engine.watermark.values import Emissions
+from strandline.engine.windows import firings
+from strandline.engine.windows.contents import window_columns
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+_COPY = "_strandline_copy"
+_NUMBER = "_strandline_number"
+_LATE = "_strandline_late"
+_LATER = "_strandline_later_"
+_SESSION = "_strandline_session"
+_ORDER = "_strandline_order"
+
+
+def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
+    """What has a UNIT, once for each FIRING that holds the unit; if none does, for its own.
+
+    Args:
+        of_units: rows or records with their UNIT.
+        members: UNIT and FIRING; None: every unit fires alone.
+    """
+    if members is None:
+        return of_units.withColumn(c.FIRING, F.col(c.UNIT))
+    both = of_units.join(members, c.UNIT, "left")
+    return both.withColumn(c.FIRING, F.coalesce(c.FIRING, c.UNIT))
+
+
+def told(
+    happened: DataFrame,
+    held: DataFrame,
+    emitted: Emissions,
+    spec: PipelineSpec,
+    aggregates: dict[str, Column],
+) -> DataFrame:
+    """One row for each firing, with the columns of `firings.firings`.
+
+    Args:
+        happened: the firings, of `in_order`.
+        held: the accepted records with RECORD_ID, once for each FIRING that holds them.
+        emitted: the emissions of the days on which something fires.
+        spec: the pipeline.
+        aggregates: the content of a firing.
+    """
+    # records of one position and gap fire one after the other, by their ids
+    in_unit = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
+    each = happened.withColumn(
+        _COPY, F.explode(F.sequence(F.lit(1).cast("bigint"), times_fired()))
+    ).withColumn(_LATE, is_late())
+    causes = F.col(_LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
+    contents = (
+        held.withColumn(_NUMBER, F.row_number().over(in_unit))
+        .join(each.select(c.FIRING, _COPY, _LATE), c.FIRING)
+        .where(~causes | (F.col(_NUMBER) <= F.col(_COPY)))
+        .groupBy(c.FIRING, _COPY)
+        .agg(
+            *(column.alias(name) for name, column in aggregates.items()),
+            F.count(F.lit(1)).alias("records"),
+            F.max(F.when(causes & (F.col(_NUMBER) == F.col(_COPY)), F.col(c.RECORD_ID))).alias(
+                c.RECORD_ID
+            ),
+        )
+    )
+    order = F.col(ORDER)
+    probes = (
+        each.drop("records")
+        .join(contents, [c.FIRING, _COPY])
+        .withColumns(
+            {
+                c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
+                c.SEEN_FROM: order["instant"],
+                c.RANK: order["rank"],
+            }
+        )
+    )
+    of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
+    numbered = (
+        emitted.at(probes)
+        .select(
+            *window_columns(c.START, c.END, spec),
+            "records",
+            F.when(F.col(_LATE), "LATE").otherwise("ON_TIME").alias("timing"),
+            F.timestamp_millis(FIRED_AT).alias("fired_at"),
+            F.col(c.RECORD_ID).alias("fired_by"),
+            F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+            order["instant"].cast("decimal(38,0)").alias("order_instant"),
+            *(
+                order[name].alias(f"order_{name}")
+                for name in ("rank", "sequence", "ts_ms", "window_ms")
+            ),
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+            F.struct(c.SESSION, c.ENDED).alias(_SESSION),
+            _COPY,
+        )
+        .withColumn(_ORDER, F.struct(*firings.ORDER, _COPY))
+        .drop(_COPY)
+        .withColumn("firing", F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint"))
+        .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
+    )
+    return _with_superseded(numbered, list(spec.source.key)).drop(_SESSION, _ORDER)
+
+
+def _with_superseded(numbered: DataFrame, keys: list[str]) -> DataFrame:
+    """The firings with those that each of them takes the place of: `supersedes_windows`.
+
+    That is every earlier one of the same session that it covers, under whatever start and end.
+    """
+    own, session = ("window_start", "window_end", "firing"), [*keys, _SESSION]
+    later = numbered.select(
+        *session, *(F.col(name).alias(_LATER + name) for name in own), F.col(_ORDER).alias(_LATER)
+    )
+    is_later = (
+        (F.col(_LATER) > F.col(_ORDER))
+        & (F.col(_LATER + "window_start") <= F.col("window_start"))
+        & (F.col(_LATER + "window_end") >= F.col("window_end"))
+    )
+    superseded = (
+        numbered.select(*session, *own, _ORDER)
+        .join(later, session)
+        .where(is_later)
+        .groupBy(*keys, *(F.col(_LATER + name).alias(name) for name in own))
+        .agg(F.array_sort(F.collect_list(F.struct(*own))).alias("supersedes_windows"))
+    )
+    return numbered.join(superseded, [*keys, *own], "left")

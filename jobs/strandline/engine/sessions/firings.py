@@ -1,0 +1,265 @@
+"""The firings of sessions: what each of them held, and which were never superseded.
+
+A session is made of *units*: its segments, which the watermark fires when it reaches their end, and
+its records behind the watermark, which fire the session at once if that has no timer left. A firing
+holds the units that touch each other by then.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import Clock
+from strandline.engine.position.axis import AFTER_CHANNELS, TICK_RANK, Axis
+from strandline.engine.records.read import first_of, instant_of, keys_of
+from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
+from strandline.engine.sessions.merge import held
+from strandline.engine.watermark.values import Emissions
+from strandline.spec.pipeline import PipelineSpec
+
+SESSION_START = "_strandline_session_start_ms"
+UNITS = "_strandline_units"
+FIRST_UNIT = "_strandline_first_unit"
+EVENT = "_strandline_event"
+"""The unit that causes a firing, as a struct."""
+FIRED_AT = "_strandline_fired_at_ms"
+ORDER = "_strandline_order"
+"""Where a firing stands among those of its session."""
+_POSITION = "_strandline_position"
+_POINT = "_strandline_point"
+_LATER = "_later"
+
+
+def session_of(spec: PipelineSpec) -> list[str]:
+    """What tells a session from every other one."""
+    return [*keys_of(spec), c.SESSION, c.ENDED]
+
+
+def units_of(
+    rows: DataFrame, emitted: Emissions, spec: PipelineSpec, axis: Axis, clock: Clock
+) -> DataFrame:
+    """The units of all sessions, with where the watermark fires and closes what ends with them.
+
+    Args:
+        rows: with SESSION, SEGMENT and UNIT; at hand.
+        emitted: the emissions of the days on which something fires or closes.
+        spec: the pipeline.
+        axis: its axis.
+        clock: what is known.
+    """
+    session = Window.partitionBy(*session_of(spec))
+    units = (
+        rows.where(F.col(c.SESSION).isNotNull())
+        .groupBy(*session_of(spec), c.UNIT)
+        .agg(
+            F.min(c.START).alias(c.START),
+            F.max(c.END).alias(c.END),
+            F.sum("records").alias("records"),
+            *(F.max(name).alias(name) for name in (c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE)),
+        )
+        .withColumns(
+            {
+                SESSION_START: F.min(c.START).over(session),
+                UNITS: F.count(F.lit(1)).over(session),
+                FIRST_UNIT: F.min(c.UNIT).over(session),
+            }
+        )
+        .localCheckpoint()
+    )
+    fire, close = F.col(c.END) - 1, F.col(c.END) - 1 + F.lit(spec.allowed_lateness)
+    asked = units.select(F.explode(F.array(fire, close)).alias(c.THRESHOLD))
+    reached = emitted.crossings(asked).localCheckpoint()
+    closing = reached.select(
+        c.THRESHOLD, F.col(c.SEEN_FROM).alias(c.CLOSE_FROM), F.col(c.RANK).alias(c.CLOSE_RANK)
+    )
+    timed = (
+        units.withColumn(c.THRESHOLD, fire)
+        .join(reached.withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM), c.THRESHOLD)
+        .withColumn(c.THRESHOLD, close)
+        .join(closing, c.THRESHOLD)
+        .drop(c.THRESHOLD)
+    )
+    return timed.withColumns(
+        {name: _bounded(F.col(name), axis, clock) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
+    ).localCheckpoint()
+
+
+def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
+    """A crossing of a session, which is at the end of its input at the latest."""
+    start, ended = F.col(SESSION_START), first_of(axis, F.col(c.ENDED))
+    now = [closure.windows for closure in clock.closures if closure.at_ms == clock.horizon_ms]
+    at_end = F.least(seen_from, F.lit(axis.literal(axis.end)))
+    for windows in now:
+        inside = (start >= windows.start_ms) & (start < windows.end_ms)
+        seen_from = F.when(inside, at_end).otherwise(seen_from)
+    had_ended = F.col(c.ENDED) < clock.horizon_ms
+    beyond = seen_from >= ended + axis.literal(axis.known_below(0))
+    return F.when(had_ended & beyond, ended).otherwise(seen_from)
+
+
+def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
+    """The millisecond of a crossing; null if there was none. The set form of `Axis.event_ms`."""
+    happened = seen_from
+    if axis.interval_ms is None:
+        on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
+        happened = F.when(on_tick, seen_from).otherwise(seen_from - 1)
+        if axis.sequenced:
+            scale = F.lit(Decimal(axis.scale))
+            happened = F.call_function("div", happened - F.pmod(happened, scale), scale)
+    never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
+    at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (seen_from == first_of(axis, F.col(c.ENDED)))
+    return (
+        F.when(at_its_end, F.col(c.ENDED) - 1)
+        .when(seen_from < end, happened)
+        .when(seen_from < never, clock.horizon_ms - 1)
+    )
+
+
+def latest_close() -> list[Column]:
+    """Where the last of some units closes, and by which channel."""
+    return [
+        F.max(c.CLOSE_FROM).alias(c.CLOSE_FROM),
+        F.max_by(c.CLOSE_RANK, c.CLOSE_FROM).alias(c.CLOSE_RANK),
+    ]
+
+
+def is_quiet() -> Column:
+    """Whether a session is one segment: it fires once, with everything."""
+    return (F.col(UNITS) == 1) & F.col(c.SEGMENT).isNotNull()
+
+
+def _event() -> Column:
+    own = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE, c.FIRE_FROM, c.RANK)
+    return F.struct(*own, "records", position().alias(_POSITION)).alias(EVENT)
+
+
+def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """For every unit as an EVENT the units that hang together with it at its moment."""
+    session = session_of(spec)
+    events = loud.select(*session, _event())
+    event = F.col(EVENT)
+    by_watermark, behind = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNull()
+    there = F.when(
+        by_watermark,
+        F.when(behind, F.col(c.WATERMARK) < event[c.END] - 1).otherwise(
+            F.col(c.END) <= event[c.END]
+        ),
+    ).otherwise(
+        F.when(behind, position() <= event[_POSITION]).otherwise(
+            F.col(c.END) - 1 <= event[c.WATERMARK]
+        )
+    )
+    firing = Window.partitionBy(c.FIRING)
+    by_start = firing.orderBy(c.START)
+    return (
+        events.join(loud, session)
+        .where(there)
+        .withColumn(c.FIRING, event[c.UNIT])
+        .withColumn("_begins", begins(by_start).cast("int"))
+        .withColumn(
+            "_island",
+            F.sum("_begins").over(by_start.rowsBetween(Window.unboundedPreceding, 0)),
+        )
+        .withColumn(
+            "_own", F.max(F.when(F.col(c.UNIT) == F.col(c.FIRING), F.col("_island"))).over(firing)
+        )
+        .where(F.col("_island") == F.col("_own"))
+        .drop("_begins", "_island", "_own")
+    )
+
+
+def fired(together: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec) -> DataFrame:
+    """The firings of sessions that are not quiet: START, END, `records` and EVENT.
+
+    A record behind the watermark does not fire if a record on time, come before it, holds the end
+    of what it hangs together with: that session still has its timer. Flink: `EventTimeTrigger`.
+
+    Args:
+        together: of `islands`.
+        rows: the rows of `units_of`.
+        levels: of the rows' lengths.
+        spec: the pipeline.
+    """
+    session, event = session_of(spec), F.col(EVENT)
+    found = together.groupBy(*session, c.FIRING).agg(
+        F.min(c.START).alias(c.START),
+        F.max(c.END).alias(c.END),
+        F.sum("records").alias("records"),
+        *latest_close(),
+        F.any_value(EVENT).alias(EVENT),
+    )
+    probes = found.where(is_late()).select(
+        *session,
+        c.FIRING,
+        F.col(c.END).alias(_POINT),
+        *(event[name].alias(name) for name in (AT, AT_SEQUENCE, c.START, c.END)),
+    )
+    on_time = rows.where(F.col(c.SEGMENT).isNotNull())
+    silent = held(probes, F.col(_POINT), on_time, session, levels).select(c.FIRING).distinct()
+    return found.join(silent, c.FIRING, "left_anti")
+
+
+def fired_alone(quiet: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The firings of quiet sessions, in the shape of `fired`."""
+    own = (c.START, c.END, "records", c.CLOSE_FROM, c.CLOSE_RANK)
+    return quiet.select(*session_of(spec), F.col(c.UNIT).alias(c.FIRING), *own, _event())
+
+
+def is_late() -> Column:
+    """Whether a record behind the watermark has caused a firing, and not the watermark."""
+    return F.col(EVENT)[c.SEGMENT].isNull()
+
+
+def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
+    """The firings that happen before the horizon, each with its ORDER and FIRED_AT."""
+    event, late = F.col(EVENT), is_late()
+    instant = instant_of(axis, event[AT], event[AT_SEQUENCE])
+    order = F.struct(
+        F.when(late, instant).otherwise(event[c.FIRE_FROM]).alias("instant"),
+        F.when(late, F.lit(AFTER_CHANNELS)).otherwise(event[c.RANK]).alias("rank"),
+        F.when(late, event[AT_SEQUENCE]).alias("sequence"),
+        F.when(late, event[c.START]).alias("ts_ms"),
+        # a watermark fires by rising ends; records of one time fire by rising gaps
+        event[c.END].alias("window_ms"),
+    )
+    moment = F.when(late, event[AT]).otherwise(
+        moment_ms(event[c.FIRE_FROM], event[c.RANK], axis, clock)
+    )
+    happens = late | (event[c.FIRE_FROM] < axis.literal(axis.never))
+    return firings.where(happens).withColumns({ORDER: order, FIRED_AT: moment})
+
+
+def times_fired() -> Column:
+    """How often a firing happens: records of one position and gap fire one after the other."""
+    return F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(1).cast("bigint"))
+
+
+def standing(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The windows that `fired` has emitted and no later firing has superseded.
+
+    Their FIRING is the last one. Inside a session a later firing that covers an earlier one holds
+    all of its records; what merely encloses a session that was dropped supersedes nothing.
+    """
+    session = session_of(spec)
+    late = F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(0))
+    windows = firings.groupBy(*session, c.START, c.END).agg(
+        F.max_by(c.FIRING, ORDER).alias(c.FIRING),
+        F.max_by("records", ORDER).alias("records"),
+        F.sum(times_fired()).alias("firings"),
+        F.sum(late).alias("late_accepted"),
+        F.min_by(FIRED_AT, ORDER).alias(FIRED_AT),
+        *latest_close(),
+        F.max(ORDER).alias(ORDER),
+    )
+    later = windows.select(
+        *(F.col(name).alias(_LATER + name) for name in (*session, c.START, c.END, ORDER))
+    )
+    of_session = reduce(Column.__and__, (F.col(name) == F.col(_LATER + name) for name in session))
+    covers = (F.col(_LATER + c.START) <= F.col(c.START)) & (F.col(_LATER + c.END) >= F.col(c.END))
+    is_later = F.col(_LATER + ORDER) > F.col(ORDER)
+    return windows.join(later, of_session & covers & is_later, "left_anti")

@@ -1,0 +1,176 @@
+"""sessions: which rows make one session, by what held its ends together before it was dropped.
+
+Nothing is replayed: see `docs/algorithm.md`. A record *holds* a point p if ts <= p < ts + gap. A
+session of the records that are in time ends where no such record held its end before the
+watermark dropped it. What came too late by itself is saved only by a session that it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import Closure
+from strandline.engine.records.read import keys_of
+from strandline.engine.sessions.condense import position
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+_CUT = "_strandline_cut"
+_SOFT_CUT = "_strandline_soft_cut"
+_LEVEL = "_strandline_level"
+_BUCKET = "_strandline_bucket"
+_HOLDER = "_strandline_holder"
+_SAVED = "_strandline_saved"
+
+
+def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = ()) -> DataFrame:
+    """The rows with the SESSION (null: late), SEGMENT and UNIT that they are part of, at hand.
+
+    Args:
+        rows: of `with_watermarks`.
+        spec: the pipeline.
+        ended: where the input had ended before the horizon, in that order. The sessions that had
+            begun there by then are as they were, and what came later for that range is late.
+    """
+    never, closed = F.lit(END_OF_INSTANTS_MS), []
+    for number, closure in enumerate(ended):
+        rows = rows.localCheckpoint()
+        session = Window.partitionBy(*keys_of(spec), c.SESSION)
+        known = _with_saved(_in_sessions(rows.where(F.col(c.ERA) <= number), spec), spec)
+        begun = F.col(c.SESSION).isNotNull() & starts_in(
+            F.min(c.START).over(session), closure.windows
+        )
+        closed.append(
+            known.withColumn(c.ENDED, F.when(begun, F.lit(closure.at_ms)))
+            .where(F.col(c.ENDED).isNotNull())
+            .localCheckpoint()
+        )
+        too_late = (F.col(c.ERA) > number) & starts_in(F.col(c.START), closure.windows)
+        met = F.when(too_late, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+        rows = rows.join(closed[-1], c.ROW, "left_anti").withColumn(c.WATERMARK, met)
+    others = _with_saved(_in_sessions(rows, spec), spec).withColumn(c.ENDED, never)
+    return reduce(DataFrame.unionByName, closed, others)
+
+
+def starts_in(start: Column, within: TimeRange) -> Column:
+    """Whether a time lies in a range."""
+    return (start >= within.start_ms) & (start < within.end_ms)
+
+
+def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The rows with the SESSION, SEGMENT and UNIT that they are part of by themselves.
+
+    SESSION is null for rows that came too late by themselves, SEGMENT for all that came after the
+    watermark had reached their own end. Flink: `MergingWindowSet`.
+
+    A row that met the watermark W holds its points from W + 2 - L on before a session that ends
+    there is dropped, and from W + 2 on before it fires. So the smallest point held by the rows that
+    end later tells whether an end is held, and no row is compared with another.
+    """
+    end, watermark = F.col(c.END), F.col(c.WATERMARK)
+    from_above = Window.partitionBy(*keys_of(spec)).orderBy(F.desc(c.END))
+    beyond = from_above.rangeBetween(Window.unboundedPreceding, -1)
+    and_here = from_above.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+
+    def cut(lateness_ms: int) -> Column:
+        is_in = watermark < end - 1 + F.lit(lateness_ms)
+        held_from = F.greatest(F.col(c.START), watermark + (2 - lateness_ms))
+        held = F.min(F.when(is_in, held_from)).over(beyond) <= end
+        return F.when(is_in, ~F.coalesce(held, F.lit(False)))
+
+    nearest = F.min(F.when(F.col(_CUT), end)).over(and_here)
+    segment = F.min(F.when(F.col(_SOFT_CUT), F.struct(c.END, c.ROW))).over(and_here)
+    on_time = F.col(_SOFT_CUT).isNotNull()
+    return (
+        rows.withColumns({_CUT: cut(spec.allowed_lateness), _SOFT_CUT: cut(0)})
+        .withColumns({c.SESSION: nearest, c.SEGMENT: segment})
+        .withColumns(
+            {
+                c.SESSION: F.when(F.col(_CUT).isNotNull(), F.col(c.SESSION)),
+                c.SEGMENT: F.when(on_time, F.col(c.SEGMENT)[c.END]),
+                c.UNIT: F.when(on_time, F.col(c.SEGMENT)[c.ROW]).otherwise(F.col(c.ROW)),
+            }
+        )
+        .drop(_CUT, _SOFT_CUT)
+    )
+
+
+def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The rows with those in a SESSION that came too late by themselves but touch a live one.
+
+    Args:
+        rows: of `_in_sessions`.
+        spec: the pipeline.
+    """
+    keys, session_end = keys_of(spec), F.col(_HOLDER)[c.SESSION]
+    alive = F.col(c.WATERMARK) < session_end - 1 + F.lit(spec.allowed_lateness)
+    rows = rows.localCheckpoint()
+    late, holders = rows.where(F.col(c.SESSION).isNull()), rows.where(F.col(c.SESSION).isNotNull())
+    if late.isEmpty():
+        return rows
+    levels = levels_of(rows)
+    while True:
+        # whoever has been saved can save others: rarely more than once or twice
+        met = held(late, F.col(c.END), holders, keys, levels).where(alive)
+        found = met.select(c.ROW, session_end.alias(_SAVED)).distinct().localCheckpoint()
+        if found.isEmpty():
+            return rows
+        both = F.coalesce(c.SESSION, _SAVED)
+        rows = rows.join(found, c.ROW, "left").withColumn(c.SESSION, both).localCheckpoint()
+        holders = rows.where(F.col(_SAVED).isNotNull())
+        rows = rows.drop(_SAVED)
+        late = rows.where(F.col(c.SESSION).isNull())
+
+
+def levels_of(rows: DataFrame) -> list[int]:
+    """The lengths of the rows, each as the least power of two that is not below it."""
+    return sorted(row[0] for row in rows.select(_level()).distinct().collect())
+
+
+def held(
+    probes: DataFrame,
+    point: Column,
+    holders: DataFrame,
+    keys: Collection[str],
+    levels: Collection[int],
+) -> DataFrame:
+    """The probes, once for each row of their key that holds a point and came before them.
+
+    Args:
+        probes: AT, AT_SEQUENCE, START, END, and whatever else is carried.
+        point: of a probe.
+        holders: the rows; they come as the struct `HOLDER`.
+        keys: what a probe and its holder must have in common.
+        levels: of the holders' lengths.
+    """
+    # a row of length <= 2^level begins in the point's stretch of 2^level or in the one before
+    places = F.array(
+        *(
+            F.struct(F.lit(level).alias(_LEVEL), (F.shiftright(point, level) - back).alias(_BUCKET))
+            for level in levels
+            for back in (0, 1)
+        )
+    )
+    asked = probes.withColumn(_BUCKET, F.explode(places)).withColumns(
+        {_LEVEL: F.col(_BUCKET)[_LEVEL], _BUCKET: F.col(_BUCKET)[_BUCKET]}
+    )
+    placed = holders.select(
+        *keys,
+        _level().alias(_LEVEL),
+        F.expr(f"shiftright({c.START}, length(bin({c.END} - {c.START} - 1)))").alias(_BUCKET),
+        F.struct(c.START, c.END, c.SESSION, position().alias(_HOLDER)).alias(_HOLDER),
+    )
+    holder = F.col(_HOLDER)
+    return asked.join(placed, [*keys, _LEVEL, _BUCKET]).where(
+        (holder[c.START] <= point) & (point < holder[c.END]) & (holder[_HOLDER] < position())
+    )
+
+
+def _level() -> Column:
+    return F.length(F.bin(F.col(c.END) - F.col(c.START) - 1))

@@ -1,0 +1,117 @@
+"""How far the records reach that decide about the sessions of a range.
+
+What touches nothing cannot change anything: records of a key hang together where their windows
+overlap or touch, whatever the watermark did, and no session is made of more than hangs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import History
+from strandline.engine.known import known_records
+from strandline.engine.position.grid import gap_of
+from strandline.engine.records.read import keys_of
+from strandline.engine.sessions.condense import begins
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    EVERYTHING,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
+from strandline.spec.pipeline import PipelineSpec
+
+_WIDER = 4
+_CHAIN = "_strandline_chain"
+
+
+def read_far_enough(
+    digested: Callable[[TimeRange], DataFrame], within: TimeRange, history: History
+) -> tuple[TimeRange, DataFrame]:
+    """The event times that decide about the sessions that start in a range, and their rows.
+
+    To the left what reaches the range by itself is enough: whether a session reaches across the
+    start shows there. To the right as far as records hang together with such of the range, which
+    shows only as they are read.
+
+    Args:
+        digested: gives the rows of some event times.
+        within: the range.
+        history: everything observed below the horizon.
+    """
+    spec, last_ms = history.spec, _last_event(history)
+    gap_ms = gap_of(spec)
+    first_ms = history.first_reaching(within.start_ms)
+    end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
+    while end_ms <= last_ms:
+        region = TimeRange(first_ms, end_ms)
+        rows = digested(region)
+        starts = _chains(rows, spec).where(F.col(c.START) < within.end_ms)
+        reach = starts.agg(F.max(c.END)).first()
+        if reach is None or reach[0] is None or reach[0] < end_ms:
+            return region, rows
+        end_ms = max(within.end_ms + _WIDER * (end_ms - within.end_ms), reach[0] + 1)
+    everything = first_ms == LEAST_INSTANT_MS
+    region = EVERYTHING if everything else TimeRange(first_ms, END_OF_INSTANTS_MS)
+    return region, digested(region)
+
+
+def first_not_final(
+    records: DataFrame, history: History, *, until_ms: int, watermark_ms: int
+) -> int:
+    """The first slot with a session, over all keys, that a watermark does not leave as it is.
+
+    Args:
+        records: the landing as `read_records` reads it.
+        history: everything observed below the horizon.
+        until_ms: records that arrived before it count.
+        watermark_ms: as it stood when all that was final had been published.
+    """
+    spec, grid, gap_ms = history.spec, history.grid, gap_of(history.spec)
+    slot_ms = grid.first_not_final(watermark_ms)
+    if not len(history.well_formed):
+        return slot_ms
+    first_ms = int(history.well_formed["least_ts_ms"].min())
+    # what ends there has been dropped, and so has everything that ends before
+    final_ms = max(watermark_ms - spec.allowed_lateness + 1, LEAST_INSTANT_MS)
+    least_ms = history.first_reaching(final_ms)
+    while True:
+        least_ms = max(least_ms, first_ms)
+        days = history.days_of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
+        days = [day for day in days if midnight_of(day) < until_ms]
+        known = known_records(records, history, until_ms, days).where(F.col(c.TS) >= least_ms)
+        ts = F.col(c.TS)
+        place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
+        rows = known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(
+            F.min(c.TS).alias(c.START), F.max(c.END).alias(c.END)
+        )
+        found = _chains(rows, spec).where(F.col(c.END) > final_ms).agg(F.min(c.START)).first()
+        start_ms = None if found is None else found[0]
+        if start_ms is None:
+            return slot_ms
+        reached_ms = history.first_reaching(int(start_ms))
+        if max(reached_ms, first_ms) >= least_ms:
+            first_slot_ms = int(start_ms) - (int(start_ms) - grid.offset_ms) % grid.step_ms
+            return min(slot_ms, first_slot_ms)
+        least_ms = min(reached_ms, final_ms - _WIDER * (final_ms - least_ms))
+
+
+def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """What hangs together, over all records: START and END."""
+    keys = keys_of(spec)
+    by_start = Window.partitionBy(*keys).orderBy(c.START)
+    number = F.sum(_CHAIN).over(by_start.rowsBetween(Window.unboundedPreceding, 0))
+    chained = rows.withColumn(_CHAIN, begins(by_start).cast("int")).withColumn(_CHAIN, number)
+    return chained.groupBy(*keys, _CHAIN).agg(
+        F.min(c.START).alias(c.START), F.max(c.END).alias(c.END)
+    )
+
+
+def _last_event(history: History) -> int:
+    largest = history.well_formed["largest_ts_ms"]
+    return int(largest.max()) if len(largest) else LEAST_INSTANT_MS - 1

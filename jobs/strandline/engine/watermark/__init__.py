@@ -1,0 +1,1 @@
+"""What arrivals say about the watermark: cells, values at positions, violations of order."""

@@ -1,0 +1,134 @@
+"""observe: what the arrivals of some days say about the watermark, in one hash aggregation."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.records.read import candidate_of, date_of, midnight_ms, slot_of
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
+
+CELL = (
+    c.ARRIVAL_DAY,
+    c.REASON,
+    c.CHANNEL,
+    c.EVENT_DATE,
+    c.SLOT,
+    c.THRESHOLD,
+    c.PENDING,
+)
+"""What a cell is of. Malformed rows have a day and a reason only."""
+COUNTED = (
+    c.RECORDS,
+    c.LEAST_TS,
+    c.LARGEST_TS,
+    c.LARGEST_END,
+    c.LARGEST_CANDIDATE,
+    c.FIRST_INSTANT,
+)
+"""What is known of its records."""
+_SUBJECT = "_strandline_subject"
+"""A well-formed record's channel, or what makes the row malformed."""
+_PART = "_strandline_part"
+"""The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
+
+
+def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
+    """Count the records of each cell, with its first instant and its least and largest times.
+
+    All records of a cell lie on one event date, have the same windows and reach the same
+    thresholds, so the cells tell first positions at thresholds, the day map, and the records of
+    every slot, exactly.
+    """
+    grid, rule = Grid.of(spec), spec.watermark.candidate
+    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
+    well_formed = F.col(c.REASON).isNull()
+    # few and narrow keys: hashing them is what the aggregation spends its time with
+    keys = {
+        c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
+        _SUBJECT: F.coalesce(c.REASON, c.CHANNEL),
+        _PART: F.when(well_formed, _part(spec, grid) * 2 + _pending(axis).cast("int")),
+    }
+    if grid.crosses_midnights:
+        keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
+    measured = {
+        c.LEAST_TS: (F.min, c.TS),
+        c.LARGEST_TS: (F.max, c.TS),
+        c.FIRST_INSTANT: (F.min, c.INSTANT),
+    }
+    if own_gaps:
+        measured[c.LARGEST_END] = (F.max, c.END)
+    if rule is None:
+        keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
+        measured[c.LARGEST_CANDIDATE] = (F.max, c.CANDIDATE)
+    counted = (
+        records.select(
+            *(column.alias(name) for name, column in keys.items()),
+            *(
+                F.when(well_formed, F.col(name)).alias(name)
+                for name in dict.fromkeys(name for _, name in measured.values())
+            ),
+        )
+        .groupBy(*keys)
+        .agg(
+            F.count(F.lit(1)).alias(c.RECORDS),
+            *(of(name).alias(found) for found, (of, name) in measured.items()),
+        )
+    )
+    # what is the same for all records of a cell, or told by it, is computed once for it
+    is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
+    shared = {
+        c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
+        c.CHANNEL: F.when(is_cell, F.col(_SUBJECT)),
+        c.EVENT_DATE: date_of(least),
+        c.SLOT: slot_of(least, grid),
+        c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
+    }
+    if not own_gaps:
+        shared[c.LARGEST_END] = F.lit(None).cast("bigint")
+    if rule is not None:
+        shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
+        largest = candidate_of(rule, F.col(c.LARGEST_TS))
+        shared[c.LARGEST_CANDIDATE] = F.when(is_cell, largest)
+    return counted.withColumns(shared).select(*CELL, *COUNTED)
+
+
+def _part(spec: PipelineSpec, grid: Grid) -> Column:
+    """The start of the part of its step that a record lies in: see `Grid.parts`."""
+    begin, rule = F.col(c.STEP), spec.watermark.candidate
+    if grid.threshold_step_ms < grid.step_ms:
+        begin = F.col(c.TS) - F.pmod(F.col(c.TS) - begin, F.lit(grid.threshold_step_ms))
+    into = F.col(c.TS) - begin
+    cuts = grid.parts(None if rule is None else rule.delay_ms)
+    start = reduce(lambda rest, cut: F.when(into >= cut, cut).otherwise(rest), cuts, F.lit(0))
+    return begin + start
+
+
+def largest_threshold(candidate: Column, grid: Grid) -> Column:
+    """The largest threshold of the grid that a candidate reaches; null below all of them."""
+    step = F.lit(grid.threshold_step_ms)
+    at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
+    reached = [at_least - F.pmod(at_least - residue, step) for residue in grid.residues]
+    largest = F.greatest(*reached) if len(reached) > 1 else reached[0]
+    # the same for all of a cell: whether the threshold counts, not whether the candidate does
+    return F.when(largest >= LEAST_INSTANT_MS, largest)
+
+
+def _pending(axis: Axis) -> Column:
+    """Whether the tick that shows the record is not before the midnight that ends its day."""
+    if not axis.interval_ms:
+        return F.lit(axis.interval_ms == 0)
+    midnight = midnight_ms(F.col(c.ARRIVAL_DAY)) + DAY_MS
+    before = midnight - 1 - axis.start_ms
+    tick = midnight - 1 - F.pmod(before, F.lit(axis.interval_ms))
+    shown = (tick > axis.start_ms) & (F.col(c.ARRIVAL) < tick)
+    # no tick is far from a midnight: nearly all records need only this comparison
+    surely = midnight - axis.interval_ms
+    return ~(((surely > axis.start_ms) & (F.col(c.ARRIVAL) < surely)) | shown)

@@ -1,0 +1,135 @@
+"""What is observed of arrivals, put together: the cells, and the steps where channels go idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import collected
+from strandline.engine.history import History, cells_from
+from strandline.engine.idleness.activity import observe_activity
+from strandline.engine.idleness.source import SILENCE, Carried, Source
+from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.read import on_days
+from strandline.engine.watermark.cells import observe
+from strandline.model.intervals import DAY_MS
+from strandline.spec.pipeline import PipelineSpec
+
+_AT_ONCE = 4_000_000
+"""So many rows of activity, at most, are asked for at once."""
+
+
+@dataclass(frozen=True)
+class ObservedDay:
+    """What an arrival day has done to the combined watermark, where channels can go idle.
+
+    Attributes:
+        day: the day.
+        steps: those that are kept with it; columns `STEP_COLUMNS`.
+        carried: where the source stands at its end, or at the horizon if that is earlier.
+    """
+
+    day: date
+    steps: pd.DataFrame
+    carried: Carried
+
+
+@dataclass(frozen=True)
+class KnownSteps:
+    """The steps of the days that are known already, and where the source stands after them."""
+
+    steps: pd.DataFrame
+    carried: Carried
+
+    @classmethod
+    def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
+        """Nothing is known."""
+        return cls(pd.DataFrame(columns=list(STEP_COLUMNS)), Carried.at_the_start(spec, axis))
+
+
+def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
+    """The cells of some records."""
+    return cells_from(collected(observe(records, spec, axis)), axis)
+
+
+def observe_days(
+    records: DataFrame,
+    spec: PipelineSpec,
+    axis: Axis,
+    cells: pd.DataFrame,
+    known: KnownSteps,
+    horizon_ms: int,
+) -> Iterator[ObservedDay]:
+    """What the arrival days of some cells do, in their order.
+
+    Args:
+        records: of these days, malformed ones too, before the horizon.
+        spec: the pipeline, whose idleness is in effect.
+        axis: of the instants.
+        cells: of the records.
+        known: what the days before have done.
+        horizon_ms: the horizon.
+    """
+    source, carried = Source(spec, axis), known.carried
+    well_formed = cells[cells["reason"].isna()]
+    chosen = records.where(F.col(c.REASON).isNull()) if len(well_formed) < len(cells) else records
+    counts = well_formed.groupby("arrival_date")["records"].sum()
+    most = DAY_MS // source.ticks.interval_ms * max(1, well_formed["channel"].nunique())
+    for days in _batches(counts.clip(upper=most)):
+        activity = observe_activity(on_days(chosen, days, counts.index), spec, axis)
+        for day, steps, after in source.follow(carried, activity, days, horizon_ms):
+            carried = after
+            yield ObservedDay(day, steps, after)
+
+
+def put_together(
+    cells: pd.DataFrame,
+    spec: PipelineSpec,
+    axis: Axis,
+    known: KnownSteps | None = None,
+    days: Sequence[ObservedDay] = (),
+    *,
+    horizon_ms: int,
+) -> History:
+    """The history of some cells, and of the days that are known and new."""
+    if known is None:
+        return History(cells, spec, axis)
+    source = Source(spec, axis)
+    carried = days[-1].carried if days else known.carried
+    # the ticks since the last day that has an arrival
+    silent, now = source.advance(carried, SILENCE, horizon_ms)
+    told = [part for part in (known.steps, *(d.steps for d in days), silent) if len(part)]
+    table = pd.concat(told, ignore_index=True) if told else known.steps
+    steps = Steps(table, axis, horizon_ms, source.at_end(now))
+    return History(cells, spec, axis, tuple(channel.name for channel in now.channels), steps)
+
+
+def history_of(records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int) -> History:
+    """The history of records that arrived before a horizon, where nothing is known before."""
+    cells = cells_of(records, spec, axis)
+    if not spec.watermark.idleness_in_effect:
+        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
+    known = KnownSteps.none(spec, axis)
+    days = list(observe_days(records, spec, axis, cells, known, horizon_ms))
+    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+
+
+def _batches(rows: pd.Series[int]) -> Iterator[list[date]]:
+    """Days in their order, together as long as their rows are not too many."""
+    batch: list[date] = []
+    total = 0
+    for day, count in sorted(zip(rows.index, rows, strict=True)):
+        if batch and total + count > _AT_ONCE:
+            yield batch
+            batch, total = [], 0
+        batch.append(day)
+        total += count
+    if batch:
+        yield batch

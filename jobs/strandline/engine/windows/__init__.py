@@ -1,0 +1,1 @@
+"""Windows on a grid: every record meets its windows, and these fire."""

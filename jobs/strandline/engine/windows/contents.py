@@ -1,0 +1,163 @@
+"""fire: the windows of every key, with what their last firing held."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.grid import Grid
+from strandline.engine.records.read import floor, keys_of
+from strandline.engine.results.aggregates import Partial
+from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.spec.pipeline import PipelineSpec
+
+_ACCEPTED = "_strandline_accepted"
+_BLOCK = "_strandline_block_ms"
+"""The first id of a block of windows that are counted in one partition."""
+_BLOCK_IN_SIZES = 8
+"""So long that few panes have windows of two of them, and so short that there are many."""
+
+
+def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
+
+    An open row is no row of `windows`: it is there to be counted, and so are rows without a record,
+    of pairs that were missed. A window that has fired holds every accepted record, for each one
+    that came later has fired it again.
+    """
+    on_time = F.col("records") > F.col("late_accepted")
+    fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
+    return counted.join(F.broadcast(windows), c.WINDOW).select(
+        *window_columns(c.SLOT, c.SLOT_END, spec),
+        "records",
+        "late_accepted",
+        (F.col("late_accepted") + on_time.cast("bigint")).alias("firings"),
+        F.col(c.SLOT_STATE).alias("state"),
+        F.timestamp_millis(fired_at).alias("fired_at"),
+        F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        c.AT_HOME,
+        c.MISSED_PAIRS,
+    )
+
+
+def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
+    """What tells a window of a key, and its aggregates; `start` and `end` are columns in ms."""
+    return [
+        F.timestamp_millis(start).cast("date").alias("window_date"),
+        F.timestamp_millis(start).alias("window_start"),
+        F.timestamp_millis(end).alias("window_end"),
+        *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+        *(F.col(name) for name in spec.aggregates),
+    ]
+
+
+def count_each(
+    met: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
+) -> DataFrame:
+    """Aggregate the pairs of records and windows, window by window.
+
+    What the windows refused is counted in rows of its own, which hold no record.
+    """
+    keys = keys_of(spec)
+    taken = [column.alias(name) for name, column in aggregates.items()]
+    if grid.one_window_each:
+        return (
+            met.where(is_accepted())
+            .groupBy(*keys, c.WINDOW)
+            .agg(*taken, *_counts())
+            .withColumns({c.AT_HOME: F.col("records"), c.MISSED_PAIRS: F.lit(0).cast("bigint")})
+        )
+    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM))
+    counted = (
+        met.withColumn(_ACCEPTED, is_accepted())
+        .where(F.col(_ACCEPTED) | kept_elsewhere)
+        .groupBy(*keys, c.WINDOW, _ACCEPTED)
+        .agg(*taken, *_counts(), F.count_if(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME))
+    )
+    return _taken_or_missed(counted)
+
+
+def count_panes(
+    records: DataFrame,
+    panes: DataFrame,
+    windows: DataFrame,
+    spec: PipelineSpec,
+    aggregates: dict[str, Partial],
+    grid: Grid,
+) -> DataFrame:
+    """The same by panes: records of a pane that meet all its windows alike are counted together.
+
+    Those on time for all of them do; of the few others only those of one instant. What is counted
+    there then meets the windows one by one.
+    """
+    keys = keys_of(spec)
+    sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
+    limits = windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)
+    grouped = (
+        records.join(F.broadcast(panes.select(c.PANE, c.SURE_BEFORE)), c.PANE)
+        .withColumn(c.INSTANT, F.when(~sure, F.col(c.INSTANT)))
+        .groupBy(*keys, c.PANE, c.INSTANT)
+        .agg(
+            *(part.alias(name) for p in aggregates.values() for name, part in p.parts.items()),
+            F.count(F.lit(1)).alias("records"),
+            F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
+        )
+    )
+    met = (
+        _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
+        .join(F.broadcast(limits), c.WINDOW)
+        .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
+        .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
+    )
+    counted = met.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
+        *(partial.whole.alias(name) for name, partial in aggregates.items()),
+        F.sum("records").alias("records"),
+        _records_where(fires_at_once()).alias("late_accepted"),
+        F.min(c.FIRST_ARRIVAL).alias(c.FIRST_ARRIVAL),
+        _records_where(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME),
+    )
+    return _taken_or_missed(counted)
+
+
+def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
+    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and block.
+
+    All of a window is in one partition: exchanging a few rows a pane before they become one for
+    each of its windows, and not these, is what makes sliding windows cheap.
+    """
+    step, length_ms = F.lit(grid.step_ms), _BLOCK_IN_SIZES * grid.most_windows * grid.step_ms
+    first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
+    in_blocks = grouped.withColumn(
+        _BLOCK, F.explode(F.sequence(first, last, F.lit(length_ms)))
+    ).repartition(*keys, _BLOCK)
+    oldest = F.greatest(c.OLDEST, _BLOCK)
+    newest = F.least(F.col(c.NEWEST), F.col(_BLOCK) + (length_ms - grid.step_ms))
+    return in_blocks.withColumn(c.WINDOW, F.explode(F.sequence(oldest, newest, step)))
+
+
+def _records_where(condition: Column) -> Column:
+    return F.sum(F.when(condition, F.col("records")).otherwise(F.lit(0)))
+
+
+def _counts() -> list[Column]:
+    return [
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(fires_at_once()).alias("late_accepted"),
+        F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
+    ]
+
+
+def _taken_or_missed(counted: DataFrame) -> DataFrame:
+    """Rows of what was refused hold no record: they only say how many were missed."""
+    taken = F.col(_ACCEPTED)
+    nothing = F.lit(0).cast("bigint")
+    return counted.withColumn(
+        c.MISSED_PAIRS, F.when(taken, nothing).otherwise(F.col("records"))
+    ).withColumns(
+        {
+            name: F.when(taken, F.col(name)).otherwise(nothing)
+            for name in ("records", "late_accepted", c.AT_HOME)
+        }
+    )

@@ -1,0 +1,78 @@
+"""What staged and published rows say of their slots: counted by Spark or, of few rows, by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.grid import Grid
+from strandline.quality.completeness import Taken
+
+Rows: TypeAlias = DataFrame | pa.Table
+
+
+def fired(windows: Rows) -> Any:
+    """The staged windows that Flink has emitted; the others were staged to be counted."""
+    if isinstance(windows, DataFrame):
+        emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
+        return emitted.drop(c.AT_HOME, c.MISSED_PAIRS)
+    emitted = windows.filter((ds.field("state") != "open") & (ds.field("records") > 0))
+    counts = {c.AT_HOME, c.MISSED_PAIRS}  # sessions have none
+    return emitted.select([name for name in emitted.column_names if name not in counts])
+
+
+def taken_by_window(windows: Rows, grid: Grid) -> dict[int, Taken]:
+    """What each window took, over all keys, by its id; of published windows without the last two.
+
+    These are known for what is staged only.
+    """
+    names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
+    counts = ["records", "late_accepted", c.AT_HOME, c.MISSED_PAIRS]
+    known = [name for name in counts if name in names]
+    sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
+    return {int(id_): Taken(*map(int, counts)) for id_, *counts in sums}
+
+
+def taken_by_slot(counted: DataFrame) -> dict[int, Taken]:
+    """What became of the records of each slot of a sessions' calendar: see `SessionRebuild.taken`.
+
+    A slot takes nothing itself: its records are accepted by sessions that may begin elsewhere.
+    """
+    return {
+        int(slot): Taken(int(accepted), int(late), at_home=int(accepted))
+        for slot, accepted, late in counted.collect()
+    }
+
+
+def refused_by_home(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int]:
+    """How many records no window took, by their home and the reason."""
+    ahead = grid.size_ms if grid.cumulative else 0
+    if isinstance(quarantine, DataFrame):
+        homes = quarantine.groupBy(F.unix_millis("slot_start"), "reason")
+        counted = [(row[0], row[1], row[2]) for row in homes.count().collect()]
+    else:
+        groups = quarantine.group_by(["slot_start", "reason"]).aggregate([([], "count_all")])
+        counts = (groups[name].to_pylist() for name in ("reason", "count_all"))
+        counted = [*zip(_in_ms(groups["slot_start"]), *counts, strict=True)]
+    return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in counted}
+
+
+def _summed(rows: Rows, instant: str, names: Sequence[str]) -> Iterable[Sequence[Any]]:
+    """The sums of some columns by an instant of each row, behind that in milliseconds."""
+    if isinstance(rows, DataFrame):
+        groups = rows.groupBy(F.unix_millis(instant))
+        return groups.agg(*(F.sum(name) for name in names)).collect()
+    groups = rows.group_by(instant).aggregate([(name, "sum") for name in names])
+    sums = (groups[f"{name}_sum"].to_pylist() for name in names)
+    return zip(_in_ms(groups[instant]), *sums, strict=True)
+
+
+def _in_ms(instants: pa.ChunkedArray) -> Any:
+    return pc.divide(instants.cast(pa.int64()), 1000).to_pylist()

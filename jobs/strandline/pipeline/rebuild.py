@@ -1,0 +1,252 @@
+"""rebuild into staging: windows, late records, firings and the calendar of a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.known import days_to_read
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.records.identity import identity
+from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
+from strandline.lake.small_diff import published_rows
+from strandline.lake.store import started_in
+from strandline.model.books import Book
+from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.counts import (
+    Rows,
+    fired,
+    refused_by_home,
+    taken_by_slot,
+    taken_by_window,
+)
+from strandline.pipeline.observe import Observation
+from strandline.pipeline.plan import Plan
+from strandline.pipeline.published_rows import arrived, arrived_in
+from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
+from strandline.spec.window import Session
+
+Refused = Mapping[tuple[int, str], int]
+"""By home and reason: the records that no window took."""
+
+_UTC = pa.timestamp("us", tz="UTC")
+COMPLETENESS_SCHEMA = pa.schema(
+    [
+        ("slot_date", pa.date32()),
+        ("slot_start", _UTC),
+        ("slot_end", _UTC),
+        ("state", pa.string()),
+        ("gap", pa.bool_()),
+        ("fired_at", _UTC),
+        ("closed_at", _UTC),
+        ("on_time", pa.int64()),
+        ("late_accepted", pa.int64()),
+        ("late", pa.int64()),
+        ("no_window", pa.int64()),
+        ("missed_pairs", pa.int64()),
+        ("channels_heard", pa.list_(pa.string())),
+        ("run_id", pa.string()),
+        ("spec_fingerprint", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a run has staged, and what its books and its audit need to know of it.
+
+    Attributes:
+        windows: the windows that have fired.
+        quarantine: the late records.
+        completeness: the calendar; `calendar` is the range's part of it on the driver.
+        firings: the firing history, where the pipeline keeps one.
+        oldest_ms: the start of the oldest slot that anything staged belongs to.
+        slots_expected: the slots of the range that have a record, by the timeline.
+        accepted: the accepted records of the range.
+        late: the late records, those of older windows too: else the share of a scheduled run, whose
+            range holds only windows that were not final yet, would leave out most of them.
+        gaps: the gaps of the range, listed or not.
+    """
+
+    windows: DataFrame
+    quarantine: DataFrame
+    completeness: DataFrame
+    firings: DataFrame | None
+    calendar: pd.DataFrame
+    books: list[Book]
+    oldest_ms: int
+    slots_expected: int
+    accepted: int
+    late: int
+    gaps: int
+
+
+def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
+    """Close the slots, stage windows and late records side by side, count what became of all."""
+    records = ctx.landing.records(axis, days_to_read(seen.history))
+    columns = ctx.landing.source_columns
+    rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
+    stamp = F.lit(ctx.run_id)
+    with ThreadPoolExecutor(2) as pool:
+        # late rows first: their last steps are small, and leave room for the windows'
+        jobs = [
+            pool.submit(ctx.staging.write, part, rows().withColumn("run_id", stamp))
+            for part, rows in (("quarantine", rebuild.late), ("windows", rebuild.windows))
+        ]
+        quarantine, windows = (job.result() for job in jobs)
+    firings = None
+    if ctx.spec.firings:
+        history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
+        firings = ctx.staging.write("firings", history)
+    grid = seen.history.grid
+    late = _few_or_all(ctx, "quarantine", quarantine)
+    refused = refused_by_home(late, grid)
+    if isinstance(rebuild, SessionRebuild):
+        taken = taken_by_slot(rebuild.taken())
+    else:
+        taken = taken_by_window(_few_or_all(ctx, "windows", windows), grid)
+    within = plan.scope.windows
+    rows = _calendar(ctx, rebuild, taken, refused, quarantine)
+    table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
+    start = pd.Timestamp(within.start_ms, unit="ms", tz="UTC") if len(rows) else None
+    return Staged(
+        windows=fired(windows),
+        quarantine=quarantine,
+        completeness=ctx.staging.put("completeness", table),
+        firings=firings,
+        calendar=rows if start is None else rows[rows["slot_start"] >= start],
+        books=_books(rebuild, taken, refused),
+        oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist(), *plan.scope.older_too]),
+        slots_expected=len(rebuild.slots),
+        accepted=sum(window.at_home for window in taken.values()),
+        late=sum(count for (_, reason), count in refused.items() if reason == "late"),
+        gaps=count_gaps(seen.history, within),
+    )
+
+
+def _few_or_all(ctx: Context, part: str, rows: DataFrame) -> Rows:
+    """A staged part: without Spark, where it is small."""
+    few = ctx.staging.small(part)
+    return rows if few is None else few
+
+
+def _calendar(
+    ctx: Context,
+    rebuild: Rebuild,
+    taken: Mapping[int, Taken],
+    refused: Refused,
+    quarantine: DataFrame,
+) -> pd.DataFrame:
+    """The calendar of the range, and of the older slots that late records have touched."""
+    older, within, history = rebuild.older, rebuild.scope.windows, rebuild.history
+    first_ms = min([within.start_ms, *older["slot_ms"].tolist(), *rebuild.scope.older_too])
+    listed = TimeRange(first_ms, within.end_ms)
+    if len(older):
+        # of older slots the records of earlier runs count too
+        taken = {**_published(ctx, older, history.grid), **taken}
+        refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
+    if ctx.spec.quality.gaps == "allow":
+        listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
+    gaps = list_gaps(history, listed, rebuild.clock)
+    rows = completeness(
+        pd.concat([older, rebuild.slots], ignore_index=True),
+        gaps[(gaps["slot_ms"] < rebuild.scope.older_end_ms) | (gaps["slot_ms"] >= within.start_ms)],
+        taken=taken,
+        refused=refused,
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+    )
+    ended = [closure.windows for closure in rebuild.clock.closures]
+    starts = [instant_of(start) for start in rows["slot_start"]]
+    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+
+
+def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
+    """What older windows took: they were final, and published, before this run."""
+    if ctx.store.table("windows") is None:
+        return {}
+    if isinstance(ctx.spec.window, Session):
+        slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
+        accepted = F.col("on_time") + F.col("late_accepted")
+        return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
+    taken = taken_by_window(_windows_of_slots(ctx, older), grid)
+    if grid.one_window_each:
+        return taken
+    slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
+    missed = slots.select(
+        F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
+    )
+    return taken | {
+        int(row[0]): replace(taken.get(int(row[0]), Taken()), missed_pairs=int(row[1]))
+        for row in missed.collect()
+    }
+
+
+def _refused_in_all(
+    ctx: Context, rebuild: Rebuild, quarantine: DataFrame
+) -> dict[tuple[int, str], int]:
+    """What older slots have refused, in this run or before."""
+    older, grid = rebuild.older, rebuild.history.grid
+    since_ms, horizon_ms = rebuild.scope.older_since_ms, rebuild.clock.horizon_ms
+    wanted = set(older["window_id"].tolist())
+    if ctx.store.table("quarantine") is None or since_ms is None:
+        return {}
+    if not ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
+        every = _few_or_all(ctx, QUARANTINE.name, quarantine)
+        return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
+    names = ["record_id", "slot_start", "reason"]
+    # what arrived since is judged again, and staged if it is late
+    there = _of_slots(ctx, QUARANTINE, "slot_start", older)
+    before = arrived(ctx, there, ~arrived_in(since_ms, horizon_ms)).select(*names)
+    every = before.unionByName(quarantine.select(*names)).dropDuplicates(
+        ["record_id", "slot_start"]
+    )
+    return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
+
+
+def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:
+    """The published windows from the first to the last of some slots; few without Spark."""
+    table = ctx.store.table("windows")
+    within = started_in("window_start", _from_first_to_last(older))
+    few = None if table is None else published_rows(table, within)
+    target = windows_target(list(ctx.spec.source.key))
+    return _of_slots(ctx, target, "window_start", older) if few is None else few
+
+
+def _from_first_to_last(slots: pd.DataFrame) -> TimeRange:
+    return TimeRange(int(slots["slot_ms"].min()), int(slots["slot_ms"].max()) + 1)
+
+
+def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> DataFrame:
+    """The published rows between the first and the last of some slots."""
+    there = ctx.spark.read.format("delta").load(ctx.store.uri(target.name))
+    least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
+    last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
+    in_days = F.col(target.partition).between(least.cast("date"), last.cast("date"))
+    return there.where(in_days & F.col(start).between(least, last))
+
+
+def _books(rebuild: Rebuild, taken: Mapping[int, Taken], refused: Refused) -> list[Book]:
+    ids = rebuild.history.grid.ids_within(rebuild.scope.windows)
+    parts = {"accepted": sum(window.at_home for window in taken.values())}
+    older = {}
+    for reason in ("late", "no_window"):
+        counts = {home: n for (home, why), n in refused.items() if why == reason}
+        parts[reason] = sum(n for home, n in counts.items() if ids.start <= home < ids.stop)
+        older[reason] = sum(counts.values()) - parts[reason]
+    books = [Book("range", int(rebuild.slots["records"].sum()), parts)]
+    since = rebuild.scope.older_since_ms
+    if since is not None:
+        fresh = rebuild.history.older_records(rebuild.scope.older_end_ms, since)
+        books.append(Book("older windows", fresh, older))
+    return books

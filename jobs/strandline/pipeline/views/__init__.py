@@ -1,0 +1,1 @@
+"""What a person asks of a pipeline between runs: its status, its report. They need no Spark."""

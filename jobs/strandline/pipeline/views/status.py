@@ -1,0 +1,165 @@
+"""status and runs: how far a pipeline is and what ran, by ledger and calendar; no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow.compute as pc
+
+from strandline.errors import InputError
+from strandline.lake.lacking import lacking
+from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
+from strandline.lake.store import Lake, Store, dataset_of
+from strandline.lake.timeline import channel_days, read_source
+from strandline.model.intervals import text_of
+from strandline.pipeline.views.remembered import remembered
+from strandline.quality.report.held_back_by import holding
+from strandline.spec import PipelineSpec
+
+
+def status_of(spec: PipelineSpec, lake: Lake) -> dict[str, Any]:
+    """How far the pipeline is: frontier, last run, states of slots, records by what became of them.
+
+    Raises:
+        InputError: nothing has run yet.
+    """
+    store = lake.pipeline(spec.pipeline)
+    entries = _entries(store)
+    reached = frontier(entries)
+    last = _run_line(_steps(entries, entries[-1].run_id))
+    slots, records = _calendar(store)
+    return {
+        "pipeline": spec.pipeline,
+        "lake": lake.root,
+        "frontier": None if reached is None else text_of(reached),
+        "last_run": last,
+        "slots": slots,
+        "records": records,
+        "quarantine": _quarantine(store),
+        "versions": store.versions(),
+        "watermark": _watermark(spec, store),
+        "lacking": _lacking(spec, store),
+        **remembered(spec, store, entries),
+        "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
+    }
+
+
+def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
+    """A line for each run, newest first."""
+    entries = _entries(lake.pipeline(spec.pipeline))
+    ids = dict.fromkeys(entry.run_id for entry in reversed(entries))
+    return [_run_line(_steps(entries, run_id)) for run_id in ids]
+
+
+def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
+    """Everything that the ledger says of a run.
+
+    Raises:
+        InputError: there is no such run.
+    """
+    entries = _entries(lake.pipeline(spec.pipeline))
+    steps = _steps(entries, run_id)
+    if not steps:
+        raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
+    last = steps[-1]
+    return {
+        **_run_line(steps),
+        "steps": [{"step": one.step, "at": _moment(one), "message": one.message} for one in steps],
+        "books": _last(one.books for one in steps),
+        "audit": _last(one.audit for one in steps),
+        "gaps": _last(one.gaps for one in steps),
+        "versions": last.versions,
+        "landing_version": last.landing_version,
+        "requested_by": last.requested_by,
+        "reason": last.reason,
+    }
+
+
+def _entries(store: Store) -> list[Entry]:
+    entries = Ledger(store).entries()
+    if not entries:
+        raise InputError(
+            store.pipeline, "has no runs yet", "run strandline backfill or advance first"
+        )
+    return entries
+
+
+def _steps(entries: list[Entry], run_id: str) -> list[Entry]:
+    return [entry for entry in entries if entry.run_id == run_id]
+
+
+def _run_line(steps: list[Entry]) -> dict[str, Any]:
+    last = steps[-1]
+    within = _last(one.range for one in steps)
+    horizon = _last(one.horizon_ms for one in steps)
+    return {
+        "run_id": last.run_id,
+        "kind": last.kind,
+        "status": next((s.step for s in reversed(steps) if s.step in FINAL), last.step),
+        "started": _moment(steps[0]),
+        "ended": _moment(last),
+        "start": text_of(within.start_ms) if within else None,
+        "end": text_of(within.end_ms) if within else None,
+        "horizon": None if horizon is None else text_of(horizon),
+        "violations": _last(one.violations for one in steps),
+        "diff": _last(one.diff for one in steps),
+        "message": last.message,
+        "spec_fingerprint": last.spec_fingerprint,
+    }
+
+
+def _last(values: Iterable[Any]) -> Any:
+    found = [value for value in values if value is not None]
+    return found[-1] if found else None
+
+
+def _moment(entry: Entry) -> str | None:
+    return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
+
+
+def _calendar(store: Store) -> tuple[dict[str, int], dict[str, int]]:
+    table = store.table("completeness")
+    counts = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
+    if table is None:
+        return {}, dict.fromkeys(counts, 0)
+    rows = dataset_of(table).to_table(columns=["state", "gap", *counts])
+    states = pc.if_else(rows["gap"], "gap", rows["state"])
+    by_state = {
+        str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
+    }
+    return by_state, {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
+
+
+def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:
+    """The ranges of windows, by column, that were published before the pipeline had it."""
+    names = [*spec.source.key, *spec.aggregates]
+    found = lacking(store.table("windows"), names, spec.spec_fingerprint)
+    return {
+        name: [{"start": str(first), "end": str(end)} for first, end in stretches]
+        for name, stretches in found.items()
+    }
+
+
+def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
+    """Where the combined watermark stands, and which channel holds it there; None: no channels."""
+    found = holding(channel_days(store), spec, read_source(store))
+    if found is None:
+        return None
+    combined_ms = found.watermark_ms
+    return {
+        "combined": None if combined_ms is None else text_of(combined_ms),
+        "held_by": found.held_by,
+        "since": found.since,
+        "ahead_ms": found.ahead_ms,
+        "idle": list(found.idle),
+        "summary": str(found),
+    }
+
+
+def _quarantine(store: Store) -> dict[str, int]:
+    table = store.table("quarantine")
+    if table is None:
+        return {}
+    rows = dataset_of(table).to_table(columns=["reason"])
+    return {str(i["values"]): int(i["counts"]) for i in rows["reason"].value_counts().to_pylist()}

@@ -1,0 +1,1 @@
+"""Judging what a run has staged, by Great Expectations."""

@@ -1,0 +1,211 @@
+"""The audit: what must hold for a staged run before anything of it is published.
+
+Importing this module loads Great Expectations, which takes seconds: import it where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+from great_expectations.core import ExpectationValidationResult
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.data_context.abstract_data_context import (
+    AbstractDataContext,
+)
+from great_expectations.expectations.expectation import Expectation
+from pyspark.sql import DataFrame
+
+from strandline.model.books import Book
+from strandline.quality.audit import checkpoint, wording
+from strandline.quality.audit import expectations as own
+from strandline.quality.audit.declared import declared_expectations
+from strandline.quality.audit.result import Audit, AuditResult
+from strandline.quality.audit.wording import RangeFigures
+from strandline.spec import PipelineSpec
+from strandline.spec.window import Cumulative
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One table of the audit: its rows, and what is expected of them.
+
+    `told` has the figures of the expectations that know theirs better than Great Expectations.
+    """
+
+    name: str
+    frame: DataFrame | pd.DataFrame
+    row_id: tuple[str, ...]
+    own: Sequence[Expectation]
+    declared: Sequence[Expectation] = ()
+    told: Mapping[type[Expectation], str] = field(default_factory=dict)
+
+
+def audit(
+    spec: PipelineSpec,
+    *,
+    windows: DataFrame,
+    completeness: pd.DataFrame,
+    books: Sequence[Book],
+    slots_expected: int,
+    gaps: int,
+    late: int,
+    accepted: int,
+    run_id: str,
+    context_folder: Path | None,
+    audited_at: datetime | None = None,
+) -> Audit:
+    """Hold a staged run against everything that is expected of it; nothing is raised or changed.
+
+    An expectation that cannot be evaluated has failed. An empty range meets all but what the
+    pipeline's own expectations ask of it.
+
+    Args:
+        spec: the pipeline.
+        windows: the staged windows; read by two Spark jobs, and those of the declared expectations.
+        completeness: the staged slots, on the driver; its instants know their zone. With
+            `input_ended` where the input of some of them has been ended (`--close`).
+        books: the books of the run.
+        slots_expected: the slots with a record, counted apart from `completeness`.
+        gaps: the number of gaps in the range, listed or not.
+        late: the late records of the range.
+        accepted: the accepted records of the range.
+        run_id: names the validation results.
+        context_folder: where validation results are kept for Data Docs; None: nowhere.
+        audited_at: the time of the validation results; None: now.
+
+    Raises:
+        InputError: the spec declares an expectation that does not exist (`validate_expectations`).
+    """
+    is_gap = completeness["gap"].astype(bool)
+    if "input_ended" not in completeness:
+        completeness = completeness.assign(input_ended=False)
+    of_range = RangeFigures(
+        accepted=accepted,
+        late=late,
+        gaps=gaps,
+        gap_examples=sorted(completeness["slot_start"][is_gap])[:3],
+        slots_expected=slots_expected,
+        slots_present=int((~is_gap).sum()),
+        max_late_share=spec.quality.max_late_share,
+    )
+    tables = [
+        _books(books),
+        _range(spec, of_range),
+        _Table(
+            "completeness",
+            completeness,
+            _named_by("slot", spec),
+            own.expectations_of_completeness(),
+            declared_expectations(spec, "completeness"),
+        ),
+        _Table(
+            "windows",
+            windows,
+            (*spec.source.key, *_named_by("window", spec)),
+            own.expectations_of_windows(spec),
+            declared_expectations(spec, "windows"),
+        ),
+    ]
+    run = RunIdentifier(run_name=run_id, run_time=audited_at)
+    with checkpoint.quiet():
+        gx_context = checkpoint.context(context_folder)
+        return Audit(tuple(one for table in tables for one in _judged(gx_context, table, run)))
+
+
+def audit_removals(
+    removed: int, published: int, *, max_share: float, run_id: str, audited_at: datetime | None
+) -> AuditResult:
+    """Hold how many published windows of a range a run removes against how many may go.
+
+    Args:
+        removed: the published windows that no staged window of their key overlaps.
+        published: all published windows of the range; at least one.
+        max_share: the most of them that may go.
+        run_id: names the validation result.
+        audited_at: its time; None: now.
+    """
+    share = removed / published
+    expectation = own.ExpectRemovedShareToBeAtMost(max_value=max_share)
+    figures_of_share = f"{removed:,} of {published:,} published windows go ({share:.3g})"
+    limit = f"{'>' if share > max_share else '≤'} {max_share:.3g}"
+    table = _Table(
+        "range",
+        pd.DataFrame([{"removed_share": share}]),
+        (),
+        [expectation],
+        told={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
+    )
+    run = RunIdentifier(run_name=run_id, run_time=audited_at)
+    with checkpoint.quiet():
+        (result,) = _judged(checkpoint.context(None), table, run)
+    return result
+
+
+def validate_expectations(spec: PipelineSpec) -> None:
+    """Check the expectations that a pipeline declares, without data and without Spark.
+
+    Raises:
+        InputError: a type does not exist or cannot be asked of its table, an argument is wrong,
+            or a column is not one of the table's. The first of them is named.
+    """
+    for table in ("windows", "completeness"):
+        declared_expectations(spec, table)
+
+
+def _named_by(kind: str, spec: PipelineSpec) -> tuple[str, ...]:
+    """What names a slot or a window to a person: its start, and its end where several share it."""
+    start, end = f"{kind}_start", f"{kind}_end"
+    return (start, end) if isinstance(spec.window, Cumulative) else (start,)
+
+
+def _books(books: Sequence[Book]) -> _Table:
+    rows = [(book.statement, book.total, book.accounted) for book in books]
+    frame = pd.DataFrame(rows, columns=["book", "total", "accounted"])
+    told: dict[type[Expectation], str] = {own.ExpectBooksToBalance: wording.of_books(books)}
+    return _Table("books", frame, ("book",), [own.ExpectBooksToBalance()], told=told)
+
+
+def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
+    row = {
+        "slots_expected": of_range.slots_expected,
+        "slots_present": of_range.slots_present,
+        "late_share": of_range.late_share,
+        "gaps": of_range.gaps,
+    }
+    told: dict[type[Expectation], str] = {
+        own.ExpectSlotsOfTheRangeToBePresent: of_range.of_slots,
+        own.ExpectLateShareToBeAtMost: of_range.of_late_share,
+        own.ExpectNoGaps: of_range.of_gaps,
+    }
+    return _Table("range", pd.DataFrame([row]), (), own.expectations_of_range(spec), told=told)
+
+
+def _judged(
+    gx_context: AbstractDataContext, table: _Table, run: RunIdentifier
+) -> Iterator[AuditResult]:
+    asked = [*table.own, *table.declared]
+    found = checkpoint.validate(
+        gx_context, table.name, table.frame, asked, row_id=table.row_id, run=run
+    )
+    for expectation, result in zip(asked, found, strict=True):
+        yield AuditResult(
+            expectation=expectation.expectation_type,
+            table=table.name,
+            severity=str(expectation.severity.value),
+            success=bool(result.success),
+            figures=_figures(table, expectation, result),
+        )
+
+
+def _figures(table: _Table, expectation: Expectation, result: ExpectationValidationResult) -> str:
+    exception = checkpoint.exception_of(result)
+    if exception is not None:
+        return wording.of_exception(exception)
+    if type(expectation) in table.told:
+        return table.told[type(expectation)]
+    arguments = {} if expectation in table.own else expectation.configuration.kwargs
+    return wording.of_result(result.result, arguments, table.row_id)

@@ -1,0 +1,112 @@
+"""Which channel holds the watermark back, and since when: what a person on call asks first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from strandline.engine.idleness.source import Carried
+from strandline.model.intervals import text_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.quality.report.format import duration
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Where the combined watermark stands, and what keeps it there.
+
+    Attributes:
+        watermark_ms: the combined watermark after the last observed day; None: none yet.
+        held_by: the channel whose own watermark it is; None: no channel takes part.
+        since: when that channel last raised it; None: never.
+        ahead_ms: how far the others are ahead of it; None: no other has a watermark.
+        idle: the channels that are idle, and left out.
+    """
+
+    watermark_ms: int | None
+    held_by: str | None
+    since: str | None
+    ahead_ms: int | None
+    idle: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """In one line."""
+        parts = [f"at {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
+        if self.held_by is not None:
+            since = f"since {self.since}" if self.since else "which has never offered one"
+            parts.append(f"held by channel {self.held_by} {since}")
+        if self.ahead_ms:
+            parts.append(f"the others are {duration(self.ahead_ms)} ahead")
+        if self.idle:
+            parts.append(f"idle, and left out: {', '.join(self.idle)}")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class _Standing:
+    name: str
+    watermark_ms: int
+    since: str | None
+
+
+def holding(
+    channels: pd.DataFrame, spec: PipelineSpec, carried: Carried | None = None
+) -> Holding | None:
+    """What holds the watermark of a pipeline with channels; None where channels decide nothing.
+
+    Args:
+        channels: the timeline's rows of kind `channel`.
+        spec: the pipeline.
+        carried: where channels can go idle: where the source stands after the last observed day.
+    """
+    if spec.source.channel is None or spec.watermark.lag_ms is not None:
+        return None
+    if carried is not None:
+        return _of_source(carried)
+    standing = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
+    known = {channel.name for channel in standing}
+    silent = [name for name in spec.source.declared_channels or () if name not in known]
+    return _least([*standing, *(_Standing(name, MIN_WATERMARK, None) for name in silent)])
+
+
+def _of_source(carried: Carried) -> Holding | None:
+    taking_part = [
+        _Standing(
+            channel.name,
+            channel.watermark_ms,
+            None if channel.raised_ms is None else text_of(channel.raised_ms),
+        )
+        for channel in carried.channels
+        if channel.active and (channel.watermark_ms >= carried.combined_ms or not channel.been_idle)
+    ]
+    combined_ms = None if carried.combined_ms == MIN_WATERMARK else carried.combined_ms
+    idle = tuple(channel.name for channel in carried.channels if not channel.active)
+    least = _least(taking_part)
+    if least is None:
+        return Holding(combined_ms, None, None, None, idle) if idle else None
+    return Holding(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
+
+
+def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
+    """A channel by the days of its arrivals: the last one that has raised its watermark."""
+    by_day = rows.sort_values("arrival_date")
+    offers = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
+    offered = offers.fillna(MIN_WATERMARK).max(axis=1)
+    raised = by_day[offered > offered.cummax().shift(1, fill_value=MIN_WATERMARK)]
+    if raised.empty:
+        return _Standing(name, MIN_WATERMARK, None)
+    day = raised["arrival_date"].iloc[-1]
+    return _Standing(name, int(offered.max()), day.isoformat())
+
+
+def _least(channels: list[_Standing]) -> Holding | None:
+    if not channels:
+        return None
+    first, *others = sorted(channels, key=lambda channel: channel.watermark_ms)
+    watermark_ms = None if first.watermark_ms == MIN_WATERMARK else first.watermark_ms
+    ahead = None
+    if others and others[0].watermark_ms > MIN_WATERMARK and watermark_ms is not None:
+        ahead = others[0].watermark_ms - watermark_ms
+    return Holding(watermark_ms, first.name, first.since, ahead)

@@ -1,0 +1,110 @@
+"""The ledger as people read it: a line a run, the newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from strandline.quality.audit.result import AuditResult
+from strandline.quality.report.format import NOTHING, day_or_moment, moment
+
+_OUTCOMES = {"published": "good", "rejected": "bad", "failed": "bad"}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One attempt of a run: the last that its steps said of everything.
+
+    Attributes:
+        outcome: its last step.
+        tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
+        rebuilt: start and end of its range; empty if it has none.
+        changes: of each table, what the diff had to change; empty if there was no diff.
+    """
+
+    run_id: str
+    attempt: int
+    outcome: str
+    tone: str
+    at: str
+    kind: str
+    rebuilt: tuple[str, ...]
+    horizon: str
+    frontier: str
+    closed: bool
+    changes: Mapping[str, str]
+    audit: tuple[AuditResult, ...]
+    requested_by: str
+    reason: str
+    message: str
+
+    @property
+    def failures(self) -> tuple[AuditResult, ...]:
+        """The expectations that did not hold."""
+        return tuple(result for result in self.audit if not result.success)
+
+
+def run_lines(runs: pd.DataFrame) -> list[RunLine]:
+    """The runs of a ledger, the one that wrote last first."""
+    if runs.empty:
+        return []
+    steps = runs.sort_values("position")
+    attempts = [steps.loc[at.index] for _, at in steps.groupby(["run_id", "attempt"], sort=False)]
+    attempts.sort(key=lambda attempt: -int(attempt["position"].iloc[-1]))
+    return [_line(attempt) for attempt in attempts]
+
+
+def _line(steps: pd.DataFrame) -> RunLine:
+    # the last value that any step gave
+    said = {name: _last(steps[name]) for name in steps.columns}
+    outcome = str(steps["step"].iloc[-1])
+    ends = [day_or_moment(said.get(f"range_{edge}")) for edge in ("start", "end")]
+    return RunLine(
+        run_id=str(said["run_id"]),
+        attempt=int(said["attempt"]),
+        outcome=outcome,
+        tone=_OUTCOMES.get(outcome, "open"),
+        at=moment(said.get("written_at")),
+        kind=_text(said.get("kind")),
+        rebuilt=() if NOTHING in ends else (ends[0], ends[1]),
+        horizon=day_or_moment(said.get("horizon")),
+        frontier=day_or_moment(said.get("frontier")),
+        closed=bool(said.get("closed")),
+        changes=dict(_changes(said.get("diff"))),
+        audit=tuple(_audit(said.get("audit"))),
+        requested_by=_text(said.get("requested_by")),
+        reason=_text(said.get("reason")),
+        message=_text(said.get("message")),
+    )
+
+
+def _last(column: pd.Series[Any]) -> Any:
+    values = column.dropna()
+    return values.iloc[-1] if len(values) else None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _changes(diff: Any) -> Iterator[tuple[str, str]]:
+    for table, counts in (_parsed(diff) or {}).items():
+        parts = [
+            f"{sign}{counts[what]:,}"
+            for what, sign in (("insert", "+"), ("update", "~"), ("delete", "−"))
+            if counts.get(what)
+        ]
+        yield table, " ".join(parts)
+
+
+def _audit(results: Any) -> Iterator[AuditResult]:
+    for one in _parsed(results) or ():
+        yield AuditResult(**one)
+
+
+def _parsed(column: Any) -> Any:
+    return json.loads(column) if isinstance(column, str) and column else None
