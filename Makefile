@@ -61,6 +61,11 @@ conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden E
 bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session")
 	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
+.PHONY: bench-growth
+bench-growth: setup ## one more day after a long history, beside that day alone (HISTORY="1 30 365" CHANNELS=64)
+	@$(WITH) python benchmarks/bench_growth.py $(if $(HISTORY),--history $(HISTORY)) $(if $(CHANNELS),--channels $(CHANNELS)) \
+	    $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(PAIRS),--pairs $(PAIRS))
+
 .PHONY: lock
 lock: setup ## requirements.lock anew from pyproject.toml, and the hashes of Delta's jars (needs the network)
 	@$(WITH) uv pip compile --quiet --no-emit-index-url --no-emit-find-links --generate-hashes --universal \

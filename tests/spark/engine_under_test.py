@@ -12,15 +12,16 @@ from answers import Answer, by_id, by_window, in_order
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import Clock, Closure, History
+from strandline.engine.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import on_days, read_records
 from strandline.engine.watermark.cells import observe
-from strandline.engine.watermark.observed import history_of
+from strandline.engine.watermark.observed import observed_history
 from strandline.engine.watermark.violations import violations
 from strandline.engine.windows.firings import ORDER
 from strandline.model.intervals import EVERYTHING
@@ -117,7 +118,7 @@ class Engine:
         return self.marked().where(F.col(c.ARRIVAL) < self.stream.horizon_ms)
 
     def history(self) -> History:
-        return history_of(self.known, self.stream.spec, self.axis, self.stream.horizon_ms)
+        return observed_history(self.known, self.stream.spec, self.axis, self.stream.horizon_ms)
 
     def rebuild(
         self,
@@ -138,7 +139,7 @@ class Engine:
 
     def observed_records(self, history: History) -> DataFrame:
         """The records of observed days: what else has landed is not read."""
-        return on_days(self.records, set(history.well_formed["arrival_date"]))
+        return on_days(self.records, history.days.every)
 
     def answer(self, scope: Scope = Scope(EVERYTHING)) -> Answer:  # noqa: B008 - frozen
         """The whole answer; of a range, where the scope is one."""

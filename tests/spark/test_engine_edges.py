@@ -10,7 +10,7 @@ from edge_streams import EDGES, a_stream
 from engine_under_test import Engine, each, late_of, windows_of
 from strategies import Stream
 
-from strandline.engine.history import Clock, Closure
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK

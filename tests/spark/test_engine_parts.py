@@ -148,7 +148,7 @@ def test_what_breaks_an_ascending_order_is_counted_in_one_go_and_day_by_day(sess
     def answer(stream: Stream) -> tuple[int, int]:
         engine = Engine.on(session, stream)
         history = engine.history()
-        days = history.well_formed["arrival_date"].unique()
+        days = history.days.every
         return engine.violations(history), sum(engine.violations(history, day) for day in days)
 
     for stream, counts in each(drawn_streams(VIOLATIONS), answer):

@@ -14,7 +14,7 @@ from law_streams import SESSIONS, drawn_streams, rows
 from pyspark.sql import functions as F
 from strategies import Stream
 
-from strandline.engine.history import Clock, Closure
+from strandline.engine.position.clock import Clock, Closure
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 

@@ -7,17 +7,34 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from cells import axis_of, instant_of
 
+from strandline.engine.idleness.kept_steps import SOURCE_DAY_COLUMNS, StepDays
 from strandline.engine.idleness.source import Activity, Source
+from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.watermark import CandidateExpression, Punctuated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from datetime import date
 
     from strategies import Stream
 
+    from strandline.engine.watermark.observed import ObservedDay
     from strandline.reference import Record
+
+
+def step_days(told: Sequence[ObservedDay]) -> StepDays:
+    """The steps of some days as a timeline keeps them."""
+    of_day = {one.day: one.steps for one in told}
+    ends = [(one.day, one.carried.until_ms, one.carried.combined_ms) for one in told]
+    nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
+
+    def read(days: Collection[date]) -> pd.DataFrame:
+        there = [of_day[day] for day in sorted(days) if len(of_day[day])]
+        return pd.concat(there, ignore_index=True) if there else nothing
+
+    return StepDays(pd.DataFrame(ends, columns=[*SOURCE_DAY_COLUMNS]), read)
 
 
 def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine.history import History, cells_from
+from strandline.engine import history as engine_history
+from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
+from strandline.engine.timeline import Observed, cells_from
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
+    EVERYTHING,
     LEAST_INSTANT_MS,
     day_of,
     midnight_of,
@@ -22,9 +25,13 @@ from strandline.spec.window import Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from strategies import Stream
 
+    from strandline.engine.history import History
+    from strandline.engine.position.clock import Clock
+    from strandline.model.intervals import TimeRange
     from strandline.reference import Record
     from strandline.spec import PipelineSpec
 
@@ -78,7 +85,8 @@ def history_by_record(stream: Stream) -> History:
 
 def history_from(rows: Sequence[tuple], spec: PipelineSpec, axis: Axis) -> History:
     """What rows with the columns that `observe` gives say."""
-    return History(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis), spec, axis)
+    cells = cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis)
+    return engine_history.history_of(Observed(cells), spec, axis)
 
 
 def a_cell(
@@ -89,10 +97,10 @@ def a_cell(
     slot: int = 0,
     threshold: int | None = None,
     first_instant: int = 1_000,
+    event_day: int = 0,
 ) -> tuple:
     """A record of 1 January 1970 by an ascending watermark, as `observe` would count its cell."""
-    day = day_of(0)
-    is_of = (day, None, "", day, slot, threshold, False)
+    is_of = (day_of(0), None, "", day_of(event_day * DAY_MS), slot, threshold, False)
     return (*is_of, 1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
 
 
@@ -117,6 +125,31 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
         *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
     )
+
+
+def slots_in(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
+    """The slots of a range, its cells alone read."""
+    return Calendar.of(history, clock, [within]).starting_in(within)
+
+
+def placed_at(history: History, ids: Sequence[int], clock: Clock) -> pd.DataFrame:
+    """Where some windows fire and close."""
+    return Calendar.of(history, clock, []).placed(ids)
+
+
+def late_days(history: History, clock: Clock) -> list[date]:
+    """The days on which any record can be late."""
+    calendar = Calendar.of(history, clock, [EVERYTHING])
+    return calendar.late_days(calendar.starting_in(EVERYTHING))
+
+
+def older_slots(
+    history: History, before_ms: int, since_ms: int, clock: Clock
+) -> tuple[OlderWindows, pd.DataFrame]:
+    """The slots before an instant that got a record from a midnight on, their cells alone read."""
+    fresh = OlderWindows.of(history, before_ms, since_ms)
+    calendar = Calendar.of(history, clock, fresh.starts(history.grid))
+    return fresh, calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
 
 
 def held(stream: Stream) -> Stream:

@@ -10,9 +10,13 @@ from cells import a_cell, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
-from strandline.engine.history import Clock, Closure, History
-from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.history import History
+from strandline.engine.history import history_of as history_told
+from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
+from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.sessions.ahead import rise_days
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.model.facts import compare
@@ -118,8 +122,9 @@ def test_a_run_knows_the_closures_of_windows_that_share_records_with_its_own():
 
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     open_end = sliding_history()
-    steps = Steps(pd.DataFrame(columns=list(STEP_COLUMNS)), open_end.axis, 150)
-    idle = History(open_end.cells, open_end.spec, open_end.axis, steps=steps)
+    nothing = pd.DataFrame(columns=list(STEP_COLUMNS))
+    steps = KeptSteps(StepDays.none(), nothing, open_end.axis, 150)
+    idle = history_told(open_end.timeline, open_end.spec, open_end.axis, steps=steps)
     plan = planned(0, 40, 150, history=idle, close=True)
     assert plan.clock.closures == ()
     assert plan.notes == (
@@ -131,7 +136,7 @@ def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before
     stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
     history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
     whole = Closure(EVERYTHING, 3 * DAY_MS)
-    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS)) == []
-    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
+    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS)) == []
+    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
     earlier = replace(whole, at_ms=DAY_MS)
-    assert history.rise_days(EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []
+    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []

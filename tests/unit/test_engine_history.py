@@ -6,15 +6,28 @@ from dataclasses import replace
 from datetime import date
 
 import pandas as pd
-from cells import a_cell, axis_of, counted, history_by_record, history_from, history_of, instant_of
+from cells import (
+    a_cell,
+    axis_of,
+    counted,
+    history_by_record,
+    history_from,
+    history_of,
+    instant_of,
+    late_days,
+    older_slots,
+    placed_at,
+    slots_in,
+)
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meter import a_meter
 from spec_strategies import cumulative_windows, sliding_windows, windows
 from strategies import CHANNELS, Stream, streams
 
-from strandline.engine.history import Clock, Closure, History
+from strandline.engine.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -75,7 +88,7 @@ def states(placed: pd.DataFrame) -> list[SlotState]:
 def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     tables = Tables(stream.spec, stream.replay())
     starts = starts_around(stream)
-    placed = history_of(stream).placed(starts, clock_of(stream))
+    placed = placed_at(history_of(stream), starts, clock_of(stream))
     size_ms = stream.spec.window.tumbling
     assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
     assert placed["slot_end_ms"].tolist() == [start + size_ms for start in starts]
@@ -85,7 +98,7 @@ def test_windows_fire_and_close_when_they_do_record_by_record(stream):
 @given(streams())
 def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
     told = Tables(stream.spec, stream.replay()).completeness()
-    slots = history_of(stream).slots(EVERYTHING, clock_of(stream))
+    slots = slots_in(history_of(stream), EVERYTHING, clock_of(stream))
     assert [
         (row.slot_ms, row.slot_end_ms, row.records, tuple(row.channels_heard))
         for row in slots.itertuples()
@@ -105,7 +118,7 @@ def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
 @given(streams())
 def test_a_records_fate_is_a_comparison_of_its_instant(stream):
     fates = stream.replay().fates
-    slots = history_of(stream).slots(EVERYTHING, clock_of(stream)).set_index("slot_ms")
+    slots = slots_in(history_of(stream), EVERYTHING, clock_of(stream)).set_index("slot_ms")
     for record in stream.records:
         if record.arrival_ms >= stream.horizon_ms:
             continue
@@ -121,27 +134,27 @@ def test_a_records_fate_is_a_comparison_of_its_instant(stream):
 def test_what_is_observed_in_parts_is_what_is_observed_in_one_go(stream, parts):
     one, many = history_of(stream), history_of(stream, parts=parts)
     clock = clock_of(stream)
-    assert one.slots(EVERYTHING, clock).equals(many.slots(EVERYTHING, clock))
-    assert one.channels == many.channels
-    assert one.day_map.equals(many.day_map)
-    assert one.channel_days.equals(many.channel_days)
+    assert slots_in(one, EVERYTHING, clock).equals(slots_in(many, EVERYTHING, clock))
+    assert one.crossings.channels == many.crossings.channels
+    assert one.timeline.day_map.equals(many.timeline.day_map)
+    assert one.timeline.channel_days.equals(many.timeline.channel_days)
 
 
 @FEW
 @given(streams(), st.integers(0, 400))
 def test_a_range_has_the_slots_that_start_in_it(stream, width_ms):
     history, clock = history_of(stream), clock_of(stream)
-    every = history.slots(EVERYTHING, clock)
+    every = slots_in(history, EVERYTHING, clock)
     start_ms = stream.start_ms + 11
     within = TimeRange(start_ms, start_ms + width_ms)
     chosen = every[every["slot_ms"].map(within.__contains__).astype(bool)].reset_index(drop=True)
-    assert history.slots(within, clock).to_dict("list") == chosen.to_dict("list")
+    assert slots_in(history, within, clock).to_dict("list") == chosen.to_dict("list")
 
 
 @MANY
 @given(streams())
 def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(stream):
-    reached_ms = history_of(stream).watermark_reached(stream.horizon_ms)
+    reached_ms = history_of(stream).crossings.watermark_reached(stream.horizon_ms)
     final_ms = stream.replay(horizon_ms=stream.horizon_ms).final_watermark_ms
     grid = history_of(stream).grid
     assert reached_ms <= final_ms
@@ -161,9 +174,9 @@ def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(strea
 def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
     assume(stream.spec.source.declared_channels is not None)
     history = history_of(stream)
-    days = history.channel_days
+    days = history.timeline.channel_days
     for midnight_ms in {midnight_of(day) + DAY_MS for day in days["arrival_date"]}:
-        offered = dict.fromkeys(history.channels, MIN_WATERMARK)
+        offered = dict.fromkeys(history.crossings.channels, MIN_WATERMARK)
         for row in days.itertuples():
             shown_ms = midnight_of(row.arrival_date) + DAY_MS
             offers = [row.settled_ms] if shown_ms <= midnight_ms else []
@@ -181,7 +194,7 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
 def test_no_day_with_a_late_record_is_left_out(stream):
     told = stream.replay()
     history = history_of(stream)
-    days = history.late_days(history.slots(EVERYTHING, clock_of(stream)))
+    days = late_days(history, clock_of(stream))
     assert {day_of(late.at_ms) for late in told.late} <= set(days)
     assert days == sorted(days)
 
@@ -193,7 +206,8 @@ def test_the_day_map_counts_every_record_once(stream):
     told: dict[tuple[date, date], list[int]] = {}
     for record in known:
         told.setdefault((day_of(record.arrival_ms), day_of(record.ts_ms)), []).append(record.ts_ms)
-    rows = history_of(stream).day_map.itertuples(index=False)
+    map_of_days = history_of(stream).timeline.day_map.drop(columns="largest_end_ms")
+    rows = map_of_days.itertuples(index=False)
     assert [tuple(row) for row in rows] == [
         (*days, len(times), min(times), max(times)) for days, times in sorted(told.items())
     ]
@@ -209,12 +223,11 @@ def test_older_slots_are_those_that_got_a_record_since_a_midnight(stream, ahead_
         fresh = [r.ts_ms for r in stream.records if since_ms <= r.arrival_ms < stream.horizon_ms]
         homes = [assigner.newest_start(ts_ms) for ts_ms in fresh]
         slots = {slot for ts_ms in fresh for slot in slots_of(assigner, ts_ms)}
-        older = history.older_slots(before_ms, since_ms, clock)
+        fresh, older = older_slots(history, before_ms, since_ms, clock)
         assert [*zip(older["slot_ms"], older["slot_end_ms"], strict=True)] == sorted(
             slot for slot in slots if slot[0] < before_ms
         )
-        assert history.older_records(before_ms, since_ms) == sum(ms < before_ms for ms in homes)
-    assert history.older_slots(before_ms, None, clock).empty
+        assert fresh.records == sum(ms < before_ms for ms in homes)
 
 
 # ------------------------------------------------------------------------------ an input that ended
@@ -230,7 +243,7 @@ def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_m
     later = replace(stream, horizon_ms=at_ms + 500)
     starts = starts_around(stream)
     clock = Clock(later.horizon_ms, (Closure(EVERYTHING, at_ms),))
-    placed = history_of(later).placed(starts, clock)
+    placed = placed_at(history_of(later), starts, clock)
     size_ms = stream.spec.window.tumbling
     assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
     assert placed["ended_at_ms"].tolist() == [at_ms] * len(starts)
@@ -244,19 +257,19 @@ def test_an_end_of_input_elsewhere_is_none_here(stream):
     here = TimeRange(stream.start_ms, EVERYTHING.end_ms)
     elsewhere = Closure(TimeRange(EVERYTHING.start_ms, stream.start_ms), stream.horizon_ms)
     history = history_of(stream)
-    held = history.slots(here, Clock(stream.horizon_ms))
-    assert history.slots(here, Clock(stream.horizon_ms, (elsewhere,))).equals(held)
+    held = slots_in(history, here, Clock(stream.horizon_ms))
+    assert slots_in(history, here, Clock(stream.horizon_ms, (elsewhere,))).equals(held)
     before = Closure(elsewhere.windows, stream.horizon_ms - 1)
-    assert history.slots(here, Clock(stream.horizon_ms, (before,))).equals(held)
+    assert slots_in(history, here, Clock(stream.horizon_ms, (before,))).equals(held)
 
 
 @FEW
 @given(streams())
 def test_an_end_of_input_to_come_changes_nothing_yet(stream):
     history = history_of(stream)
-    held = history.slots(EVERYTHING, Clock(stream.horizon_ms))
+    held = slots_in(history, EVERYTHING, Clock(stream.horizon_ms))
     to_come = Closure(EVERYTHING, stream.horizon_ms + 1)
-    assert history.slots(EVERYTHING, Clock(stream.horizon_ms, (to_come,))).equals(held)
+    assert slots_in(history, EVERYTHING, Clock(stream.horizon_ms, (to_come,))).equals(held)
 
 
 def test_only_an_end_of_input_at_the_horizon_itself_closes_now():
@@ -277,16 +290,21 @@ def test_discovered_channels_stand_in_the_order_of_their_first_instants(stream):
         if record.arrival_ms < stream.horizon_ms:
             instant = instant_of(stream, record)
             first[record.channel] = min(instant, first.get(record.channel, instant))
-    assert history.channels == tuple(sorted(first, key=lambda channel: (first[channel], channel)))
-    assert history.joined == [first[channel] for channel in history.channels]
+    assert history.crossings.channels == tuple(
+        sorted(first, key=lambda channel: (first[channel], channel))
+    )
+    assert history.crossings.joined == [first[channel] for channel in history.crossings.channels]
 
 
 @FEW
 @given(streams(channels=st.just(list(CHANNELS))))
 def test_declared_channels_stand_as_declared_and_are_there_from_the_start(stream):
     history = history_of(stream)
-    assert history.channels == CHANNELS
-    assert all(joined < axis_of(stream).first_of(EVERYTHING.start_ms) for joined in history.joined)
+    assert history.crossings.channels == CHANNELS
+    assert all(
+        joined < axis_of(stream).first_of(EVERYTHING.start_ms)
+        for joined in history.crossings.joined
+    )
 
 
 @FEW
@@ -295,8 +313,8 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     """At one instant channels are probed in order: the window fires as the last of them speaks."""
     history = history_of(stream)
     starts = starts_around(stream)
-    placed = history.placed(starts, clock_of(stream))
-    seen = history.seen_from([history.grid.fire_threshold(start) for start in starts])
+    placed = placed_at(history, starts, clock_of(stream))
+    seen = history.crossings.seen_from([history.grid.fire_threshold(start) for start in starts])
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):
         if placed["state"][at] == "open" or (ended and ended[0].moment.cause is Cause.END):
@@ -309,28 +327,31 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
 
 
 def own_gaps(*cells: tuple[int, int, int | None]) -> History:
-    """A day of sessions with gaps of their own, by cells of least and largest time and end."""
+    """Sessions with gaps of their own: least and largest time and end of some event dates."""
     spec = a_meter({"session": "gap_ms"}, {"strategy": "ascending", "emit": "per_record"})
-    rows = [a_cell(least, largest, end=end) for least, largest, end in cells]
+    rows = [
+        a_cell(least, largest, end=end, event_day=day)
+        for day, (least, largest, end) in enumerate(cells)
+    ]
     return history_from(rows, spec, Axis.of(spec, 0))
 
 
-def test_gaps_of_their_own_reach_as_far_as_the_cells_tell():
+def test_gaps_of_their_own_reach_as_far_as_the_day_map_tells():
     history = own_gaps((0, 9, 12), (10, 19, 500), (20, 29, 40))
-    assert history.first_reaching(40) == 10
-    assert history.first_reaching(41) == 10
-    assert history.first_reaching(500) == 10
-    assert history.first_reaching(501) == 501
-    assert history.first_reaching(12) == 0
-    assert history.last_end(10) == 12
-    assert history.last_end(11) == 500
-    assert history.last_end(0) == 0
+    assert history.days.first_reaching(40) == 10
+    assert history.days.first_reaching(41) == 10
+    assert history.days.first_reaching(500) == 10
+    assert history.days.first_reaching(501) == 501
+    assert history.days.first_reaching(12) == 0
+    assert history.days.last_end(10) == 12
+    assert history.days.last_end(11) == 500
+    assert history.days.last_end(0) == 0
 
 
-def test_cells_of_a_timeline_from_before_their_ends_were_told_may_reach_anywhere():
+def test_days_of_a_timeline_from_before_their_ends_were_told_may_reach_anywhere():
     history = own_gaps((0, 9, None), (10, 19, 25))
-    assert history.first_reaching(10_000) == 0
-    assert history.last_end(1) == END_OF_INSTANTS_MS
+    assert history.days.first_reaching(10_000) == 0
+    assert history.days.last_end(1) == END_OF_INSTANTS_MS
 
 
 # --------------------------------------------------------------------------------------- the empty
@@ -348,8 +369,10 @@ def test_malformed_rows_are_cells_without_any_say(stream):
     rows = [*counted(stream, known), *malformed]
     history = history_from(rows, stream.spec, axis_of(stream))
     clock = clock_of(stream)
-    assert history.slots(EVERYTHING, clock).equals(history_of(stream).slots(EVERYTHING, clock))
-    assert history.cells["records"].sum() == len(known) + 4
+    assert slots_in(history, EVERYTHING, clock).equals(
+        slots_in(history_of(stream), EVERYTHING, clock)
+    )
+    assert history.timeline.every["records"].sum() == len(known) + 4
 
 
 @FEW
@@ -357,10 +380,10 @@ def test_malformed_rows_are_cells_without_any_say(stream):
 def test_without_any_record_every_question_has_an_answer(stream):
     empty = replace(stream, records=())
     history, clock = history_of(empty), clock_of(empty)
-    assert history.slots(EVERYTHING, clock).empty
-    assert history.late_days(history.slots(EVERYTHING, clock)) == []
-    assert history.arrival_days(EVERYTHING) == []
-    assert history.watermark_reached(stream.horizon_ms) == MIN_WATERMARK
-    assert history.day_map.empty
-    assert history.channel_days.empty
-    assert history.channels == (stream.spec.source.declared_channels or ())
+    assert slots_in(history, EVERYTHING, clock).empty
+    assert late_days(history, clock) == []
+    assert history.days.of_windows(EVERYTHING) == []
+    assert history.crossings.watermark_reached(stream.horizon_ms) == MIN_WATERMARK
+    assert history.timeline.day_map.empty
+    assert history.timeline.channel_days.empty
+    assert history.crossings.channels == (stream.spec.source.declared_channels or ())

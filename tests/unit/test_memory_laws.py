@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+from cells import older_slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Life, Published, in_one_run
@@ -220,7 +221,7 @@ def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_
     _, history, plan = life._planned(request, life._world(), life.axis, midnight(3))
     scope = plan.scope
     assert missed[0] < scope.windows.start_ms
-    older = history.older_slots(scope.older_end_ms, scope.older_since_ms, plan.clock)
+    _, older = older_slots(history, scope.older_end_ms, scope.older_since_ms, plan.clock)
     assert older["slot_ms"].tolist() == [missed[0]]
 
 

@@ -12,14 +12,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from activity import activity_of
+from activity import activity_of, step_days
 from cells import COUNTED, cell_of
 from strategies import Stream
 
-from strandline.engine.history import History, cells_from
+from strandline.engine.history import History, history_of
 from strandline.engine.idleness.source import Carried, Source
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
+from strandline.engine.timeline import Observed, cells_from
 from strandline.engine.watermark.observed import KnownSteps, ObservedDay, put_together
 from strandline.lake.ledger import (
     Entry,
@@ -282,7 +283,7 @@ class Life:
         parts = [part for part in (*kept.values(), fresh) if len(part)]
         cells = pd.concat(parts, ignore_index=True) if parts else fresh
         if not self.spec.watermark.idleness_in_effect:
-            return History(cells, self.spec, axis)
+            return history_of(Observed(cells), self.spec, axis)
         source, carried = Source(self.spec, axis), Carried.at_the_start(self.spec, axis)
         stream = Stream(self.spec, tuple(known), axis.start_ms, horizon_ms, end_of_input=False)
         activity, steps = activity_of(stream, known), []
@@ -290,8 +291,13 @@ class Life:
             for _, found, after in source.follow(carried, activity, [day], horizon_ms):
                 carried = after
                 steps.append(ObservedDay(day, found, after))
-        none = KnownSteps.none(self.spec, axis)
-        return put_together(cells, self.spec, axis, none, steps, horizon_ms=horizon_ms)
+        # those of the days before the new ones are kept, and read again
+        kept = [told for told in steps if told.day < min(anew)]
+        known = KnownSteps.none(self.spec, axis)
+        if kept:
+            known = KnownSteps(step_days(kept), kept[-1].carried)
+        rest = steps[len(kept) :]
+        return put_together(Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms)
 
     def _commit(self, history: History, world: World, new: Sequence[date]) -> None:
         if self.observed_under != self.spec.timeline_fingerprint:
@@ -299,9 +305,9 @@ class Life:
             self.observed_under = self.spec.timeline_fingerprint
         if self.spec.days_follow_each_other and new:
             self.cells = {day: cells for day, cells in self.cells.items() if day < new[0]}
-        of_day = dict(iter(history.cells.groupby("arrival_date")))
+        of_day = dict(iter(history.timeline.every.groupby("arrival_date")))
         for day in new:
-            self.cells[day] = of_day.get(day, history.cells[:0])
+            self.cells[day] = of_day.get(day, history.timeline.every[:0])
         self.facts |= world.facts_of(new)
 
     # -------------------------------------------------------------------------- what is published

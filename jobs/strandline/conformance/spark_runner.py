@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
-from strandline.engine.history import Clock, Closure
 from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
-from strandline.engine.watermark.observed import history_of
+from strandline.engine.watermark.observed import observed_history
 from strandline.engine.windows.firings import ORDER
 from strandline.model.intervals import EVERYTHING
 
@@ -69,7 +69,7 @@ class SparkEngine:
         landing = self._spark.createDataFrame(table)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
-        history = history_of(known, spec, axis, scenario.horizon_ms)
+        history = observed_history(known, spec, axis, scenario.horizon_ms)
         ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
         clock = Clock(scenario.horizon_ms, ended)
         columns = SourceColumns(tuple(landing.columns))

@@ -30,8 +30,8 @@ def known_records(
         days: the arrival days to read.
     """
     chosen = of_days(records, history, days)
-    read = history.malformed_days if chosen is records else set(days)
-    if history.malformed_days & read:
+    bad = history.days.with_malformed
+    if bad and (chosen is records or bad & set(days)):
         chosen = chosen.where(F.col(c.REASON).isNull())
     if any(midnight_of(day) + DAY_MS > horizon_ms for day in days):
         chosen = chosen.where(F.col(c.ARRIVAL) < horizon_ms)
@@ -40,14 +40,7 @@ def known_records(
 
 def of_days(records: DataFrame, history: History, days: Collection[date]) -> DataFrame:
     """The rows of some arrival days; duplicates are looked for where observation has found some."""
-    cells, among = history.cells, days_to_read(history)
-    if set(days) & set(cells.loc[cells["reason"] == DUPLICATE, "arrival_date"]):
+    among = history.days.rebuilt
+    if set(days) & history.days.with_reason(DUPLICATE):
         return with_duplicates(records, history.spec, days, among)
     return on_days(records, days, among)
-
-
-def days_to_read(history: History) -> list[date]:
-    """The arrival days that a rebuild may read: those of its records, and what tells duplicates."""
-    only_records = history.spec.source.deduplicate is None
-    cells = history.well_formed if only_records else history.cells
-    return sorted(cells["arrival_date"].dropna().unique())

@@ -1,103 +1,21 @@
-"""The story of a rebuild: observe → close → place → split → fire."""
+"""The rebuild of a scope, in the form that fits the pipeline's kind of windows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date
-
 import pandas as pd
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from strandline.engine import columns as c
-from strandline.engine.calendar.tables import home_table, pane_table, window_table
-from strandline.engine.history import Clock, History
-from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.calendar.slots import Calendar, OlderWindows
+from strandline.engine.first_records import in_probe_order
+from strandline.engine.history import History
+from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import in_two_steps
 from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.sessions.rebuild import SessionRebuild
-from strandline.engine.watermark.probe_order import in_probe_order
-from strandline.engine.watermark.values import emissions
-from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
-from strandline.engine.windows.contents import count_each, count_panes, fire
-from strandline.engine.windows.firings import firings
-from strandline.model.intervals import day_of
+from strandline.engine.windows.rebuild import GridRebuild
 from strandline.spec.window import Session
 
 __all__ = ["Rebuild", "Scope", "close"]
-
-
-@dataclass(frozen=True)
-class GridRebuild(Rebuild):
-    """The rebuild of windows that lie on a grid.
-
-    Attributes:
-        late_days: the arrival days on which a record of the scope can be late.
-    """
-
-    late_days: tuple[date, ...]
-
-    def windows(self) -> DataFrame:
-        """The windows of every key, the open ones included (see `fire`)."""
-        spec, grid = self.history.spec, self.history.grid
-        windows = window_table(self.spark, self.slots, self.history.axis)
-        aggregates = self._aggregates()
-        partials = None if grid.one_window_each else in_two_steps(self.records, spec)
-        if partials is None:
-            counted = count_each(self._pairs(windows), spec, aggregates, grid)
-        else:
-            counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
-        return fire(counted, windows, spec)
-
-    def held(self) -> DataFrame:
-        """The windows that have not closed: what they hold is what they were last emitted with."""
-        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
-
-    def late(self) -> DataFrame:
-        """The records of the scope that no window took, as quarantine rows."""
-        both = pd.concat([self.older, self.slots], ignore_index=True)
-        panes = self.history.panes(both)
-        homes = home_table(self.spark, panes, self.history.axis)
-        late = refused(self._known(self.late_days), homes, self.history.least_delay(panes))
-        if self.scope.older_since_ms is not None:
-            late = late.where(
-                (F.col(c.SLOT) >= self.scope.windows.start_ms)
-                | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
-            )
-        probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
-        met = self._emissions(list(self.late_days)).at(probes)
-        return quarantine_late(met, self.history.spec, self.source_columns)
-
-    def firings(self, identity: Column) -> DataFrame:
-        """The firings of the range's windows; `identity` orders records of equal position."""
-        fired = [day_of(int(ms)) for ms in self.slots["fire_at_ms"].dropna()]
-        days = sorted({*fired, *self.history.arrival_days(self.scope.windows)})
-        history = in_probe_order(self.records, self.history)
-        slots = history.slots(self.scope.windows, self.clock)
-        windows = window_table(self.spark, slots, history.axis)
-        return firings(
-            self._pairs(windows).where(is_accepted()),
-            windows,
-            emissions(self.spark, self.records, history, self.clock, days),
-            self.history.spec,
-            self._aggregates(),
-            identity,
-        )
-
-    def _pairs(self, windows: DataFrame) -> DataFrame:
-        grid, records = self.history.grid, self._of_range()
-        if grid.one_window_each:
-            return in_own_window(records, windows)
-        return in_each_window(records, self._panes(), windows, grid.step_ms)
-
-    def _panes(self) -> DataFrame:
-        panes = self.history.panes_within(self.scope.windows, self.slots, self.clock)
-        return pane_table(self.spark, panes, self.history.axis)
-
-    def _of_range(self) -> DataFrame:
-        return self._known(self.history.arrival_days(self.scope.windows))
 
 
 def close(
@@ -118,15 +36,30 @@ def close(
         clock: what the run knows.
         scope: what it rebuilds.
     """
-    clock = history.heard_by(clock)
-    slots = history.slots(scope.windows, clock)
-    older = history.older_slots(
-        scope.older_end_ms, scope.older_since_ms, clock, too=scope.older_too
+    clock = history.crossings.heard(clock)
+    fresh = OlderWindows()
+    if scope.older_since_ms is not None:
+        fresh = OlderWindows.of(
+            history, scope.older_end_ms, scope.older_since_ms, too=scope.older_too
+        )
+    ranges = [scope.windows, *fresh.starts(history.grid)]
+    calendar = Calendar.of(history, clock, ranges)
+    slots = calendar.starting_in(scope.windows)
+    older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
+    if isinstance(history.spec.window, Session):
+        history = in_probe_order(records, history)
+    of_scope = (
+        records,
+        source_columns,
+        history,
+        clock,
+        scope,
+        calendar,
+        slots,
+        older,
+        fresh.records,
     )
     if isinstance(history.spec.window, Session):
-        ordered = in_probe_order(records, history)
-        return SessionRebuild(spark, records, source_columns, ordered, clock, scope, slots, older)
-    late_days = history.late_days(pd.concat([older, slots], ignore_index=True))
-    return GridRebuild(
-        spark, records, source_columns, history, clock, scope, slots, older, tuple(late_days)
-    )
+        return SessionRebuild(spark, *of_scope)
+    late_days = calendar.late_days(pd.concat([older, slots], ignore_index=True))
+    return GridRebuild(spark, *of_scope, tuple(late_days))

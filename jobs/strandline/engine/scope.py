@@ -12,12 +12,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import Clock, History
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.history import History
 from strandline.engine.known import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.results.aggregates import aggregate_columns
-from strandline.engine.watermark.values import Emissions, emissions
+from strandline.engine.watermark.emissions import Emissions
+from strandline.engine.watermark.values import emissions
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 
@@ -51,8 +54,10 @@ class Rebuild(ABC):
     """One rebuild, its parts still unevaluated but for the slots.
 
     Attributes:
-        slots: the slots of the range (`History.slots`), on the driver.
+        calendar: of all that the scope asks for.
+        slots: the slots of the range (`Calendar.slots`), on the driver.
         older: the older slots that the scope's late records belong to, likewise.
+        older_records: how many records are at home in older slots, and have arrived since.
     """
 
     spark: SparkSession
@@ -61,8 +66,10 @@ class Rebuild(ABC):
     history: History
     clock: Clock
     scope: Scope
+    calendar: Calendar
     slots: pd.DataFrame
     older: pd.DataFrame
+    older_records: int
 
     @abstractmethod
     def windows(self) -> DataFrame:

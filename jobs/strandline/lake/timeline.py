@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from operator import itemgetter
+from functools import cached_property
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import write_deltalake
+from deltalake import WriterProperties, write_deltalake
 
 from strandline.engine.frames import to_pandas
-from strandline.engine.history import CELL_COLUMNS, History
+from strandline.engine.idleness.kept_steps import StepDays
 from strandline.engine.idleness.source import Carried
 from strandline.engine.idleness.steps import steps_from, steps_to
 from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import (
+    CELL_COLUMNS,
+    CHANNEL_COLUMNS,
+    DAY_COLUMNS,
+    MALFORMED_COLUMNS,
+    Observed,
+    channel_days_of,
+    together,
+)
 from strandline.engine.watermark.observed import KnownSteps, ObservedDay
 from strandline.lake.store import Store, dataset_of
 from strandline.model.facts import DayFacts
-from strandline.model.intervals import DAY_MS, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 
 _LONG = pa.int64()
@@ -58,7 +67,8 @@ SCHEMA = pa.schema(
 instant that sees it) and source (where the source stands after the day). Of no fingerprint, and
 kept under every one: landed (what the landing table said of the day, see `DayFacts`) and lost (the
 event times of a day whose rows have gone, by event date)."""
-_OF_ANY_FINGERPRINT = ("landed", "lost")
+_SMALL_GROUPS = WriterProperties(max_row_group_size=16_384)
+"""A reader skips the groups that hold nothing of what it asks for."""
 _STEP_COLUMNS = (
     "arrival_date",
     "first_arrival_ms",
@@ -69,9 +79,83 @@ _STEP_COLUMNS = (
 )
 
 
-def read_cells(store: Store, fingerprint: str, *, before_ms: int) -> pd.DataFrame:
-    """The cells of the whole days observed before an instant, under this fingerprint only."""
-    return to_pandas(_rows(store, "cell", CELL_COLUMNS, fingerprint, before_ms=before_ms))
+@dataclass(frozen=True)
+class StoredTimeline:
+    """What the table holds of whole days: see `Timeline`. Each question reads what it needs.
+
+    Attributes:
+        store: the pipeline's tables.
+        fingerprint: that the days were observed under.
+        before_ms: only days that were over by then.
+        without: days to leave out: they are observed anew.
+    """
+
+    store: Store
+    fingerprint: str
+    before_ms: int
+    without: frozenset[date] = frozenset()
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        days = self._read("channel", CHANNEL_COLUMNS)
+        old = set(days.loc[days["first_arrival_ms"].isna(), "arrival_date"])
+        if not old:
+            return days
+        kept = days[~days["arrival_date"].isin(old)]
+        return together(kept, channel_days_of(self.cells(old)))
+
+    @cached_property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._read("day", DAY_COLUMNS).dropna(subset=["event_date"])
+
+    @cached_property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._read("cell", MALFORMED_COLUMNS, ds.field("reason").is_valid())
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        wanted = ds.field("reason").is_null()
+        if slots != EVERYTHING:
+            wanted &= ds.field("slot_ms") >= slots.start_ms
+            wanted &= ds.field("slot_ms") < slots.end_ms
+        if least_threshold_ms is not None:
+            wanted &= ds.field("threshold_ms") >= least_threshold_ms
+        return self._read("cell", CELL_COLUMNS, wanted, days)
+
+    def _read(
+        self,
+        kind: str,
+        names: Sequence[str],
+        wanted: ds.Expression | None = None,
+        days: Collection[date] | None = None,
+    ) -> pd.DataFrame:
+        if self.without:
+            kept = ~ds.field("arrival_date").isin(pa.array(sorted(self.without), pa.date32()))
+            wanted = kept if wanted is None else wanted & kept
+        rows = _rows(
+            self.store,
+            kind,
+            names,
+            self.fingerprint,
+            before_ms=self.before_ms,
+            of_days=days,
+            wanted=wanted,
+            dataset=self._dataset,
+        )
+        return to_pandas(rows)
+
+    @cached_property
+    def _dataset(self) -> ds.Dataset | None:
+        return _dataset(self.store)
 
 
 def read_violations(store: Store, fingerprint: str, *, before_ms: int) -> int:
@@ -86,8 +170,29 @@ def read_steps(store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int) 
     carried = read_source(store, fingerprint, before_ms=before_ms)
     if carried is None or carried.until_ms is None:
         return KnownSteps.none(spec, axis)
-    rows = _rows(store, "step", _STEP_COLUMNS, fingerprint, before_ms=carried.until_ms)
-    return KnownSteps(steps_from(to_pandas(rows), axis), carried)
+
+    def read(days: Collection[date]) -> pd.DataFrame:
+        rows = _rows(store, "step", _STEP_COLUMNS, fingerprint, of_days=days)
+        return steps_from(to_pandas(rows), axis)
+
+    names = ["arrival_date", "until_arrival_ms", "watermark_ms"]
+    rows = to_pandas(_rows(store, "source", names, fingerprint, before_ms=before_ms))
+    days = _with_states(store, rows, fingerprint).rename(columns={"until_arrival_ms": "until_ms"})
+    return KnownSteps(StepDays(days.sort_values("arrival_date", ignore_index=True), read), carried)
+
+
+def _with_states(store: Store, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
+    """Where the watermark stood after each day; of a table that does not tell, by the states."""
+    old = set(days.loc[days["until_arrival_ms"].isna(), "arrival_date"])
+    if not old:
+        return days
+    rows = _rows(store, "source", ["arrival_date", "source_state"], fingerprint, of_days=old)
+    told = {row["arrival_date"]: Carried.from_json(row["source_state"]) for row in rows.to_pylist()}
+    there = days["arrival_date"].map(told)
+    return days.assign(
+        until_arrival_ms=there.map(lambda state: state.until_ms),
+        watermark_ms=there.map(lambda state: state.combined_ms),
+    ).where(days["arrival_date"].isin(old), days)
 
 
 def read_source(
@@ -97,11 +202,12 @@ def read_source(
 
     None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
     """
-    names = ["arrival_date", "source_state"]
-    rows = _rows(store, "source", names, fingerprint, before_ms=before_ms).to_pylist()
-    if not rows:
+    days = _rows(store, "source", ["arrival_date"], fingerprint, before_ms=before_ms)
+    last = pc.max(days["arrival_date"]).as_py()
+    if last is None:
         return None
-    return Carried.from_json(max(rows, key=itemgetter("arrival_date"))["source_state"])
+    rows = _rows(store, "source", ["source_state"], fingerprint, of_days=[last])
+    return Carried.from_json(rows["source_state"][0].as_py())
 
 
 def channel_days(store: Store) -> pd.DataFrame:
@@ -118,6 +224,8 @@ def _rows(
     *,
     before_ms: int | None = None,
     of_days: Collection[date] | None = None,
+    wanted: ds.Expression | None = None,
+    dataset: ds.Dataset | None = None,
 ) -> pa.Table:
     """Some columns of the rows of a kind; null where a table is from before there were such.
 
@@ -128,19 +236,27 @@ def _rows(
         fingerprint: that the days were observed under; None: any.
         before_ms: only of days that were over by then; None: of all.
         of_days: only of these days; None: of all.
+        wanted: only these rows; None: all of the kind.
+        dataset: the table, where it is open.
     """
-    table = store.table("timeline")
-    if table is None:
+    rows = _dataset(store) if dataset is None else dataset
+    if rows is None:
         return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
-    wanted = ds.field("kind") == kind
+    of_kind = ds.field("kind") == kind
+    wanted = of_kind if wanted is None else of_kind & wanted
     if fingerprint is not None:
         wanted &= ds.field("timeline_fingerprint") == fingerprint
     if before_ms is not None:
         wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
     if of_days is not None:
         wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
-    rows = dataset_of(table).replace_schema(SCHEMA)
     return rows.to_table(columns=list(names), filter=wanted)
+
+
+def _dataset(store: Store) -> ds.Dataset | None:
+    """The table; None: there is none yet."""
+    table = store.table("timeline")
+    return None if table is None else dataset_of(table).replace_schema(SCHEMA)
 
 
 def read_facts(store: Store) -> dict[date, DayFacts]:
@@ -177,12 +293,13 @@ def rows_observed(store: Store, days: Collection[date]) -> dict[date, int]:
 
 def observed_days(store: Store) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
-    table = store.table("timeline")
-    if table is None:
+    dataset = _dataset(store)
+    if dataset is None:
         return {}
     named = ["timeline_fingerprint", "arrival_date"]
-    of_none = ds.field("kind").isin(_OF_ANY_FINGERPRINT)
-    rows = dataset_of(table).to_table(columns=named, filter=~of_none)
+    # older tables tell a day of malformed rows alone by its cells
+    malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
+    rows = dataset.to_table(columns=named, filter=(ds.field("kind") == "day") | malformed)
     days = rows.group_by(named).aggregate([]).to_pylist()
     observed: dict[str, set[date]] = {}
     for row in days:
@@ -195,14 +312,18 @@ class DaysToWrite:
     """What one commit makes count.
 
     Attributes:
-        history: holds the cells of the days (others are left out).
+        spec: the pipeline.
+        axis: of the instants.
+        observed: holds the cells of the days (others are left out).
         followed: where channels can go idle, holds their steps.
         days: the whole days to write; what stood of them goes.
         facts: what the landing table says of each of them.
         violations: `arrival_date`, `channel`, `violations`, where these are counted.
     """
 
-    history: History
+    spec: PipelineSpec
+    axis: Axis
+    observed: Observed
     followed: Sequence[ObservedDay]
     days: Collection[date]
     facts: Mapping[date, DayFacts]
@@ -228,18 +349,31 @@ def commit_days(
     uri, parted, days = store.uri("timeline"), ["arrival_date"], sorted(written.days)
     if replace:
         rows = pa.concat_tables([rows, _kept(store, set(days), set(lost))])
-        write_deltalake(uri, rows, mode="overwrite", partition_by=parted, schema_mode="overwrite")
+        write_deltalake(
+            uri,
+            rows,
+            mode="overwrite",
+            partition_by=parted,
+            schema_mode="overwrite",
+            writer_properties=_SMALL_GROUPS,
+        )
         return
     if not days:
         return
     predicate = f"arrival_date IN ({', '.join(repr(day.isoformat()) for day in days)})"
-    if written.history.spec.days_follow_each_other:
+    if written.spec.days_follow_each_other:
         predicate = f"arrival_date >= '{days[0].isoformat()}'"
         kept = ", ".join(repr(day.isoformat()) for day in sorted(lost))
         if kept:
             predicate += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({kept}))"
     write_deltalake(
-        uri, rows, mode="overwrite", predicate=predicate, partition_by=parted, schema_mode="merge"
+        uri,
+        rows,
+        mode="overwrite",
+        predicate=predicate,
+        partition_by=parted,
+        schema_mode="merge",
+        writer_properties=_SMALL_GROUPS,
     )
 
 
@@ -259,27 +393,35 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
 
 
 def _rows_of(written: DaysToWrite) -> pa.Table:
-    history, days = written.history, set(written.days)
-    cells = history.cells[history.cells["arrival_date"].isin(days)].assign(kind="cell")
-    channels = history.channel_days.assign(kind="channel")
+    observed, days = written.observed, set(written.days)
+    in_order = observed.every.sort_values(["slot_ms", "threshold_ms"], na_position="first")
+    cells = in_order[in_order["arrival_date"].isin(days)].assign(kind="cell")
+    channels = observed.channel_days.assign(kind="channel")
     if written.violations is not None:
         counted = written.violations[["arrival_date", "channel", "violations"]]
         channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
-    day_map = history.day_map.assign(kind="day")
-    parts = [part[part["arrival_date"].isin(days)] for part in (cells, channels, day_map)]
-    for observed in written.followed:
-        if observed.day in days:
-            steps = steps_to(observed.steps, history.axis)
-            state = {"arrival_date": observed.day, "source_state": observed.carried.to_json()}
+    day_map = observed.day_map.assign(kind="day")
+    parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
+    for followed in written.followed:
+        if followed.day in days:
+            steps = steps_to(followed.steps, written.axis)
+            state = {
+                "arrival_date": followed.day,
+                "source_state": followed.carried.to_json(),
+                "until_arrival_ms": followed.carried.until_ms,
+                "watermark_ms": followed.carried.combined_ms,
+            }
             parts += [steps.assign(kind="step"), pd.DataFrame([state]).assign(kind="source")]
     # a day on which nothing counts has been observed all the same
-    silent = sorted(days - set(cells["arrival_date"]))
+    silent = sorted(days - set(day_map["arrival_date"]))
     if silent:
         parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
-    fingerprint = history.spec.timeline_fingerprint
+    fingerprint = written.spec.timeline_fingerprint
     tables = [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
+    of_cells = _table(cells.assign(timeline_fingerprint=fingerprint))
     facts = {day: said for day, said in written.facts.items() if day in days}
-    return pa.concat_tables([*tables, _table(_facts_rows(facts))])
+    # small kinds first, then cells by slot and threshold: so that few row groups hold what is asked
+    return pa.concat_tables([*tables, _table(_facts_rows(facts)), of_cells])
 
 
 def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
@@ -299,11 +441,11 @@ def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
     Of days whose rows have gone, the event times too; also of those that are written anew from
     what is left of them.
     """
-    table = store.table("timeline")
-    if table is None:
+    dataset = _dataset(store)
+    if dataset is None:
         return SCHEMA.empty_table()
     wanted = ds.field("kind").isin(["landed", "lost", "day"])
-    rows = to_pandas(dataset_of(table).replace_schema(SCHEMA).to_table(filter=wanted))
+    rows = to_pandas(dataset.to_table(filter=wanted))
     of_lost = rows["arrival_date"].isin(lost)
     times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
     times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]

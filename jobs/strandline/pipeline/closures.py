@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.engine.history import Closure
+from strandline.engine.position.clock import Closure
 from strandline.lake.ledger import Entry, published_into
 from strandline.model.intervals import EVERYTHING, TimeRange
 

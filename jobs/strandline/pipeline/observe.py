@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import CELL_COLUMNS, History
+from strandline.engine.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import in_days, lies_in_its_day, on_days
+from strandline.engine.timeline import Observed, Together, empty_cells
 from strandline.engine.watermark.observed import ObservedDay, cells_of, observe_days, put_together
 from strandline.engine.watermark.violations import violations
 from strandline.errors import InputError
@@ -28,9 +29,9 @@ from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import (
     DaysToWrite,
+    StoredTimeline,
     commit_days,
     observed_days,
-    read_cells,
     read_facts,
     read_steps,
     read_violations,
@@ -81,8 +82,7 @@ class Observation:
     @property
     def malformed_by_reason(self) -> dict[str, int]:
         """All malformed rows known below the horizon, by reason."""
-        cells = self.history.cells
-        found = cells[cells["reason"].notna()].groupby("reason")["records"].sum()
+        found = self.history.timeline.malformed.groupby("reason")["records"].sum()
         return {str(reason): int(count) for reason, count in found.items()}
 
     @property
@@ -119,12 +119,10 @@ def observe_landing(
             a day has to be observed again whose rows have gone.
     """
     spec = landing.spec
-    known = read_cells(store, spec.timeline_fingerprint, before_ms=horizon_ms)
     new = world.days_to_observe(spec, horizon_ms)
-    if spec.days_follow_each_other and new:
-        known = known[[day < new[0] for day in known["arrival_date"]]]
-    else:
-        known = known[~known["arrival_date"].isin(new)]
+    before_ms = midnight_of(new[0]) if new else horizon_ms
+    known_until_ms = before_ms if spec.days_follow_each_other else horizon_ms
+    known = StoredTimeline(store, spec.timeline_fingerprint, known_until_ms, frozenset(new))
     partial: list[date | None] = [
         day
         for day in landing.days
@@ -134,14 +132,13 @@ def observe_landing(
     scanned: list[date | None] = [*new, *partial]
     landed = with_duplicates(landing.records(axis), spec, scanned, landing.every_day)
     records = landed.where(_known(horizon_ms))
-    cells = cells_of(records, spec, axis) if scanned else pd.DataFrame(columns=[*CELL_COLUMNS])
+    cells = cells_of(records, spec, axis) if scanned else empty_cells()
     steps, followed = None, []
-    before_ms = midnight_of(new[0]) if new else horizon_ms
     if spec.watermark.idleness_in_effect:
         steps = read_steps(store, spec, axis, before_ms=before_ms)
         followed = list(observe_days(records, spec, axis, cells, steps, horizon_ms))
-    every = _together(known, cells)
-    history = put_together(every, spec, axis, steps, followed, horizon_ms=horizon_ms)
+    timeline = Together(known, Observed(cells))
+    history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
     seen = Observation(history, new, partial, cells, records, followed, world)
     if spec.watermark.violation_handler is None:
         return seen
@@ -226,7 +223,13 @@ def commit_observation(
             _publish_malformed(malformed, [*days, *seen.partial_days], days, seen, store, staging)
         if days or elsewhere:
             written = DaysToWrite(
-                seen.history, seen.followed, days, world.facts_of(days), seen.violations
+                spec,
+                seen.history.axis,
+                Observed(seen.cells),
+                seen.followed,
+                days,
+                world.facts_of(days),
+                seen.violations,
             )
             commit_days(store, written, replace=elsewhere, lost=world.lost)
         refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))
@@ -321,8 +324,3 @@ def _landed(landing: Landing, whole_days: list[date]) -> dict[date | None, int]:
     """The rows of whole days by the landing table's own log, which the scan has no part in."""
     landed = landing.landed or {}
     return {day: landed[day] for day in whole_days if day in landed}
-
-
-def _together(known: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    parts = [part for part in (known, cells) if len(part)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*CELL_COLUMNS])

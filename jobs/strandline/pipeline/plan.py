@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
-from strandline.engine.history import Clock, Closure, History
+import numpy as np
+
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
@@ -136,22 +140,30 @@ def plan_backfill(
         standing = [rest for closure in standing for rest in without(closure, within)]
     if request.close:
         standing.append(Closure(within, horizon_ms))
-    clock = history.heard_by(Clock(horizon_ms, tuple(standing)))
+    clock = history.crossings.heard(Clock(horizon_ms, tuple(standing)))
     _require_order(within, history, clock)
     if request.close and not clock.closes_now:
         notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
-    starts = history.well_formed["slot_ms"]
-    whole = not len(starts) or (int(starts.min()) in within and int(starts.max()) in within)
-    completes_ms = midnight_before(horizon_ms) if whole and len(starts) else None
+    whole = _holds_all(within, history)
+    completes_ms = midnight_before(horizon_ms) if whole else None
     return Plan(
         Scope(within),
         clock,
         completes_ms,
         owed=remembered.owed,
         settles=remembered.settled_by(completes_ms),
-        lost=tuple(world.lost_within(history.events_of(within))),
+        lost=tuple(world.lost_within(history.days.events_of(within))),
         notes=tuple(notes),
     )
+
+
+def _holds_all(within: TimeRange, history: History) -> bool:
+    """Whether every record is at home in a window of a range; false where there is none."""
+    events = history.days.events
+    if events is None:
+        return False
+    ends = np.array([events.start_ms, events.end_ms - 1])
+    return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
 
 
 def require_rows(request: Request, plan: Plan) -> None:
@@ -183,8 +195,10 @@ def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
     if around == within or not clock.closures:
         return
     inside = grid.ids_within(around)
-    ids = [int(i) for i in history.windows_with_records if inside.start <= i < inside.stop]
-    closes = history.placed(ids, clock)["close_from"].tolist()
+    calendar = Calendar.of(history, clock, [around])
+    filled = calendar.windows.loc[calendar.windows["has_record"].astype(bool), "window_id"]
+    ids = [window for window in filled.tolist() if inside.start <= window < inside.stop]
+    closes = calendar.placed(ids)["close_from"].tolist()
     placed = list(zip(ids, closes, strict=True))
     for (older, closed), (newer, next_closed) in pairwise(placed):
         if newer - older < grid.size_ms and closed > next_closed:
@@ -227,7 +241,7 @@ def plan_advance(
     if gone:  # which records of older slots are late cannot be told again: they stay as they are
         since_ms, lost = None, tuple(sorted({*lost, *gone}))
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    oldest_ms = history.oldest_slot_of_arrivals(since_ms, until_ms)
+    oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
     others = _slots_of_published_late(history.grid, remembered, whole.start_ms, since_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     published = largest_horizon(remembered.entries, mended)
@@ -273,23 +287,22 @@ def _to_rebuild(
     first_not_final: Callable[[int], int],
 ) -> tuple[int, int]:
     """From the first window that was not final at P, or is open, to the last event date at M."""
-    since_ms, cells = remembered.base_ms(until_ms), history.well_formed
-    known = cells[cells["arrival_date"].map(midnight_of) < until_ms]
+    since_ms, last_date = remembered.base_ms(until_ms), history.days.last_event_date(until_ms)
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
-        watermark_ms = history.watermark_reached(since_ms)
+        watermark_ms = history.crossings.watermark_reached(since_ms)
         if remembered.first_open is not None:
             not_closed_ms = remembered.first_open.watermark_before(history.spec)
             watermark_ms = min(watermark_ms, not_closed_ms)
         start_ms = first_not_final(watermark_ms)
-    last_days = [midnight_of(max(known["event_date"]))] if len(known) else []
+    last_days = [] if last_date is None else [midnight_of(last_date)]
     if remembered.last_slot_ms is not None:
         last_days.append(midnight_before(remembered.last_slot_ms))
     if not last_days:
         return start_ms, start_ms
     end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
-    if since_ms is None and len(known):
-        start_ms = history.oldest_slot_of(known)
+    if since_ms is None and last_date is not None:
+        start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
     return start_ms, end_ms
 
 
@@ -297,11 +310,11 @@ def _without_lost(
     within: TimeRange, history: History, world: World
 ) -> tuple[TimeRange, tuple[date, ...], list[str]]:
     """What is left of a range behind the last window that needs rows which have gone, and whose."""
-    events = history.events_of(within)
+    events = history.days.events_of(within)
     gone, last_ms = world.lost_within(events), world.last_lost_within(events)
     if last_ms is None:
         return within, (), []
-    first_ms = min(history.first_start_after(last_ms), within.end_ms)
+    first_ms = min(history.days.first_start_after(last_ms), within.end_ms)
     rest = _whole_slots(TimeRange(first_ms, within.end_ms), history.spec)
     note = (
         f"rows of {named(gone)} have gone from the landing table: windows before "

@@ -65,7 +65,7 @@ def diffs(ctx: Context, staged: Staged, plan: Plan, seen: Observation) -> list[C
     """What the staged parts would change in the published tables."""
     targets = _targets(list(ctx.spec.source.key))
     parts = {name: rows for name, rows in _parts(staged).items() if rows is not None}
-    days = seen.history.arrival_days(plan.scope.windows)
+    days = seen.history.days.of_windows(plan.scope.windows)
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
     return [
         _diff(ctx, targets[name], rows, plan, staged.oldest_ms, well_formed)

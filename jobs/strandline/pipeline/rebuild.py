@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.known import days_to_read
+from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Rebuild, close
@@ -21,7 +21,7 @@ from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_ta
 from strandline.lake.small_diff import published_rows
 from strandline.lake.store import started_in
 from strandline.model.books import Book
-from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
+from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     Rows,
@@ -33,7 +33,7 @@ from strandline.pipeline.counts import (
 from strandline.pipeline.observe import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in
-from strandline.quality.completeness import Taken, completeness, count_gaps, list_gaps
+from strandline.quality.completeness import Taken, completeness
 from strandline.spec.window import Session
 
 Refused = Mapping[tuple[int, str], int]
@@ -93,7 +93,7 @@ class Staged:
 
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Close the slots, stage windows and late records side by side, count what became of all."""
-    records = ctx.landing.records(axis, days_to_read(seen.history))
+    records = ctx.landing.records(axis, seen.history.days.rebuilt)
     columns = ctx.landing.source_columns
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
     stamp = F.lit(ctx.run_id)
@@ -130,7 +130,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         slots_expected=len(rebuild.slots),
         accepted=sum(window.at_home for window in taken.values()),
         late=sum(count for (_, reason), count in refused.items() if reason == "late"),
-        gaps=count_gaps(seen.history, within),
+        gaps=Gaps(rebuild.calendar).count(within),
     )
 
 
@@ -148,19 +148,15 @@ def _calendar(
     quarantine: DataFrame,
 ) -> pd.DataFrame:
     """The calendar of the range, and of the older slots that late records have touched."""
-    older, within, history = rebuild.older, rebuild.scope.windows, rebuild.history
-    first_ms = min([within.start_ms, *older["slot_ms"].tolist(), *rebuild.scope.older_too])
-    listed = TimeRange(first_ms, within.end_ms)
+    older, history = rebuild.older, rebuild.history
     if len(older):
         # of older slots the records of earlier runs count too
         taken = {**_published(ctx, older, history.grid), **taken}
         refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
-    if ctx.spec.quality.gaps == "allow":
-        listed = TimeRange(EVERYTHING.start_ms, EVERYTHING.start_ms)
-    gaps = list_gaps(history, listed, rebuild.clock)
+    listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
     rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
-        gaps[(gaps["slot_ms"] < rebuild.scope.older_end_ms) | (gaps["slot_ms"] >= within.start_ms)],
+        Gaps(rebuild.calendar).listed(listed),
         taken=taken,
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
@@ -169,6 +165,16 @@ def _calendar(
     ended = [closure.windows for closure in rebuild.clock.closures]
     starts = [instant_of(start) for start in rows["slot_start"]]
     return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+
+
+def _where_gaps_are_listed(rebuild: Rebuild) -> list[TimeRange]:
+    """The range, and of older slots those that may have become gaps by what has arrived since."""
+    scope = rebuild.scope
+    if scope.older_since_ms is None:
+        return [scope.windows]
+    emptied = [TimeRange(start_ms, start_ms + 1) for start_ms in sorted(scope.older_too)]
+    ahead = new_before(rebuild.history, scope.older_since_ms, scope.older_end_ms)
+    return [scope.windows, *emptied, *ahead]
 
 
 def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
@@ -247,6 +253,5 @@ def _books(rebuild: Rebuild, taken: Mapping[int, Taken], refused: Refused) -> li
     books = [Book("range", int(rebuild.slots["records"].sum()), parts)]
     since = rebuild.scope.older_since_ms
     if since is not None:
-        fresh = rebuild.history.older_records(rebuild.scope.older_end_ms, since)
-        books.append(Book("older windows", fresh, older))
+        books.append(Book("older windows", rebuild.older_records, older))
     return books

@@ -13,7 +13,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from strandline.engine.history import History
-from strandline.engine.known import days_to_read
 from strandline.engine.position.axis import Axis
 from strandline.engine.sessions.reach import first_not_final
 from strandline.errors import AuditFailedError, InputError
@@ -22,7 +21,7 @@ from strandline.lake.ledger import Entry, Ledger, owed_days
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
 from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
-from strandline.model.intervals import day_of, midnight_before, midnight_of, text_of
+from strandline.model.intervals import day_of, midnight_before, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.failures import failures_told
 from strandline.pipeline.memory import Remembered
@@ -291,13 +290,13 @@ class _Run:
         """Where the windows begin that a watermark does not leave as they are."""
         if not isinstance(history.spec.window, Session):
             return history.grid.first_not_final(watermark_ms)
-        records = self.ctx.landing.records(axis, days_to_read(history))
+        records = self.ctx.landing.records(axis, history.days.rebuilt)
         until_ms = midnight_before(self.request.to_ms or 0)
         return first_not_final(records, history, until_ms=until_ms, watermark_ms=watermark_ms)
 
     def _describe(self, seen: Observation, plan: Plan, axis: Axis) -> None:
         outcome, within = self.outcome, plan.scope.windows
-        days = seen.history.arrival_days(within)
+        days = seen.history.days.of_windows(within)
         read = sorted({*seen.new_days, *self._days_to_read(seen, plan)})
         self._require_few_bytes(read, f"the range from {text_of(within.start_ms)} on")
         world = seen.world
@@ -319,9 +318,9 @@ class _Run:
     def _days_to_read(self, seen: Observation, plan: Plan) -> set[date]:
         """The arrival days whose records are rebuilt, or judged again."""
         since_ms = plan.scope.older_since_ms
-        every = seen.history.well_formed["arrival_date"].unique()
-        fresh = {day for day in every if since_ms is not None and midnight_of(day) >= since_ms}
-        return fresh | set(seen.history.arrival_days(plan.scope.windows))
+        days = seen.history.days
+        fresh = set() if since_ms is None else set(days.since(since_ms))
+        return fresh | set(days.of_windows(plan.scope.windows))
 
     def _audit(self, staged: Staged) -> None:
         from strandline.quality.audit.run import audit  # noqa: PLC0415 - takes seconds to import

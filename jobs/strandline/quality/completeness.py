@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from strandline.engine.history import Clock, History
-from strandline.model.intervals import TimeRange, day_of
+from strandline.model.intervals import day_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-MOST_GAPS = 1_000_000
-"""More gaps than this in one range are counted, not listed."""
-COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +43,8 @@ def completeness(
     """The rows of `completeness` for some slots.
 
     Args:
-        slots: the slots that have a record (`History.slots`).
-        gaps: the gaps to list (`History.placed`, with `window_id` and `slot_ms`).
+        slots: the slots that have a record (`Calendar.slots`).
+        gaps: the gaps to list (`gaps.list_gaps`).
         taken: what each window took, by its id.
         refused: by the id of the home and by reason: the records that no window took.
         spec_fingerprint: of the pipeline.
@@ -87,37 +82,6 @@ def completeness(
 
 def _counts(values: Iterable[int]) -> pd.Series[int]:
     return pd.Series(list(values), dtype="int64")
-
-
-def count_gaps(history: History, within: TimeRange) -> int:
-    """How many slots of a range are empty although earlier and later ones have records."""
-    between = _between(history, within)
-    filled = history.windows_with_records
-    return len(between) - int(((filled >= between.start) & (filled < between.stop)).sum())
-
-
-def list_gaps(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
-    """The gaps of a range, placed like slots; none if there are more than `MOST_GAPS`."""
-    ids: list[int] = []
-    if 0 < count_gaps(history, within) <= MOST_GAPS:
-        filled = set(history.windows_with_records.tolist())
-        ids = [window for window in _between(history, within) if window not in filled]
-    gaps = history.placed(ids, clock)
-    starts = history.grid.starts_of(np.array(ids, dtype=np.int64))
-    own = {"window_id": ids, "slot_ms": starts}
-    return gaps.assign(**{n: pd.Series(v, dtype="int64", index=gaps.index) for n, v in own.items()})
-
-
-def _between(history: History, within: TimeRange) -> range:
-    """The windows of a range from the first one with a record to the last one, which is left out.
-
-    By their ids, which are all of one step: what is empty among them is a gap.
-    """
-    known, asked = history.windows_with_records, history.grid.ids_within(within)
-    if not len(known):
-        return range(0)
-    first, last = max(asked.start, int(known.min())), min(asked.stop, int(known.max()))
-    return range(first, max(first, last), asked.step)
 
 
 def _moments(milliseconds: pd.Series[Any]) -> pd.Series[pd.Timestamp]:

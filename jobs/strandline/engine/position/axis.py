@@ -135,6 +135,14 @@ class Axis:
         at_once = self.interval_ms is None and rank < TICK_RANK
         return self.arrival_of(seen_from - 1 if at_once else seen_from)
 
+    def all_event_ms(
+        self, seen_from: npt.NDArray[Any], ranks: npt.NDArray[np.int64]
+    ) -> npt.NDArray[Any]:
+        """`event_ms` of each of some instants, with the rank of what happened there."""
+        if self.interval_ms is not None:
+            return seen_from // self.scale
+        return (seen_from - np.where(ranks < TICK_RANK, 1, 0)) // self.scale
+
     def known_below(self, horizon_ms: int) -> int:
         """What is seen first from an earlier instant than this happened before the horizon."""
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from strandline.model.intervals import (
     DAY_MS,
@@ -19,7 +20,7 @@ from strandline.model.intervals import (
     LEAST_INSTANT_MS,
     TimeRange,
 )
-from strandline.model.lateness import cleanup_time
+from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Cumulative, Session, Sliding
@@ -86,6 +87,11 @@ class Grid:
     def one_window_each(self) -> bool:
         """Whether every record has exactly one window, which is also its pane: tumbling."""
         return self.step_ms == self.size_ms == self.span_ms
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are event times without a window: the slide is longer than the size."""
+        return self.size_ms < self.step_ms
 
     @property
     def most_windows(self) -> int:
@@ -184,6 +190,43 @@ class Grid:
     def fire_threshold(self, window_id: int) -> int:
         """The watermark that fires a window."""
         return window_id + (0 if self.cumulative else self.size_ms) - 1
+
+    def largest_thresholds(self, candidates: pd.Series[Any]) -> pd.Series[Any]:
+        """The largest threshold that each candidate reaches; null below all, and of none.
+
+        The form over arrays of `watermark.cells.largest_threshold`.
+        """
+        known = candidates.astype("Int64").clip(lower=LEAST_INSTANT_MS - 1)
+        step = self.threshold_step_ms
+        reached = [known - (known - residue) % step for residue in self.residues]
+        largest = (
+            reached[0]
+            if len(reached) == 1
+            else reached[0].where(reached[0] >= reached[1], reached[1])
+        )
+        return largest.where(largest >= LEAST_INSTANT_MS)
+
+    def events_of(self, within: TimeRange) -> TimeRange:
+        """The event times of records whose newest window, or another one, starts in a range.
+
+        Also of records in a gap between windows, which are counted in the one before.
+        """
+        ids = self.ids_within(within)
+        if not len(ids):
+            return TimeRange(within.start_ms, within.start_ms)
+        first, last = self.starts_of(np.array([ids[0], ids[-1]])).tolist()
+        return TimeRange(first, last + max(self.size_ms, self.span_ms))
+
+    def fire_thresholds(self, windows: Longs) -> Longs:
+        """The watermarks that fire some windows: the array form of `max_timestamp_ms`."""
+        return self.ends_of(windows) - 1
+
+    def close_thresholds(self, windows: Longs) -> Longs:
+        """The watermarks that drop some windows; the array form of `cleanup_time`."""
+        fire, lateness_ms = self.fire_thresholds(windows), self.allowed_lateness_ms
+        overflows = fire > MAX_WATERMARK - lateness_ms
+        close: Longs = np.where(overflows, 0, fire) + lateness_ms
+        return np.where(overflows, MAX_WATERMARK, close)
 
     def edges_around(self, within: TimeRange) -> tuple[int, int]:
         """The last threshold of firing below a range, and the first one past it."""

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.read import date_of
 from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired
-from strandline.engine.watermark.values import Emissions
+from strandline.engine.watermark.emissions import Emissions
 from strandline.engine.windows import firings
 from strandline.engine.windows.contents import window_columns
 from strandline.model.lateness import MIN_WATERMARK

@@ -46,7 +46,7 @@ def read_far_enough(
     """
     spec, last_ms = history.spec, _last_event(history)
     gap_ms = gap_of(spec)
-    first_ms = history.first_reaching(within.start_ms)
+    first_ms = history.days.first_reaching(within.start_ms)
     end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
     while end_ms <= last_ms:
         region = TimeRange(first_ms, end_ms)
@@ -74,15 +74,16 @@ def first_not_final(
     """
     spec, grid, gap_ms = history.spec, history.grid, gap_of(history.spec)
     slot_ms = grid.first_not_final(watermark_ms)
-    if not len(history.well_formed):
+    events = history.days.events
+    if events is None:
         return slot_ms
-    first_ms = int(history.well_formed["least_ts_ms"].min())
+    first_ms = events.start_ms
     # what ends there has been dropped, and so has everything that ends before
     final_ms = max(watermark_ms - spec.allowed_lateness + 1, LEAST_INSTANT_MS)
-    least_ms = history.first_reaching(final_ms)
+    least_ms = history.days.first_reaching(final_ms)
     while True:
         least_ms = max(least_ms, first_ms)
-        days = history.days_of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
+        days = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
         days = [day for day in days if midnight_of(day) < until_ms]
         known = known_records(records, history, until_ms, days).where(F.col(c.TS) >= least_ms)
         ts = F.col(c.TS)
@@ -94,7 +95,7 @@ def first_not_final(
         start_ms = None if found is None else found[0]
         if start_ms is None:
             return slot_ms
-        reached_ms = history.first_reaching(int(start_ms))
+        reached_ms = history.days.first_reaching(int(start_ms))
         if max(reached_ms, first_ms) >= least_ms:
             first_slot_ms = int(start_ms) - (int(start_ms) - grid.offset_ms) % grid.step_ms
             return min(slot_ms, first_slot_ms)
@@ -113,5 +114,5 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _last_event(history: History) -> int:
-    largest = history.well_formed["largest_ts_ms"]
-    return int(largest.max()) if len(largest) else LEAST_INSTANT_MS - 1
+    events = history.days.events
+    return LEAST_INSTANT_MS - 1 if events is None else events.end_ms - 1

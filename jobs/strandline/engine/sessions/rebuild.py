@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import part_table
-from strandline.engine.history import Closure
 from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.position.clock import Closure
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.records.read import date_of, slot_of
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
+from strandline.engine.sessions.ahead import Parts, rise_days
 from strandline.engine.sessions.condense import (
     AT,
     digest,
@@ -47,7 +48,7 @@ from strandline.engine.sessions.firings import (
 )
 from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
 from strandline.engine.sessions.reach import read_far_enough
-from strandline.engine.watermark.values import Emissions
+from strandline.engine.watermark.emissions import Emissions
 from strandline.engine.windows.contents import window_columns
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
@@ -158,10 +159,16 @@ class SessionRebuild(Rebuild):
     def _partials(self) -> dict[str, Partial] | None:
         return in_two_steps(self.records, self._spec)
 
+    def _parts_of(self, region: TimeRange) -> Parts:
+        """The parts of slots that hold records of some event times, or of more than these."""
+        for known, parts in self._parts.items():
+            if known.start_ms <= region.start_ms and region.end_ms <= known.end_ms:
+                return parts
+        return self._parts.setdefault(region, Parts.of(self.history, region, self.clock))
+
     @cached_property
-    def _ahead(self) -> DataFrame:
-        ahead = self.history.ahead(self.clock)
-        return part_table(self.spark, ahead, self.history.axis)
+    def _parts(self) -> dict[TimeRange, Parts]:
+        return {}
 
     @property
     def _region(self) -> TimeRange:
@@ -177,7 +184,7 @@ class SessionRebuild(Rebuild):
         return read_far_enough(digested, self.scope.windows, self.history)
 
     def _days(self, within: TimeRange) -> list[date]:
-        return self.history.days_of_events(within)
+        return self.history.days.of_events(within)
 
     def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
         records = self._known(days)
@@ -187,16 +194,17 @@ class SessionRebuild(Rebuild):
             reaches = F.col(c.END) >= self.scope.windows.start_ms
             records = records.where(inside & reaches)
         ends_ms = [closure.at_ms for closure in self._ended]
-        return in_rows(records, self._ahead, self._spec, self.history.grid, ends_ms)
+        ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
+        return in_rows(records, ahead, self._spec, self.history.grid, ends_ms)
 
     @cached_property
     def _emitted(self) -> Emissions:
         """The emissions of all days on which a record came behind, or a session fired or closed."""
         region, history = self._region, self.history
-        last = history.last_end(region.end_ms) + self._spec.allowed_lateness
+        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(self.scope.windows.start_ms - 1, last)
-        behind = set(history.behind_days(self.clock)) & set(self._days(region))
-        days = behind.union(history.rise_days(asked, self.clock))
+        behind = self._parts_of(region).behind_days(history) & set(self._days(region))
+        days = behind.union(rise_days(history, asked, self.clock))
         return self._emissions(sorted(days)).at_hand()
 
     @cached_property

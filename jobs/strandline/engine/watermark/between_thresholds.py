@@ -7,7 +7,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import Clock, History
+from strandline.engine.history import History
+from strandline.engine.position.clock import Clock
 
 _EDGE = "_strandline_edge_ms"
 """The first threshold of the grid that is not below a threshold or a watermark."""
@@ -46,7 +47,7 @@ def first_reaching(
     asked = thresholds.select(F.col(c.THRESHOLD).alias(_VALUE)).distinct()
     asked = asked.withColumn(_EDGE, edge(F.col(_VALUE)))
     edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
-    seen, number = history.crossings(edges, clock.horizon_ms)
+    seen, number = history.crossings.reached(edges, clock.horizon_ms)
     at_edges = thresholds.sparkSession.createDataFrame(
         pa.table(
             {

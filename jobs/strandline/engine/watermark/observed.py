@@ -12,12 +12,14 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
-from strandline.engine.history import History, cells_from
+from strandline.engine.history import History, history_of
 from strandline.engine.idleness.activity import observe_activity
+from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.source import SILENCE, Carried, Source
-from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.read import on_days
+from strandline.engine.timeline import Observed, Timeline, cells_from
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -45,13 +47,13 @@ class ObservedDay:
 class KnownSteps:
     """The steps of the days that are known already, and where the source stands after them."""
 
-    steps: pd.DataFrame
+    steps: StepDays
     carried: Carried
 
     @classmethod
     def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
         """Nothing is known."""
-        return cls(pd.DataFrame(columns=list(STEP_COLUMNS)), Carried.at_the_start(spec, axis))
+        return cls(StepDays.none(), Carried.at_the_start(spec, axis))
 
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
@@ -90,7 +92,7 @@ def observe_days(
 
 
 def put_together(
-    cells: pd.DataFrame,
+    timeline: Timeline,
     spec: PipelineSpec,
     axis: Axis,
     known: KnownSteps | None = None,
@@ -98,27 +100,30 @@ def put_together(
     *,
     horizon_ms: int,
 ) -> History:
-    """The history of some cells, and of the days that are known and new."""
+    """The history of a timeline; where channels can go idle, of the days that are known and new."""
     if known is None:
-        return History(cells, spec, axis)
+        return history_of(timeline, spec, axis)
     source = Source(spec, axis)
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
-    told = [part for part in (known.steps, *(d.steps for d in days), silent) if len(part)]
-    table = pd.concat(told, ignore_index=True) if told else known.steps
-    steps = Steps(table, axis, horizon_ms, source.at_end(now))
-    return History(cells, spec, axis, tuple(channel.name for channel in now.channels), steps)
+    fresh = [part for part in (*(day.steps for day in days), silent) if len(part)]
+    later = pd.concat(fresh, ignore_index=True) if fresh else pd.DataFrame(columns=[*STEP_COLUMNS])
+    steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now))
+    channels = tuple(channel.name for channel in now.channels)
+    return history_of(timeline, spec, axis, channels=channels, steps=steps)
 
 
-def history_of(records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int) -> History:
+def observed_history(
+    records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int
+) -> History:
     """The history of records that arrived before a horizon, where nothing is known before."""
     cells = cells_of(records, spec, axis)
     if not spec.watermark.idleness_in_effect:
-        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
+        return put_together(Observed(cells), spec, axis, horizon_ms=horizon_ms)
     known = KnownSteps.none(spec, axis)
     days = list(observe_days(records, spec, axis, cells, known, horizon_ms))
-    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+    return put_together(Observed(cells), spec, axis, known, days, horizon_ms=horizon_ms)
 
 
 def _batches(rows: pd.Series[int]) -> Iterator[list[date]]:

@@ -1,48 +1,57 @@
-"""The probe order of discovered channels: that of their first records, then of their names."""
+"""The probe order of a pipeline's channels: as declared, or in the order in which they joined."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pandas as pd
 
-from strandline.engine import columns as c
-from strandline.engine.history import History
-from strandline.engine.known import of_days
-from strandline.model.intervals import day_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import Timeline, instants_of
+from strandline.spec.pipeline import PipelineSpec
 
 
-def in_probe_order(records: DataFrame, history: History) -> History:
-    """The history with its channels in probe order, also those that joined at one instant.
+@dataclass(frozen=True)
+class ProbeOrder:
+    """The channels, in the order in which a tick asks them.
 
-    Cells know the instant of a channel's first record, not its sequence and event time. Only what
-    a firing reports depends on these, and only where several channels joined at one instant: their
-    first records are then looked up.
-
-    Args:
-        records: the well-formed records, at least of the days on which a channel joined.
-        history: everything observed below the horizon.
+    Attributes:
+        channels: their names.
+        joined: the instant from which each takes part: always, or its first record's.
     """
-    if history.spec.source.declared_channels is not None or history.steps is not None:
-        return history
-    axis, joined = history.axis, dict(zip(history.channels, history.joined, strict=True))
-    newcomers = Counter(joined.values())
-    tied = {channel: at for channel, at in joined.items() if newcomers[at] > 1}
-    if not tied:
-        return history
-    instants = sorted(set(tied.values()))
-    first = (
-        of_days(records, history, {day_of(axis.arrival_of(at)) for at in instants})
-        .where(
-            F.col(c.REASON).isNull()
-            & F.col(c.INSTANT).isin([axis.literal(at) for at in instants])
-            & F.col(c.CHANNEL).isin(sorted(tied))
-        )
-        .groupBy(c.CHANNEL)
-        .agg(F.min(F.struct(c.INSTANT, c.SEQUENCE, c.TS)).alias("first"))
-        .select(c.CHANNEL, f"first.{c.SEQUENCE}", f"first.{c.TS}")
-    )
-    behind = {str(row[0]): (int(row[1]), int(row[2])) for row in first.collect()}
-    order = sorted(joined, key=lambda channel: (joined[channel], behind.get(channel, ()), channel))
-    return History(history.cells, history.spec, axis, tuple(order))
+
+    channels: tuple[str, ...]
+    joined: list[int]
+
+    @property
+    def tied(self) -> dict[str, int]:
+        """The channels that joined at an instant at which another one did, with that instant."""
+        pairs = dict(zip(self.channels, self.joined, strict=True))
+        newcomers = Counter(self.joined)
+        return {channel: at for channel, at in pairs.items() if newcomers[at] > 1}
+
+    def broken_by(self, behind: Mapping[str, tuple[int, int]]) -> ProbeOrder:
+        """The same, channels of one instant by what their first records have behind it."""
+        joined = dict(zip(self.channels, self.joined, strict=True))
+        order = sorted(joined, key=lambda name: (joined[name], behind.get(name, ()), name))
+        return ProbeOrder(tuple(order), [joined[name] for name in order])
+
+
+def probe_order(
+    timeline: Timeline, spec: PipelineSpec, axis: Axis, known: tuple[str, ...] | None = None
+) -> ProbeOrder:
+    """The probe order by first instants, and by names where these are the same.
+
+    `known`: the discovered channels in their order, where that is known already.
+    """
+    declared = spec.source.declared_channels
+    if declared is not None:
+        return ProbeOrder(declared, [-axis.never] * len(declared))
+    days = timeline.channel_days
+    instants = pd.Series(instants_of(days, axis), index=days.index, dtype=object)
+    found = instants.groupby(days["channel"]).min().items()
+    first = {str(channel): int(at) for channel, at in found}
+    order = known or tuple(sorted(first, key=lambda channel: (first[channel], channel)))
+    return ProbeOrder(order, [first[channel] for channel in order])

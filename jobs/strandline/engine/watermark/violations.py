@@ -55,7 +55,8 @@ def violations(spark: SparkSession, records: DataFrame, history: History) -> Dat
 
 def _carried(spark: SparkSession, history: History) -> DataFrame:
     """The largest event time of each channel before each of its arrival days."""
-    by_day = history.well_formed.groupby(["channel", "arrival_date"])["largest_ts_ms"].max()
+    days = history.timeline.channel_days
+    by_day = days.set_index(["channel", "arrival_date"])["largest_ts_ms"].sort_index()
     earlier = by_day.groupby("channel").transform(lambda largest: largest.cummax().shift())
     known = earlier.dropna().reset_index()
     return spark.createDataFrame(

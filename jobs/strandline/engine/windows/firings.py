@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.read import keys_of
-from strandline.engine.watermark.values import Emissions
+from strandline.engine.watermark.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.contents import window_columns
 from strandline.model.lateness import MIN_WATERMARK

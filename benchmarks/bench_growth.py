@@ -1,0 +1,258 @@
+"""What a day costs after a long history: beside the same day as the only one, in pairs.
+
+    python benchmarks/bench_growth.py [--history 1 30 365] [--channels 64] [--rows 1] [--pairs 3]
+                                      [--windows tumbling] [--lake FOLDER] [--output FILE.json]
+
+Each pair runs `strandline` twice, one after the other: over a lake that has published so many days,
+and over one that has that day alone. Told are the ratios of wall time, of the peak memory of the
+driver's Python, and of what its JVM's heap held after a collection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import yaml
+from deltalake import write_deltalake
+from rich.console import Console
+from rich.table import Table
+
+FIRST_DAY = date(2024, 1, 1)
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+STRAGGLERS = 200
+"""So many records of each day come late, by up to `LATEST_MS`."""
+LATEST_MS = 26 * 60 * MINUTE_MS
+WINDOWS = {
+    "tumbling": {"tumbling": "1m"},
+    "session": {"session": "1m"},
+    "seconds": {"tumbling": "10s"},
+}
+_INSTANT = pa.timestamp("ms", tz="UTC")
+_AFTER_A_COLLECTION = re.compile(r"->(\d+)M\(")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took."""
+
+    wall_s: float
+    python_mib: float
+    heap_mib: float
+
+
+@dataclass(frozen=True)
+class World:
+    """The data of a benchmark: by seed, the same everywhere."""
+
+    channels: int
+    rows: int
+    windows: str
+    idleness: bool
+
+    def spec(self) -> dict[str, object]:
+        """The pipeline."""
+        watermark = {
+            "strategy": "bounded_out_of_orderness",
+            "bound": "1m",
+            "emit": {"every": "1s"},
+        }
+        return {
+            "pipeline": "growth",
+            "source": {
+                "table": "landing/growth",
+                "arrival_date": "arrived_on",
+                "arrival_time": "arrived_at",
+                "event_time": "happened_at",
+                "channel": "channel",
+                "channels": [f"{number:04d}" for number in range(self.channels)],
+                "key": ["device"],
+            },
+            "watermark": watermark | ({"idleness": "10m"} if self.idleness else {}),
+            "window": WINDOWS[self.windows],
+            "allowed_lateness": "0s",
+            "aggregates": {"total": "sum(amount)", "records": "count(*)"},
+            "quality": {"max_late_share": 1.0},
+        }
+
+    def day(self, number: int) -> pa.Table:
+        """The rows that arrive on a day."""
+        random = np.random.default_rng(number)
+        step_ms = MINUTE_MS // self.rows
+        ticks = np.arange(DAY_MS // step_ms) * step_ms
+        start_ms = (FIRST_DAY - date(1970, 1, 1)).days * DAY_MS + number * DAY_MS
+        arrived = np.repeat(ticks, self.channels)
+        arrived = start_ms + arrived + random.integers(0, step_ms, len(arrived))
+        delay = random.integers(0, 30_000, len(arrived))
+        late = random.choice(len(arrived), STRAGGLERS, replace=False)
+        delay[late] = random.integers(0, LATEST_MS, STRAGGLERS)
+        channels = np.tile(np.arange(self.channels), len(ticks))
+        names = [f"{number:04d}" for number in range(self.channels)]
+        return pa.table(
+            {
+                "arrived_at": pa.array(arrived, pa.int64()).cast(_INSTANT),
+                "happened_at": pa.array(arrived - delay, pa.int64()).cast(_INSTANT),
+                "channel": pa.array(names).take(pa.array(channels)),
+                "device": pa.array(["ab"[n % 2] for n in range(self.channels)]).take(
+                    pa.array(channels)
+                ),
+                "amount": pa.array(random.integers(0, 100, len(arrived)), pa.int64()),
+                "arrived_on": pa.array([self.date(number)] * len(arrived), pa.date32()),
+            }
+        )
+
+    @staticmethod
+    def date(number: int) -> date:
+        """The date of a day."""
+        return FIRST_DAY + timedelta(days=number)
+
+
+class Home:
+    """A folder with a lake and the pipeline's file."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        self.folder, self.world = folder, world
+        (folder / "pipelines").mkdir(parents=True, exist_ok=True)
+        (folder / "pipelines" / "growth.yaml").write_text(yaml.safe_dump(world.spec()))
+
+    def land(self, numbers: range) -> None:
+        """Let some days arrive."""
+        for number in numbers:
+            write_deltalake(
+                str(self.folder / "lake" / "landing" / "growth"),
+                self.world.day(number),
+                mode="append",
+                partition_by=["arrived_on"],
+            )
+
+    def copy(self, folder: Path) -> Home:
+        """The same elsewhere: Delta never writes into a file that there is, so they are linked."""
+        shutil.copytree(self.folder, folder, copy_function=os.link)
+        return Home(folder, self.world)
+
+    def run(self, *arguments: str) -> Cost:
+        """One command, to its end."""
+        log, peak, begun = self.folder / "gc.log", 0, time.perf_counter()
+        with tempfile.TemporaryFile("w+") as said:
+            process = subprocess.Popen(
+                [
+                    *(str(Path(sys.executable).with_name("strandline")), arguments[0], "growth"),
+                    *(*arguments[1:], "--lake", str(self.folder / "lake")),
+                    *("--pipelines", str(self.folder / "pipelines")),
+                ],
+                env=os.environ | {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={log}"},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            watched = psutil.Process(process.pid)
+            while process.poll() is None:
+                with suppress(psutil.Error):
+                    peak = max(peak, watched.memory_info().rss)
+                time.sleep(0.05)
+            if process.returncode:
+                said.seek(0)
+                raise SystemExit(f"{arguments} ended with {process.returncode}: {said.read()}")
+        wall_s = time.perf_counter() - begun
+        held = [int(found) for found in _AFTER_A_COLLECTION.findall(log.read_text())]
+        return Cost(wall_s, peak / 2**20, float(max(held, default=0)))
+
+
+def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, object]:
+    """The ratios of one more day, and of one old day as a range, after so many days."""
+    long, old = Home(scratch / f"long-{history}", world), history // 2
+    long.land(range(history))
+    first = long.run("advance", "--to", str(world.date(history)))
+    costs: dict[str, list[tuple[Cost, Cost]]] = {"one more day": [], "an old day": []}
+    for pair in range(pairs):
+        after = long.copy(scratch / f"after-{history}-{pair}")
+        after.land(range(history, history + 1))
+        alone = Home(scratch / f"alone-{history}-{pair}", world)
+        alone.land(range(history, history + 1))
+        to = str(world.date(history + 1))
+        one_more = after.run("advance", "--to", to), alone.run("advance", "--to", to)
+        costs["one more day"].append(one_more)
+        alone_old = Home(scratch / f"old-{history}-{pair}", world)
+        alone_old.land(range(old, old + 1))
+        bounds = ("--start", str(world.date(old)), "--end", str(world.date(old + 1)))
+        ranged = after.run("backfill", *bounds), alone_old.run("backfill", *bounds)
+        costs["an old day"].append(ranged)
+        for home in (after, alone, alone_old):
+            shutil.rmtree(home.folder)
+    shutil.rmtree(long.folder)
+    return {
+        "history": history,
+        "observing all": asdict(first),
+        **{
+            name: {
+                measured: {
+                    "after": statistics.median(getattr(one, measured) for one, _ in found),
+                    "alone": statistics.median(getattr(other, measured) for _, other in found),
+                    "ratio": statistics.median(
+                        getattr(one, measured) / max(getattr(other, measured), 1e-9)
+                        for one, other in found
+                    ),
+                }
+                for measured in ("wall_s", "python_mib", "heap_mib")
+            }
+            for name, found in costs.items()
+        },
+    }
+
+
+def main() -> None:
+    """Measure, print a table, keep the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--history", type=int, nargs="+", default=[1, 30, 365])
+    parser.add_argument("--channels", type=int, default=64)
+    parser.add_argument("--rows", type=int, default=1, help="of a channel in a minute")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--windows", choices=WINDOWS, default="tumbling")
+    parser.add_argument("--idleness", action="store_true")
+    parser.add_argument(
+        "--lake", type=Path, help="a folder for the lakes; default: a temporary one"
+    )
+    parser.add_argument("--output", type=Path, help="the numbers as JSON")
+    chosen = parser.parse_args()
+    world = World(chosen.channels, chosen.rows, chosen.windows, chosen.idleness)
+    with tempfile.TemporaryDirectory(dir=chosen.lake) as scratch:
+        found = [measure(world, days, chosen.pairs, Path(scratch)) for days in chosen.history]
+    table = Table(
+        "history", "run", "wall s", "alone", "ratio", "Python MiB", "ratio", "heap", "ratio"
+    )
+    for one in found:
+        for name in ("one more day", "an old day"):
+            told = one[name]
+            wall, python, heap = (told[part] for part in ("wall_s", "python_mib", "heap_mib"))
+            table.add_row(
+                str(one["history"]),
+                name,
+                *(f"{wall[part]:.1f}" for part in ("after", "alone")),
+                f"{wall['ratio']:.2f}",
+                f"{python['after']:.0f}",
+                f"{python['ratio']:.2f}",
+                f"{heap['after']:.0f}",
+                f"{heap['ratio']:.2f}",
+            )
+    Console().print(table)
+    if chosen.output:
+        written = {"at": datetime.now(UTC).isoformat(), "world": asdict(world), "found": found}
+        chosen.output.write_text(json.dumps(written, indent=2))
+
+
+if __name__ == "__main__":
+    main()

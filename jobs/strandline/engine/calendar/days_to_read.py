@@ -1,0 +1,170 @@
+"""Which arrival days, and which part of them, a question needs: told by the narrow facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine.position.grid import Grid, gap_of
+from strandline.engine.timeline import Timeline
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
+
+
+@dataclass(frozen=True)
+class DaysToRead:
+    """The arrival days below a horizon, by the event times of their records."""
+
+    timeline: Timeline
+    spec: PipelineSpec
+
+    @property
+    def grid(self) -> Grid:
+        """Of the pipeline's windows."""
+        return Grid.of(self.spec)
+
+    @cached_property
+    def held(self) -> pd.DataFrame:
+        """The day map, with the midnight of each arrival day as `arrived_ms`."""
+        map_of_days = self.timeline.day_map
+        arrived = map_of_days["arrival_date"].map(midnight_of)
+        return map_of_days.assign(arrived_ms=arrived.astype("int64"))
+
+    @cached_property
+    def every(self) -> list[date]:
+        """The arrival days that hold a well-formed record."""
+        return sorted(self.held["arrival_date"].unique())
+
+    @cached_property
+    def with_malformed(self) -> set[date | None]:
+        """The arrival days that hold a malformed row; None: such as have no arrival day."""
+        return {None if pd.isna(day) else day for day in self.timeline.malformed["arrival_date"]}
+
+    def with_reason(self, reason: str) -> set[date]:
+        """The arrival days that hold a row which is malformed for a reason."""
+        bad = self.timeline.malformed
+        return set(bad.loc[bad["reason"] == reason, "arrival_date"].dropna())
+
+    @cached_property
+    def rebuilt(self) -> list[date]:
+        """The days that a rebuild may read: those of its records, and what tells duplicates."""
+        days = set(self.every)
+        if self.spec.source.deduplicate is not None:
+            days |= {day for day in self.with_malformed if day is not None}
+        return sorted(days)
+
+    def between(self, since_ms: int | None, until_ms: int = END_OF_INSTANTS_MS) -> pd.DataFrame:
+        """The rows of `held` that arrived on days of a range; `since_ms`: None: from the first."""
+        first_ms = LEAST_INSTANT_MS if since_ms is None else since_ms
+        arrived = self.held["arrived_ms"]
+        return self.held[(arrived >= first_ms) & (arrived < until_ms)]
+
+    def since(self, since_ms: int) -> list[date]:
+        """The arrival days from a midnight on."""
+        return sorted(self.between(since_ms)["arrival_date"].unique())
+
+    def of_events(self, within: TimeRange) -> list[date]:
+        """The arrival days that may hold records with an event time in a range."""
+        inside = (self.held["largest_ts_ms"] >= within.start_ms) & (
+            self.held["least_ts_ms"] < within.end_ms
+        )
+        return sorted(self.held.loc[inside.astype(bool), "arrival_date"].unique())
+
+    def of_windows(self, within: TimeRange) -> list[date]:
+        """The arrival days that may hold records of windows that start in a range."""
+        return self.of_events(self.grid.events_of(within))
+
+    def events_of(self, within: TimeRange) -> TimeRange:
+        """The event times of the records that windows which start in a range are made of."""
+        if isinstance(self.spec.window, Session):
+            return TimeRange(self.first_reaching(within.start_ms), self.last_end(within.end_ms))
+        end_ms = min(within.end_ms + self.grid.size_ms, END_OF_INSTANTS_MS)
+        return TimeRange(within.start_ms, end_ms)
+
+    def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
+        """The start of the oldest window, or home, of what arrived on the days of a range.
+
+        The end of all instants, if nothing did. Of a record in a gap between windows its home is
+        older than any window.
+        """
+        arrived = self.between(since_ms, until_ms)
+        if not len(arrived):
+            return END_OF_INSTANTS_MS
+        least = np.array([int(arrived["least_ts_ms"].min())])
+        oldest, _ = self.grid.windows_of_panes(self.grid.panes_of(least))
+        starts = self.grid.starts_of(oldest)
+        return int(min(starts[0], self.grid.newest_starts(least)[0]))
+
+    def last_event_date(self, until_ms: int) -> date | None:
+        """The last event date of what arrived before a midnight; None: nothing has."""
+        known = self.between(None, until_ms)["event_date"]
+        return max(known) if len(known) else None
+
+    @property
+    def events(self) -> TimeRange | None:
+        """From the least to the largest event time of all; None: there is no record."""
+        if not len(self.held):
+            return None
+        least, largest = self.held["least_ts_ms"].min(), self.held["largest_ts_ms"].max()
+        return TimeRange(int(least), int(largest) + 1)
+
+    def first_start_after(self, ts_ms: int) -> int:
+        """Where the windows begin that start behind every window of an event time.
+
+        Of sessions the first slot behind any that a record of that time can be in by itself.
+        """
+        if isinstance(self.spec.window, Session):
+            end_ms = self.last_end(ts_ms + 1)
+            return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
+        return int(self.grid.newest_starts(np.array([ts_ms]))[0]) + self.grid.span_ms
+
+    def first_reaching(self, instant_ms: int) -> int:
+        """The least event time of records whose session alone ends at or after an instant.
+
+        As the day map tells it: not later than it is. The instant itself, if none ends there.
+        """
+        gap_ms = gap_of(self.spec)
+        if gap_ms is not None:
+            return max(instant_ms - gap_ms, LEAST_INSTANT_MS)
+        least = self.held.loc[self._ends >= instant_ms, "least_ts_ms"].min()
+        return instant_ms if pd.isna(least) else min(instant_ms, int(least))
+
+    def last_end(self, before_ms: int) -> int:
+        """No record of an event time before an instant has a session that alone ends later."""
+        gap_ms = gap_of(self.spec)
+        if gap_ms is not None:
+            return min(before_ms + gap_ms, END_OF_INSTANTS_MS)
+        begun = self.held["least_ts_ms"].astype("int64") < before_ms
+        return max([before_ms, *self._ends[begun].tolist()])
+
+    @property
+    def _ends(self) -> pd.Series[int]:
+        """The largest end of each row of the day map; what an older timeline does not tell: any."""
+        return self.held["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
+
+    def holding(self, starts: Collection[TimeRange]) -> list[date]:
+        """The arrival days that may hold records of windows that start in one of some ranges."""
+        return sorted({day for within in starts for day in self.of_windows(within)})
+
+
+def close_together(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:
+    """Ranges that hold all of some starts, apart where more than a length lies between two."""
+    ranges: list[TimeRange] = []
+    for start_ms in sorted(set(starts_ms)):
+        if ranges and start_ms <= ranges[-1].end_ms + length_ms:
+            ranges[-1] = TimeRange(ranges[-1].start_ms, start_ms + 1)
+        else:
+            ranges.append(TimeRange(start_ms, start_ms + 1))
+    return ranges

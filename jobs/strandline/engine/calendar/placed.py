@@ -1,0 +1,114 @@
+"""Where windows fire and close, as of a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid
+from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
+from strandline.model.lateness import MAX_WATERMARK
+
+_NEVER_ENDED = np.iinfo(np.int64).max
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _EndOfInput:
+    """Which windows' input ends at the horizon, and when that of others had ended before it."""
+
+    now: Mask
+    before_ms: Longs
+
+    @classmethod
+    def of(cls, starts: Longs, clock: Clock) -> _EndOfInput:
+        now = np.zeros(len(starts), dtype=bool)
+        before_ms = np.full(len(starts), _NEVER_ENDED, dtype=np.int64)
+        for closure in clock.closures:
+            inside = (starts >= closure.windows.start_ms) & (starts < closure.windows.end_ms)
+            if closure.at_ms == clock.horizon_ms:
+                now |= inside
+            elif closure.at_ms < clock.horizon_ms:
+                before_ms[inside] = closure.at_ms
+        return cls(now, before_ms)
+
+    @property
+    def had_ended(self) -> Mask:
+        return np.asarray(self.before_ms != _NEVER_ENDED)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """When each of some windows fires, or closes.
+
+    Attributes:
+        seen_from: the first instant whose records find it so.
+        rank: of what makes it so at that instant.
+        at_ms: the millisecond; masked: not before the horizon.
+    """
+
+    seen_from: Instants
+    rank: Ranks
+    at_ms: pd.Series[Any]
+
+
+def placed(
+    ids: Sequence[int], grid: Grid, axis: Axis, crossings: Crossings, clock: Clock
+) -> pd.DataFrame:
+    """Where some windows fire and close.
+
+    Returns:
+        A row for each: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number
+        of the channel that fires it); `fire_at_ms`, `close_at_ms` (null: not yet); `ended_at_ms`
+        (where the input had ended before the horizon); `state`.
+    """
+    windows = np.asarray(ids, dtype=np.int64)
+    ended = _EndOfInput.of(grid.starts_of(windows), clock)
+    close_at = grid.close_thresholds(windows)
+    never_cleaned = close_at == MAX_WATERMARK
+    fires = _turn(grid.fire_thresholds(windows), ended, axis, crossings, clock)
+    closes = _turn(close_at, ended, axis, crossings, clock, never=never_cleaned)
+    # what is never cleaned is late after an end of input all the same, but stays fired
+    closed_at = closes.at_ms.mask(never_cleaned)
+    state = np.where(closed_at.notna(), "closed", np.where(fires.at_ms.notna(), "fired", "open"))
+    return pd.DataFrame(
+        {
+            "slot_end_ms": grid.ends_of(windows),
+            "fire_from": fires.seen_from,
+            "close_from": closes.seen_from,
+            "fire_rank": fires.rank,
+            "fire_at_ms": fires.at_ms,
+            "close_at_ms": closed_at,
+            "ended_at_ms": pd.Series(ended.before_ms, dtype="Int64").mask(~ended.had_ended),
+            "state": state.astype(object),
+        }
+    )
+
+
+def _turn(
+    thresholds: Longs,
+    ended: _EndOfInput,
+    axis: Axis,
+    crossings: Crossings,
+    clock: Clock,
+    never: Mask | None = None,
+) -> _Turn:
+    """When the watermark reaches thresholds, or the input ends; some of them it `never` does."""
+    seen, rank = crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
+    if never is not None:
+        seen[never] = axis.never
+    at = np.where(seen < axis.end, axis.all_event_ms(seen, rank), clock.horizon_ms - 1)
+    at_ms = pd.Series(at.astype(np.int64), dtype="Int64").mask(seen == axis.never)
+    for ended_ms in np.unique(ended.before_ms[ended.had_ended]).tolist():
+        at_its_end = (ended.before_ms == ended_ms) & (seen >= axis.known_below(ended_ms))
+        seen[at_its_end] = axis.first_of(ended_ms)
+        at_ms[at_its_end] = ended_ms - 1
+    return _Turn(seen, rank, at_ms)

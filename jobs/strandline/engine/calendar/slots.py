@@ -1,0 +1,233 @@
+"""The windows of some ranges, over all keys: their records, and where they fire and close."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine.calendar.days_to_read import close_together
+from strandline.engine.calendar.placed import placed
+from strandline.engine.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid, ids_between
+from strandline.engine.timeline import together
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The windows that hold records of some cells, as of a clock.
+
+    A record's *home* is its newest window, in which it is counted; in a gap between windows it is
+    the one before.
+
+    Attributes:
+        history: everything observed below the horizon.
+        clock: what is known.
+        cells: all cells of the windows that will be asked for, with their PANE and windows.
+    """
+
+    history: History
+    clock: Clock
+    cells: pd.DataFrame
+
+    @classmethod
+    def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
+        """The calendar of the windows that start in some ranges."""
+        parts = [_cells_of(history, within) for within in _apart(starts, history.grid)]
+        cells = together(*parts) if parts else history.timeline.cells(())
+        return cls(history, clock, with_windows(cells, history))
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """Every window that has a record or is one's home.
+
+        Columns: `window_id`, `channels_heard`, `records` (at home in it), `has_record`.
+        """
+        cells = self.cells
+        homes = cells.groupby("home_id")["records"].sum()
+        pairs = cells[["oldest_id", "home_id", "channel"]].drop_duplicates()
+        heard = [pairs[["home_id", "channel"]].rename(columns={"home_id": "window_id"})]
+        for channel, of_channel in pairs.groupby("channel"):
+            oldest, home = (of_channel[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
+            ids = ids_between(oldest, home, self.history.grid.step_ms)
+            heard.append(pd.DataFrame({"window_id": ids, "channel": channel}))
+        every = pd.concat(heard).drop_duplicates().sort_values(["window_id", "channel"])
+        windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
+        table = windows.reset_index()
+        table["records"] = table["window_id"].map(homes).fillna(0).astype("int64")
+        in_gaps = cells.loc[cells["oldest_id"] > cells["home_id"], "home_id"].unique()
+        filled = pairs[pairs["oldest_id"] <= pairs["home_id"]]
+        table["has_record"] = ~table["window_id"].isin(in_gaps) | table["window_id"].isin(
+            filled["home_id"].unique()
+        )
+        return table
+
+    def starting_in(self, within: TimeRange) -> pd.DataFrame:
+        """The slots of the windows that start in a range: those of `windows`, and where they stand.
+
+        Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), those of `placed`.
+        """
+        ids, windows = self.history.grid.ids_within(within), self.windows
+        return self.slots((windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop))
+
+    def slots(self, chosen: pd.Series[bool]) -> pd.DataFrame:
+        """The slots of some rows of `windows`."""
+        slots = self.windows[chosen.astype(bool)].drop(columns="has_record").reset_index(drop=True)
+        ids = slots["window_id"].astype("int64").to_numpy()
+        slots["slot_ms"] = self.history.grid.starts_of(ids)
+        return pd.concat([slots, self.placed(ids.tolist())], axis=1)
+
+    def placed(self, ids: Sequence[int]) -> pd.DataFrame:
+        """Where some windows fire and close, whether they hold records or not: see `placed`."""
+        history = self.history
+        return placed(ids, history.grid, history.axis, history.crossings, self.clock)
+
+    def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
+        """The panes with a record whose home is one of some slots, as records are to meet them.
+
+        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `home_id`; `missed` (how many
+        windows it has; 0 in a gap); of the home: `close_from`, `ended_at_ms`.
+        """
+        panes = self.cells[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
+        homes = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
+        met = panes.merge(homes, left_on="home_id", right_on="window_id").drop(columns="window_id")
+        met["missed"] = (met["home_id"] - met["oldest_id"]) // self.history.grid.step_ms + 1
+        return met
+
+    def panes_within(self, within: TimeRange, slots: pd.DataFrame) -> pd.DataFrame:
+        """The panes with a record of a window that starts in a range, and those of their windows.
+
+        Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `home_id`; `sure_before`:
+        where the oldest fires; `home_close_from`: where the home, inside or not, closes.
+        """
+        ids = self.history.grid.ids_within(within)
+        panes = self.cells[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
+        panes = panes[panes["oldest_id"] <= panes["home_id"]]
+        panes = panes[(panes["oldest_id"] < ids.stop) & (panes["home_id"] >= ids.start)]
+        homes = panes["home_id"].unique()
+        closes = self.placed(homes.tolist())["close_from"].set_axis(homes)
+        oldest = panes["oldest_id"].clip(lower=ids.start)
+        return panes.assign(
+            oldest_id=oldest,
+            newest_id=panes["home_id"].clip(upper=ids[-1] if len(ids) else ids.start),
+            sure_before=slots.set_index("window_id")["fire_from"].reindex(oldest).to_numpy(),
+            home_close_from=closes.reindex(panes["home_id"]).to_numpy(),
+        )
+
+    def late_days(self, slots: pd.DataFrame) -> list[date]:
+        """The arrival days on which a record at home in these slots can be refused.
+
+        They end after the home's close; in a gap between windows every day counts.
+        """
+        closes = slots.set_index("window_id")["close_from"]
+        cells = self.cells[self.cells["home_id"].isin(closes.index)]
+        after = {day: _end_of(day, self.history.axis) for day in cells["arrival_date"].unique()}
+        ends = cells["arrival_date"].map(after)
+        late = ends.to_numpy() > closes.reindex(cells["home_id"]).to_numpy()
+        gap = (cells["oldest_id"] > cells["home_id"]).to_numpy()
+        return sorted(cells.loc[late | gap, "arrival_date"].unique())
+
+    def least_delay(self, panes: pd.DataFrame) -> int | None:
+        """How many ms after its event time every late record of some `panes` has come, at least.
+
+        None: in a gap between windows any record may be late.
+        """
+        if (panes["missed"] <= 0).any():
+            return None
+        axis, step_ms = self.history.axis, self.history.grid.step_ms
+        ends = (panes["pane_ms"] + step_ms).tolist()
+        closes = [axis.arrival_of(int(instant)) for instant in panes["close_from"]]
+        # what never closes does so after every arrival
+        delays = (
+            min(at, END_OF_INSTANTS_MS) - end + 1 for at, end in zip(closes, ends, strict=True)
+        )
+        return min(delays, default=END_OF_INSTANTS_MS)
+
+
+def with_windows(cells: pd.DataFrame, history: History) -> pd.DataFrame:
+    """Cells with their PANE and the ids of their oldest window and of their home."""
+    grid = history.grid
+    panes = grid.panes_of(cells["least_ts_ms"].to_numpy(dtype="int64"))
+    oldest, home = grid.windows_of_panes(panes)
+    return cells.assign(pane_ms=panes, oldest_id=oldest, home_id=home)
+
+
+@dataclass(frozen=True)
+class OlderWindows:
+    """The windows before an instant that records which arrived on later days belong to.
+
+    A late record whose home is in a range may have missed windows that start before it.
+
+    Attributes:
+        ids: of the windows.
+        records: how many of these records are at home before the instant.
+    """
+
+    ids: frozenset[int] = frozenset()
+    records: int = 0
+
+    @classmethod
+    def of(
+        cls, history: History, before_ms: int, since_ms: int, too: Collection[int] = ()
+    ) -> OlderWindows:
+        """Those before an instant, of records that arrived from a midnight on.
+
+        `too`: starts of further windows that are asked for.
+        """
+        grid, days = history.grid, history.days.since(since_ms)
+        end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
+        near = TimeRange(LEAST_INSTANT_MS, end_ms)
+        fresh = with_windows(history.timeline.cells(days, slots=near), history)
+        oldest, home = (fresh[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
+        of_records = {*home.tolist(), *ids_between(oldest, home, grid.step_ms).tolist()}
+        asked = {window for start in too for window in grid.ids_within(TimeRange(start, start + 1))}
+        ids = np.array(sorted(of_records | asked), dtype=np.int64)
+        at_home = fresh["slot_ms"].to_numpy("int64") < before_ms
+        return cls(
+            frozenset(ids[grid.starts_of(ids) < before_ms].tolist()),
+            int(fresh.loc[at_home, "records"].sum()),
+        )
+
+    def starts(self, grid: Grid) -> list[TimeRange]:
+        """Ranges that hold the starts of these windows, apart where they are far apart."""
+        ids = np.array(sorted(self.ids), dtype=np.int64)
+        return close_together(grid.starts_of(ids).tolist())
+
+
+def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
+    """The cells that hold a record of the windows which start in a range."""
+    events = history.grid.events_of(starts)
+    first_ms = int(history.grid.newest_starts(np.array([events.start_ms]))[0])
+    slots = TimeRange(first_ms, events.end_ms)
+    return history.timeline.cells(history.days.of_events(events), slots=slots)
+
+
+def _apart(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
+    """The same ranges, those that can share records as one."""
+    reach_ms = max(grid.size_ms, grid.span_ms)
+    apart: list[TimeRange] = []
+    for within in sorted(starts, key=lambda one: one.start_ms):
+        if apart and within.start_ms < apart[-1].end_ms + reach_ms:
+            end_ms = max(apart[-1].end_ms, within.end_ms)
+            apart[-1] = TimeRange(apart[-1].start_ms, end_ms)
+        else:
+            apart.append(within)
+    return apart
+
+
+def _end_of(day: date, axis: Axis) -> int:
+    """The first instant after an arrival day."""
+    return axis.first_of(midnight_of(day) + DAY_MS)

@@ -1,0 +1,145 @@
+"""The steps of a long past, of which a question needs those of a few days.
+
+Values rise strictly, so the watermark after each day tells on which day a threshold was reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.position.axis import Axis
+from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of
+from strandline.model.lateness import MAX_WATERMARK
+
+SOURCE_DAY_COLUMNS = ("arrival_date", "until_ms", "watermark_ms")
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StepDays:
+    """The days whose steps are kept.
+
+    Attributes:
+        days: in order `arrival_date`, `until_ms` (the ticks before it have run with that day) and
+            `watermark_ms` (the combined one by then).
+        read: gives the steps of some of them; columns `STEP_COLUMNS`.
+    """
+
+    days: pd.DataFrame
+    read: Callable[[Collection[date]], pd.DataFrame]
+
+    @classmethod
+    def none(cls) -> StepDays:
+        """No day is kept."""
+        nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
+        return cls(pd.DataFrame(columns=[*SOURCE_DAY_COLUMNS]), lambda days: nothing)
+
+
+@dataclass(frozen=True)
+class KeptSteps:
+    """The rises of the combined watermark before a horizon, read as far as they are asked for.
+
+    Attributes:
+        kept: the days whose steps are kept.
+        later: the steps after these days, at hand.
+        axis: of the instants.
+        horizon_ms: the horizon.
+        at_end: (rank, watermark) of the rises that the end of the input would cause.
+    """
+
+    kept: StepDays
+    later: pd.DataFrame
+    axis: Axis
+    horizon_ms: int
+    at_end: tuple[tuple[int, int], ...] = ()
+
+    def reaching(self, thresholds: Sequence[int]) -> Steps:
+        """All steps of the days on which the watermark reached one of some thresholds."""
+        asked = [threshold for threshold in thresholds if threshold < MAX_WATERMARK]
+        if not asked:
+            return self._steps(self.kept.days[:0])
+        # a day's steps lie above the watermark before it
+        first = np.searchsorted(self._after, min(asked), side="left")
+        end = np.searchsorted(self._after, max(asked), side="left") + 1
+        return self._steps(self.kept.days[first:end])
+
+    def around(self, days: Collection[date]) -> Steps:
+        """All steps of some days, and the last one before each of them."""
+        chosen: set[int] = set()
+        for day in days:
+            start_ms = midnight_of(day)
+            # what a day's last instant emits at once is seen from the next midnight on
+            first = int(np.searchsorted(self._until, start_ms, side="left"))
+            end = int(np.searchsorted(self._until, start_ms + DAY_MS, side="left")) + 1
+            chosen.update(range(first, min(end, len(self._until))))
+            if first:
+                chosen.add(int(self._last_rise[first - 1]))
+        return self._steps(self.kept.days.iloc[sorted(chosen)])
+
+    def at(self, horizon_ms: int) -> Steps:
+        """The last steps before a horizon."""
+        return self.before(self.around([day_of(horizon_ms - 1)]), horizon_ms)
+
+    def before(self, steps: Steps, horizon_ms: int) -> Steps:
+        """Those of some steps that happened before a horizon."""
+        return steps if horizon_ms >= self.horizon_ms else steps.before(horizon_ms)
+
+    def dates(self) -> set[date]:
+        """The dates on which a step may lie."""
+        spans = [
+            (int(start), int(until))
+            for start, until, rose in zip(self._starts, self._until, self._rose, strict=True)
+            if rose
+        ]
+        if len(self.later):
+            first, last = self.later["seen_from"].iloc[0], self.later["until"].iloc[-1]
+            spans.append((self.axis.arrival_of(int(first)), self.axis.arrival_of(int(last)) + 1))
+        return {
+            day_of(midnight_ms)
+            for start_ms, until_ms in spans
+            for midnight_ms in range(midnight_before(start_ms), until_ms, DAY_MS)
+        }
+
+    def _steps(self, days: pd.DataFrame) -> Steps:
+        there = days["arrival_date"].tolist()
+        parts = [self.kept.read(there)] if there else []
+        parts = [part for part in (*parts, self.later) if len(part)]
+        table = pd.concat(parts, ignore_index=True) if parts else self.later
+        return Steps(table, self.axis, self.horizon_ms, self.at_end)
+
+    @cached_property
+    def _after(self) -> Longs:
+        """The watermark after each day."""
+        return self.kept.days["watermark_ms"].to_numpy(dtype="int64")
+
+    @cached_property
+    def _until(self) -> Longs:
+        return self.kept.days["until_ms"].to_numpy(dtype="int64")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """From where on each day's steps lie: silent days before a day are told with it."""
+        days: list[Any] = self.kept.days["arrival_date"].tolist()
+        if not days:
+            return []
+        return [min(midnight_of(days[0]), self.axis.start_ms), *self._until[:-1].tolist()]
+
+    @cached_property
+    def _rose(self) -> npt.NDArray[np.bool_]:
+        """On which days the watermark rose; on the first one it may have."""
+        return np.append(True, self._after[1:] > self._after[:-1])[: len(self._after)]
+
+    @cached_property
+    def _last_rise(self) -> Longs:
+        """The last day up to each day on which the watermark rose."""
+        numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
+        return np.maximum.accumulate(numbers) if len(numbers) else numbers

@@ -1,0 +1,267 @@
+"""What was observed of arrival days, and how a run asks for it: facts whole, cells in slices.
+
+Facts of (day, channel), (day, event date) and (day, reason) are few: they are read for all days.
+Cells are many: of them a run asks for those of some days, slots and thresholds, and never for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.model.intervals import EVERYTHING, TimeRange
+
+CELL_COLUMNS = (
+    "arrival_date",
+    "reason",
+    "channel",
+    "event_date",
+    "slot_ms",
+    "threshold_ms",
+    "pending",
+    "records",
+    "least_ts_ms",
+    "largest_ts_ms",
+    "largest_end_ms",
+    "largest_candidate_ms",
+    "first_arrival_ms",
+    "first_sequence",
+)
+CHANNEL_COLUMNS = (
+    "arrival_date",
+    "channel",
+    "settled_ms",
+    "pending_ms",
+    "largest_ts_ms",
+    "first_arrival_ms",
+    "first_sequence",
+)
+DAY_COLUMNS = (
+    "arrival_date",
+    "event_date",
+    "records",
+    "least_ts_ms",
+    "largest_ts_ms",
+    "largest_end_ms",
+)
+MALFORMED_COLUMNS = ("arrival_date", "reason", "records")
+
+
+class Timeline(Protocol):
+    """What was observed of the arrival days below a horizon."""
+
+    @property
+    def channel_days(self) -> pd.DataFrame:
+        """What each channel did on each day; columns `CHANNEL_COLUMNS`.
+
+        `settled_ms`: the largest candidate emitted by the midnight that ends the day; `pending_ms`:
+        the largest that the next tick will emit; null: none. `first_*`: its first record.
+        """
+
+    @property
+    def day_map(self) -> pd.DataFrame:
+        """The well-formed records of each (arrival date, event date); columns `DAY_COLUMNS`.
+
+        `largest_end_ms`: of sessions with gaps of their own the end of the last one by itself.
+        """
+
+    @property
+    def malformed(self) -> pd.DataFrame:
+        """The malformed rows of each (arrival date, reason); those without a day have none."""
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+    ) -> pd.DataFrame:
+        """The cells of well-formed records of some days; columns `CELL_COLUMNS`.
+
+        Args:
+            days: arrival days.
+            slots: only cells whose newest window starts in this range.
+            least_threshold_ms: only cells that reach this threshold; None: any.
+        """
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A timeline in memory: the cells of some days (columns `CELL_COLUMNS`), malformed ones too."""
+
+    every: pd.DataFrame
+
+    @cached_property
+    def well_formed(self) -> pd.DataFrame:
+        """The cells of well-formed records."""
+        return self.every[self.every["reason"].isna()]
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return channel_days_of(self.well_formed)
+
+    @cached_property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return day_map_of(self.well_formed)
+
+    @cached_property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return malformed_of(self.every)
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        cells = self.well_formed
+        chosen = cells["arrival_date"].isin(list(days)).to_numpy(dtype=bool)
+        if slots != EVERYTHING:
+            starts = cells["slot_ms"].to_numpy(dtype="int64")
+            chosen &= (starts >= slots.start_ms) & (starts < slots.end_ms)
+        if least_threshold_ms is not None:
+            reaches = cells["threshold_ms"] >= least_threshold_ms
+            chosen &= reaches.fillna(False).to_numpy(dtype=bool)
+        return cells[chosen]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Two timelines of different days as one."""
+
+    before: Timeline
+    fresh: Timeline
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return together(self.before.channel_days, self.fresh.channel_days)
+
+    @cached_property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return together(self.before.day_map, self.fresh.day_map)
+
+    @cached_property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return together(self.before.malformed, self.fresh.malformed)
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        return together(
+            *(
+                part.cells(days, slots=slots, least_threshold_ms=least_threshold_ms)
+                for part in (self.before, self.fresh)
+            )
+        )
+
+
+def together(*parts: pd.DataFrame) -> pd.DataFrame:
+    """The rows of some tables of the same columns."""
+    there = [part for part in parts if len(part)]
+    return pd.concat(there, ignore_index=True) if there else parts[0]
+
+
+def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
+    """The cells that `observe` counted, under the timeline's names."""
+    first = observed[c.FIRST_INSTANT]
+    known = [None if pd.isna(instant) else int(instant) for instant in first]
+    return pd.DataFrame(
+        {
+            "arrival_date": observed[c.ARRIVAL_DAY],
+            "reason": observed[c.REASON],
+            "channel": observed[c.CHANNEL],
+            "event_date": observed[c.EVENT_DATE],
+            "slot_ms": observed[c.SLOT].astype("Int64"),
+            "threshold_ms": observed[c.THRESHOLD].astype("Int64"),
+            "pending": observed[c.PENDING].astype("boolean"),
+            "records": observed[c.RECORDS].astype("int64"),
+            "least_ts_ms": observed[c.LEAST_TS].astype("Int64"),
+            "largest_ts_ms": observed[c.LARGEST_TS].astype("Int64"),
+            "largest_end_ms": observed[c.LARGEST_END].astype("Int64"),
+            "largest_candidate_ms": observed[c.LARGEST_CANDIDATE].astype("Int64"),
+            "first_arrival_ms": pd.array(
+                [None if i is None else axis.arrival_of(i) for i in known], dtype="Int64"
+            ),
+            "first_sequence": pd.array(
+                [None if i is None else axis.sequence_of(i) for i in known], dtype="Int64"
+            ),
+        },
+        columns=list(CELL_COLUMNS),
+    )
+
+
+def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
+    """The facts of each (arrival date, channel) that some well-formed cells tell."""
+    # a first record that has no sequence of its own has none that counts
+    in_order = well_formed.sort_values(["first_arrival_ms", "first_sequence"])
+    pending = well_formed["pending"].fillna(False).astype(bool)
+    candidates = well_formed["largest_candidate_ms"]
+    offered = well_formed.assign(
+        settled_ms=candidates.mask(pending), pending_ms=candidates.where(pending)
+    )
+    keys = ["arrival_date", "channel"]
+    largest = offered.groupby(keys)[["settled_ms", "pending_ms", "largest_ts_ms"]].max()
+    first = in_order.drop_duplicates(keys).set_index(keys)[["first_arrival_ms", "first_sequence"]]
+    return largest.join(first).reset_index().reindex(columns=[*CHANNEL_COLUMNS])
+
+
+def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
+    """The facts of each (arrival date, event date) that some well-formed cells tell."""
+    ends = well_formed["largest_end_ms"]
+    return (
+        well_formed.assign(largest_end_ms=ends)
+        .groupby(["arrival_date", "event_date"])
+        .agg(
+            records=("records", "sum"),
+            least_ts_ms=("least_ts_ms", "min"),
+            largest_ts_ms=("largest_ts_ms", "max"),
+            largest_end_ms=("largest_end_ms", lambda ends: ends.max(skipna=False)),
+        )
+        .reset_index()
+        .reindex(columns=[*DAY_COLUMNS])
+    )
+
+
+def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
+    """The malformed rows of each (arrival date, reason) that some cells tell."""
+    bad = cells[cells["reason"].notna()]
+    counted = bad.groupby(["arrival_date", "reason"], dropna=False)["records"].sum()
+    return counted.reset_index().reindex(columns=[*MALFORMED_COLUMNS])
+
+
+def empty_cells() -> pd.DataFrame:
+    """No cell."""
+    return pd.DataFrame(columns=[*CELL_COLUMNS])
+
+
+def instants_of(rows: pd.DataFrame, axis: Axis) -> np.ndarray:
+    """The first instants of some rows, which have `first_arrival_ms` and `first_sequence`."""
+    arrivals = rows["first_arrival_ms"].astype("int64").to_numpy()
+    if not axis.sequenced:
+        return arrivals
+    sequences = rows["first_sequence"].fillna(0).astype("int64").tolist()
+    pairs = zip(arrivals.tolist(), sequences, strict=True)
+    instants = np.empty(len(rows), dtype=object)
+    instants[:] = [axis.instant(arrival, sequence) for arrival, sequence in pairs]
+    return instants

@@ -1,0 +1,209 @@
+"""When thresholds were reached, where each channel's records alone decide about its watermark.
+
+`T_c(b)`, the first instant that sees channel c at b, is told by its first record that offers b or
+more. That record lies in the first day on which c offered so much, so of all cells only those of
+these days are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.position.axis import ALL_SPLITS, Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid
+from strandline.engine.timeline import Timeline, instants_of
+from strandline.engine.watermark.crossings import (
+    Instants,
+    Ranks,
+    known_before,
+    last_to_reach,
+    never,
+)
+from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class RecordCrossings:
+    """See `Crossings`.
+
+    Attributes:
+        timeline: what was observed below the horizon.
+        spec: the pipeline.
+        axis: of the instants.
+        order: of the channels.
+    """
+
+    timeline: Timeline
+    spec: PipelineSpec
+    axis: Axis
+    order: ProbeOrder
+    _read: dict[date, tuple[int, pd.DataFrame]] = field(default_factory=dict, repr=False)
+
+    def in_order(self, order: ProbeOrder) -> Self:
+        """See `Crossings.in_order`."""
+        return replace(self, order=order)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """See `Crossings`."""
+        return self.order.channels
+
+    @property
+    def joined(self) -> list[int]:
+        """See `Crossings`."""
+        return self.order.joined
+
+    @property
+    def merges_at_once(self) -> bool:
+        """Whether all channels are splits of one source, of which a moment's are merged at once."""
+        return self.spec.watermark.combine == "splits"
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """See `Crossings.reached`."""
+        beyond = never(len(thresholds), self.axis)
+        if ended is not None:
+            beyond[ended] = self.axis.end
+        offers = self.seen_from(thresholds)
+        if self.merges_at_once and not offers:
+            # a source of splits ends by itself; a valve needs a channel that the end comes through
+            return beyond, np.full(len(thresholds), ALL_SPLITS)
+        latest, number = last_to_reach(offers, self.joined, beyond, horizon_ms, self.axis)
+        if self.merges_at_once:
+            number[:] = ALL_SPLITS
+        return latest, number
+
+    def seen_from(self, thresholds: Sequence[int]) -> list[Instants]:
+        """`T_c(b)` of each channel at each threshold, as the first instant that sees it."""
+        wanted = np.asarray(thresholds, dtype=np.int64)
+        if not len(wanted):
+            return [never(0, self.axis) for _ in self.channels]
+        least_ms = int(wanted.min())
+        cells = self._cells_reaching(self._days_reaching(wanted), least_ms)
+        of_channel = dict(iter(cells.groupby("channel")))
+        return [self._seen(of_channel.get(channel), wanted) for channel in self.channels]
+
+    def _seen(self, cells: pd.DataFrame | None, wanted: npt.NDArray[np.int64]) -> Instants:
+        """The first instants that see a channel at thresholds, by its cells of the days needed."""
+        instants = never(len(wanted), self.axis)
+        if cells is None:
+            return instants
+        cells = cells.sort_values("threshold_ms")
+        steps = cells["threshold_ms"].to_numpy(dtype="int64")
+        first = np.minimum.accumulate(instants_of(cells, self.axis)[::-1])[::-1]
+        place = np.searchsorted(steps, wanted, side="left")
+        reached = place < len(first)
+        instants[reached] = first[place[reached]]
+        return self.axis.all_seen_from(instants)
+
+    def _days_reaching(self, wanted: npt.NDArray[np.int64]) -> set[date]:
+        """The first day of each channel on which it offered each of some thresholds."""
+        days: set[date] = set()
+        for dates, highest in self._highest.values():
+            place = np.unique(np.searchsorted(highest, wanted, side="left"))
+            days.update(dates[at] for at in place[place < len(dates)].tolist())
+        return days
+
+    @cached_property
+    def _offers(self) -> pd.DataFrame:
+        """By day and channel the largest thresholds that it offered: until midnight, and in all."""
+        days, grid = self.timeline.channel_days, Grid.of(self.spec)
+        midnights = days["arrival_date"].map(midnight_of)
+        return days[["arrival_date", "channel"]].assign(
+            midnight_ms=midnights.astype("int64"),
+            settled_reach_ms=grid.largest_thresholds(days["settled_ms"]),
+            reach_ms=grid.largest_thresholds(days[["settled_ms", "pending_ms"]].max(axis=1)),
+        )
+
+    @cached_property
+    def _highest(self) -> dict[str, tuple[list[date], npt.NDArray[np.int64]]]:
+        """Of each channel its days, and the largest threshold that it had offered by each."""
+        offered = self._offers.dropna(subset=["reach_ms"]).sort_values("midnight_ms")
+        return {
+            str(channel): (
+                of_channel["arrival_date"].tolist(),
+                np.maximum.accumulate(of_channel["reach_ms"].to_numpy(dtype="int64")),
+            )
+            for channel, of_channel in offered.groupby("channel")
+        }
+
+    def _cells_reaching(self, days: Collection[date], least_ms: int) -> pd.DataFrame:
+        """The cells of some days that reach a threshold; each day is read once."""
+        lacking = {day for day in days if self._read.get(day, (least_ms + 1,))[0] > least_ms}
+        if lacking:
+            read = self.timeline.cells(lacking, least_threshold_ms=least_ms)
+            of_day = dict(iter(read.groupby("arrival_date")))
+            for day in lacking:
+                self._read[day] = (least_ms, of_day.get(day, read[:0]))
+        found = [cells for _, cells in (self._read[day] for day in sorted(days)) if len(cells)]
+        if not found:
+            return self.timeline.cells(())
+        cells = pd.concat(found, ignore_index=True)
+        return cells[cells["threshold_ms"] >= least_ms]
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """See `Crossings.days_of_steps`: there are no steps."""
+        return set()
+
+    def heard(self, clock: Clock) -> Clock:
+        """See `Crossings.heard`: every end of the input is."""
+        return clock
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """See `Crossings.watermark_reached`."""
+        sure_ms, most_ms = self._bounds(horizon_ms)
+        if sure_ms >= most_ms:
+            return sure_ms
+        # it moved since the last midnight, or what is still pending would move it
+        open_days = self._offers.loc[self._offers["reach_ms"] > sure_ms, "arrival_date"].unique()
+        cells = self._cells_reaching(open_days, sure_ms + 1)
+        offered = np.unique(cells["threshold_ms"].to_numpy(dtype="int64"))
+        asked = offered[offered <= most_ms]
+        seen, _ = self.reached(asked.tolist(), horizon_ms)
+        reached = asked[known_before(seen, horizon_ms, self.axis)]
+        return int(reached[-1]) if len(reached) else sure_ms
+
+    def _bounds(self, horizon_ms: int) -> tuple[int, int]:
+        """What the watermark has reached at a horizon for sure, and at most: by whole days alone.
+
+        The channels that have joined by then hold it; it is as high as it was when the next joined.
+        """
+        midnights = sorted({midnight_before(self.axis.arrival_of(at)) for at in self.joined[1:]})
+        midnights = [] if self.spec.source.declared_channels is not None else midnights
+        sure_ms = most_ms = MIN_WATERMARK
+        for midnight_ms in [*(at for at in midnights if at < horizon_ms), None]:
+            there = self.channels
+            if midnight_ms is not None:
+                first_of = self.axis.first_of(midnight_ms)
+                pairs = zip(self.channels, self.joined, strict=True)
+                there = tuple(name for name, at in pairs if at < first_of) or self.channels[:1]
+            sure_until_ms = midnight_before(horizon_ms) if midnight_ms is None else midnight_ms
+            most_until_ms = horizon_ms if midnight_ms is None else midnight_ms + DAY_MS
+            sure_ms = max(sure_ms, self._least_of(there, "settled_reach_ms", sure_until_ms))
+            most_ms = max(most_ms, self._least_of(there, "reach_ms", most_until_ms))
+        return sure_ms, most_ms
+
+    def _least_of(self, channels: Collection[str], offered: str, until_ms: int) -> int:
+        """The least of what some channels had offered by a midnight; MIN: one had not."""
+        offers = self._offers
+        before = offers[offers["midnight_ms"] < until_ms]
+        highest = before[before["channel"].isin(list(channels))].groupby("channel")[offered].max()
+        if len(highest.dropna()) < len(channels) or not len(channels):
+            return MIN_WATERMARK
+        return int(highest.min())

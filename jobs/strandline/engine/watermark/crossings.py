@@ -1,0 +1,105 @@
+"""When the combined watermark reached a threshold: three forms of one question, chosen once.
+
+By records (each channel's first record that offers it), by the clock (ticks alone decide), or by
+steps (where channels can go idle, no threshold can be told without the steps before it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.watermark.probe_order import ProbeOrder
+
+Instants = npt.NDArray[Any]
+Ranks = npt.NDArray[np.int64]
+
+
+class Crossings(Protocol):
+    """When the combined watermark of a pipeline's channels reached thresholds.
+
+    Attributes:
+        channels: in probe order: as declared, or in the order in which they joined.
+        joined: the instant from which each of them takes part.
+    """
+
+    def in_order(self, order: ProbeOrder) -> Crossings:
+        """The same, its channels in another order."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels in probe order."""
+
+    @property
+    def joined(self) -> list[int]:
+        """The instant from which each channel takes part: always, or its first record's."""
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """`T(b)` at each threshold: the first instant that sees it, and the channel's number.
+
+        Never, where the combined watermark does not reach the threshold before the horizon; the
+        end, where it does not but the input has `ended`.
+        """
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """The largest threshold of the grid that the watermark has reached at a horizon.
+
+        As good as the watermark itself where it is compared with thresholds; MIN: none.
+        """
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """The days on which a step is known that no arrival of the same day need have caused."""
+
+    def heard(self, clock: Clock) -> Clock:
+        """The clock without an end of the input at its horizon that an idle source swallows."""
+
+
+def never(length: int, axis: Axis) -> Instants:
+    """So many instants that never come."""
+    return np.full(length, axis.never, dtype=object if axis.sequenced else np.int64)
+
+
+def known_before(seen: Instants, horizon_ms: int, axis: Axis) -> npt.NDArray[np.bool_]:
+    """Which first instants are seen by something that happens before a horizon."""
+    limit = min(axis.known_below(horizon_ms), axis.end)
+    return np.asarray(seen < limit, dtype=bool)
+
+
+def last_to_reach(
+    offers: Sequence[Instants], joined: Sequence[int], beyond: Instants, horizon_ms: int, axis: Axis
+) -> tuple[Instants, Ranks]:
+    """When the last channel reaches each threshold, and its number: the combined watermark's turn.
+
+    Args:
+        offers: of each channel in probe order, when it reaches each threshold.
+        joined: from when on each of them takes part.
+        beyond: what counts where a channel does not before the horizon.
+        horizon_ms: the horizon.
+        axis: of the instants.
+    """
+    length = len(beyond)
+    latest, number = never(length, axis), np.zeros(length, dtype=np.int64)
+    settled = np.zeros(length, dtype=bool)
+    running: Instants | None = None
+    next_to_join = [*joined[1 : len(offers)], axis.never][: len(offers)]
+    for channel, (seen, next_joined) in enumerate(zip(offers, next_to_join, strict=True)):
+        known = np.where(known_before(seen, horizon_ms, axis), seen, beyond)
+        moved = np.ones(length, dtype=bool) if running is None else known >= running
+        running = known if running is None else np.maximum(running, known)
+        number = np.where(~settled & moved, channel, number)
+        # a channel that joins later cannot take back what the ones before it have passed
+        newly = ~settled & (running <= next_joined)
+        latest = np.where(newly, running, latest)
+        settled |= newly
+    return latest, number

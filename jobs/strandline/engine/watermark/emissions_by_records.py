@@ -1,0 +1,257 @@
+"""The watermark's values where the records of each channel decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import reduce
+from itertools import accumulate
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.history import History
+from strandline.engine.known import known_records
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.records.read import first_of, tick_after
+from strandline.engine.watermark.between_thresholds import first_reaching
+from strandline.engine.watermark.emissions import seen_of_day, with_probes
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.model.watermarks import Ticks
+
+_CARRIED = -1
+"""The rank of what was emitted before a day began: ahead of all channels."""
+_NUMBER = "_strandline_number"
+_BEFORE = "_strandline_before"
+
+
+@dataclass(frozen=True)
+class RecordEmissions:
+    """What the channels emit on some days by their records.
+
+    Attributes:
+        offers: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
+            the days before it have emitted.
+        history: the channels, their order, and when each joined.
+        clock: what is known.
+        floors: (instant, watermark): what the combined watermark does not fall below after it. For
+            discovered channels: its value just before each of them joined.
+    """
+
+    offers: DataFrame
+    history: History
+    clock: Clock
+    floors: tuple[tuple[int, int], ...] = ()
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the combined WATERMARK at their position: see `Emissions.at`."""
+        rows = with_probes(self.offers, probes)
+        axis = self.history.axis
+        order = self.history.crossings
+        channels = zip(order.channels, order.joined, strict=True)
+        offered = [
+            F.when(
+                F.col(c.SEEN_FROM) > axis.literal(joined),
+                F.coalesce(
+                    F.max(F.when(F.col(c.CHANNEL) == channel, F.col(c.CANDIDATE))).over(
+                        seen_of_day()
+                    ),
+                    F.lit(MIN_WATERMARK),
+                ),
+            )
+            for channel, joined in channels
+        ]
+        least = F.array_min(F.array(*offered).cast("array<bigint>"))  # of none: null
+        floor = reduce(
+            lambda chain, step: F.when(
+                F.col(c.SEEN_FROM) > axis.literal(step[0]), step[1]
+            ).otherwise(chain),
+            self.floors,
+            F.lit(MIN_WATERMARK),
+        )
+        return (
+            rows.withColumn(c.WATERMARK, F.greatest(least, floor))
+            .where(F.col(c.CHANNEL).isNull())
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+        )
+
+    def at_hand(self) -> RecordEmissions:
+        """The same, its offers computed."""
+        return replace(self, offers=self.offers.localCheckpoint())
+
+    def crossings(self, thresholds: DataFrame) -> DataFrame:
+        """The distinct thresholds with where they are reached: see `Emissions.crossings`."""
+        reached = first_reaching(thresholds, self._rises(), self.history, self.clock)
+        if not self.clock.closes_now or self.history.spec.watermark.combine == "splits":
+            return reached
+        # the channels end one after the other: the last one that is behind decides
+        axis = self.history.axis
+        emitted = self.offers.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
+        largest = {
+            str(row[0]): int(row[1])
+            for row in emitted.groupBy(c.CHANNEL).agg(F.max(c.CANDIDATE)).collect()
+        }
+        behind = [
+            F.when(F.col(c.THRESHOLD) > largest.get(channel, MIN_WATERMARK), number)
+            for number, channel in enumerate(self.history.crossings.channels)
+        ]
+        at_end = F.array_max(F.array(*behind).cast("array<bigint>"))
+        never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
+        return reached.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
+
+    def _rises(self) -> DataFrame:
+        """Where the combined watermark rises on these days: SEEN_FROM, RANK, WATERMARK."""
+        axis = self.history.axis
+        number = F.col(c.RANK).cast("bigint")
+        if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
+            number = F.when(number > _CARRIED, F.lit(ALL_SPLITS)).otherwise(number)
+        emitted = self.offers.select(
+            c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
+        )
+        over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
+        # what later days' arrivals go into is told with them
+        own = F.col(c.SEEN_FROM) < over + axis.literal(axis.known_below(0))
+        day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, _NUMBER)
+        before = F.coalesce(F.lag(c.WATERMARK).over(day), F.lit(MIN_WATERMARK))
+        return (
+            self.at(emitted.distinct())
+            .withColumn(_BEFORE, before)
+            .where((F.col(_NUMBER) > _CARRIED) & (F.col(c.WATERMARK) > F.col(_BEFORE)) & own)
+            .select(c.SEEN_FROM, F.col(_NUMBER).alias(c.RANK), c.WATERMARK)
+        )
+
+
+def record_emissions(
+    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+) -> RecordEmissions:
+    """The emissions of some arrival days: see `emissions`."""
+    plain = _own_and_carried(spark, records, history, clock, days)
+    channels, joined = history.crossings.channels, history.crossings.joined
+    if clock.closes_now and not channels and history.spec.watermark.combine == "splits":
+        # a source of splits ends by itself; a valve needs a channel that the end comes through
+        return replace(plain, floors=((history.axis.end - 1, MAX_WATERMARK),))
+    if history.spec.source.declared_channels is not None or len(joined) < 2:
+        return plain
+    axis = history.axis
+    joins = sorted(set(joined[1:]))
+    join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
+    probes = spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array(join_days, pa.date32()),
+                c.SEEN_FROM: pa.array(joins, axis.kind),
+                c.RANK: pa.array([AFTER_CHANNELS] * len(joins), pa.int64()),
+            }
+        )
+    )
+    at_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days))).at(probes)
+    values = {
+        int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
+    }
+    floors = zip(joins, accumulate((values[instant] for instant in joins), max), strict=True)
+    return replace(plain, floors=tuple(floors))
+
+
+def _own_and_carried(
+    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+) -> RecordEmissions:
+    axis = history.axis
+    names = (F.lit(channel) for channel in history.crossings.channels)
+    channels = F.array(*names).cast("array<string>")
+    own = (
+        known_records(records, history, clock.horizon_ms, days)
+        .select(
+            c.ARRIVAL_DAY,
+            c.CHANNEL,
+            _seen_from(axis).alias(c.SEEN_FROM),
+            c.CANDIDATE,
+        )
+        .where(F.col(c.CANDIDATE).isNotNull())
+        .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
+        .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
+        .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
+        .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
+    )
+    return RecordEmissions(own.unionByName(_carried(spark, history, clock, days)), history, clock)
+
+
+def _carried(
+    spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
+) -> DataFrame:
+    """What earlier days' arrivals offer on each of some days, and what the end of input does."""
+    axis = history.axis
+    offers = _offers_across_days(history, clock)
+    parts = []
+    for day in days:
+        start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
+        seen, is_settled = offers["seen_from"], offers["rank"] == _CARRIED
+        earlier = (seen < start) | ((seen == start) & is_settled)
+        largest = offers[earlier].groupby("number", as_index=False)["candidate_ms"].max()
+        of_day = offers[~earlier & (seen < end)]
+        parts.append(largest.assign(seen_from=start, rank=_CARRIED, day=day))
+        parts.append(of_day.assign(day=day))
+        if clock.closes_now:
+            every = range(len(history.crossings.channels))
+            at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
+            parts.append(at_end.assign(seen_from=axis.end, day=day))
+    there = [part for part in parts if len(part)]
+    rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
+    names = [history.crossings.channels[number] for number in rows["number"]]
+    return spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
+                c.CHANNEL: pa.array(names, pa.string()),
+                c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
+                c.CANDIDATE: pa.array(rows["candidate_ms"].tolist(), pa.int64()),
+                c.RANK: pa.array(rows["rank"].tolist(), pa.int32()),
+            }
+        )
+    )
+
+
+def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
+    """What the arrivals of a day offer beyond it: `number` (of the channel), `seen_from`, `rank`.
+
+    What is settled is seen by the midnight that ends the day at the latest; what is pending from
+    the first tick on that is not before it, if that comes before the horizon.
+    """
+    axis, days = history.axis, history.timeline.channel_days
+    numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
+    days = days[days["channel"].isin(numbers)]
+    number = days["channel"].map(numbers)
+    midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
+    seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
+    settled = pd.DataFrame(
+        {"number": number, "seen_from": seen, "rank": _CARRIED, "candidate_ms": days["settled_ms"]}
+    )
+    parts = [settled]
+    if axis.ticks is not None:
+        ticks = [axis.ticks.after(at - 1) for at in midnights]
+        tick = pd.Series(ticks, days.index, dtype=object)
+        pending = pd.DataFrame(
+            {
+                "number": number,
+                "seen_from": tick,
+                "rank": number,
+                "candidate_ms": days["pending_ms"],
+            }
+        )
+        parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
+    return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])
+
+
+def _seen_from(axis: Axis) -> Column:
+    """The set form of `Axis.all_seen_from`."""
+    instant = F.col(c.INSTANT)
+    if axis.interval_ms is None:
+        return instant + 1
+    if axis.interval_ms == 0:
+        return F.lit(axis.literal(axis.never))
+    return tick_after(instant, Ticks(axis.start_ms, axis.interval_ms))

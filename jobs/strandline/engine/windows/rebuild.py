@@ -1,0 +1,94 @@
+"""The story of a rebuild of windows on a grid: place → split by lateness → fire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.tables import home_table, pane_table, window_table
+from strandline.engine.first_records import in_probe_order
+from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.quarantine import quarantine_late
+from strandline.engine.results.aggregates import in_two_steps
+from strandline.engine.scope import Rebuild
+from strandline.engine.watermark.values import emissions
+from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
+from strandline.engine.windows.contents import count_each, count_panes, fire
+from strandline.engine.windows.firings import firings
+from strandline.model.intervals import day_of
+
+
+@dataclass(frozen=True)
+class GridRebuild(Rebuild):
+    """The rebuild of windows that lie on a grid.
+
+    Attributes:
+        late_days: the arrival days on which a record of the scope can be late.
+    """
+
+    late_days: tuple[date, ...]
+
+    def windows(self) -> DataFrame:
+        """The windows of every key, the open ones included (see `fire`)."""
+        spec, grid = self.history.spec, self.history.grid
+        windows = window_table(self.spark, self.slots, self.history.axis)
+        aggregates = self._aggregates()
+        partials = None if grid.one_window_each else in_two_steps(self.records, spec)
+        if partials is None:
+            counted = count_each(self._pairs(windows), spec, aggregates, grid)
+        else:
+            counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
+        return fire(counted, windows, spec)
+
+    def held(self) -> DataFrame:
+        """The windows that have not closed: what they hold is what they were last emitted with."""
+        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
+
+    def late(self) -> DataFrame:
+        """The records of the scope that no window took, as quarantine rows."""
+        both = pd.concat([self.older, self.slots], ignore_index=True)
+        panes = self.calendar.panes(both)
+        homes = home_table(self.spark, panes, self.history.axis)
+        late = refused(self._known(self.late_days), homes, self.calendar.least_delay(panes))
+        if self.scope.older_since_ms is not None:
+            late = late.where(
+                (F.col(c.SLOT) >= self.scope.windows.start_ms)
+                | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
+            )
+        probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
+        met = self._emissions(list(self.late_days)).at(probes)
+        return quarantine_late(met, self.history.spec, self.source_columns)
+
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings of the range's windows; `identity` orders records of equal position."""
+        fired = [day_of(int(ms)) for ms in self.slots["fire_at_ms"].dropna()]
+        days = sorted({*fired, *self.history.days.of_windows(self.scope.windows)})
+        history = in_probe_order(self.records, self.history)
+        slots = replace(self.calendar, history=history).starting_in(self.scope.windows)
+        windows = window_table(self.spark, slots, history.axis)
+        return firings(
+            self._pairs(windows).where(is_accepted()),
+            windows,
+            emissions(self.spark, self.records, history, self.clock, days),
+            self.history.spec,
+            self._aggregates(),
+            identity,
+        )
+
+    def _pairs(self, windows: DataFrame) -> DataFrame:
+        grid, records = self.history.grid, self._of_range()
+        if grid.one_window_each:
+            return in_own_window(records, windows)
+        return in_each_window(records, self._panes(), windows, grid.step_ms)
+
+    def _panes(self) -> DataFrame:
+        panes = self.calendar.panes_within(self.scope.windows, self.slots)
+        return pane_table(self.spark, panes, self.history.axis)
+
+    def _of_range(self) -> DataFrame:
+        return self._known(self.history.days.of_windows(self.scope.windows))
