@@ -225,7 +225,7 @@ class Line:
         more = asked.max_late_share is not None or asked.gaps == "fail" or asked.expectations
         if self.audited or more:
             return nullcontext()
-        return patch("strandline.quality.audit.audit", books_alone)
+        return patch("strandline.quality.audit.run.audit", books_alone)
 
     def table(self, name: str) -> DeltaTable:
         return DeltaTable(str(self.root / name))

@@ -17,7 +17,9 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import Observed, Timeline, Together, cells_from
 from strandline.lake.store import Lake
-from strandline.lake.timeline import SCHEMA, DaysToWrite, StoredTimeline, commit_days
+from strandline.lake.timeline import StoredTimeline
+from strandline.lake.timeline_commit import DaysToWrite, commit_days
+from strandline.lake.timeline_rows import SCHEMA
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.reference import Record

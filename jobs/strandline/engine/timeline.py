@@ -6,7 +6,7 @@ Cells are many: of them a run asks for those of some days, slots and thresholds,
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
@@ -136,6 +137,21 @@ class Observed:
             reaches = cells["threshold_ms"] >= least_threshold_ms
             chosen &= reaches.fillna(False).to_numpy(dtype=bool)
         return cells[chosen]
+
+    def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
+        """See `Fresh`."""
+        chosen = self.every[self.every["arrival_date"].isin(list(days))]
+        order = ["arrival_date", "slot_ms", "threshold_ms"]
+        in_order = chosen.sort_values(order, na_position="first")
+        columns = [pa.array(in_order[name], from_pandas=True) for name in CELL_COLUMNS]
+        return [pa.table(columns, names=[*CELL_COLUMNS])]
+
+
+class Fresh(Timeline, Protocol):
+    """What was observed just now, and is yet to be written."""
+
+    def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
+        """All cells of some days, malformed ones too, by day, slot and threshold."""
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
+
+
+def temporary_folder(run_id: str) -> Path:
+    """Where a dry run keeps what is too large for the memory; removed at its end."""
+    return Path(tempfile.gettempdir()) / f"strandline-{run_id}"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class Staging:
         reader = self.spark.read if schema is None else self.spark.read.schema(schema)
         return reader.parquet(self.uri(part))
 
+    def folder(self, part: str) -> str:
+        """Where a part lies that is read without Spark."""
+        return self.uri(part)
+
     def small(self, part: str) -> pa.Table | None:
         """A staged part, without Spark; None: it is not small, or not in a folder."""
         return staged_rows(self.uri(part))
@@ -54,14 +63,6 @@ class Staging:
         pq.write_table(rows, folder / "part-0.parquet")
         return self.read(part, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
-    def has(self, part: str) -> bool:
-        """Whether a part has been written to its end."""
-        try:
-            self.read(part)
-        except AnalysisException:
-            return False
-        return True
-
 
 class InMemory(Staging):
     """The staging of a dry run: nothing is written, parts live as long as the session."""
@@ -70,6 +71,10 @@ class InMemory(Staging):
         """Keep a part in the session's memory."""
         return rows.persist()
 
+    def folder(self, part: str) -> str:
+        """What is too large for the memory lies in a folder of this machine while the run works."""
+        return str(temporary_folder(self.run_id) / part)
+
     def small(self, part: str) -> pa.Table | None:
         """A part without Spark: none is."""
         return None
@@ -77,7 +82,3 @@ class InMemory(Staging):
     def put(self, part: str, rows: pa.Table) -> DataFrame:
         """Keep a small part in the session's memory."""
         return self.spark.createDataFrame(rows)
-
-    def has(self, part: str) -> bool:
-        """Whether there is a part from before: never."""
-        return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -18,30 +19,33 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import in_days, lies_in_its_day, on_days
-from strandline.engine.timeline import Observed, Together, empty_cells
+from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
+from strandline.engine.watermark.cells import observe
 from strandline.engine.watermark.observed import ObservedDay, cells_of, observe_days, put_together
 from strandline.engine.watermark.violations import violations
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
+from strandline.lake.staged_cells import StagedCells
 from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import (
-    DaysToWrite,
     StoredTimeline,
-    commit_days,
     observed_days,
     read_facts,
     read_steps,
     read_violations,
-    refresh_facts,
 )
+from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.pipeline.day_books import require_balance
 from strandline.pipeline.world import World
 from strandline.spec import PipelineSpec
+
+_AT_ONCE = 1_000_000
+"""The cells of so many rows, at most, are held by the driver at once."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Observation:
         new_days: the whole days that the timeline does not have yet, or has as they no longer are.
         partial_days: the day that the horizon lies in, and None for rows that have no day; they
             never enter the timeline.
-        cells: what was observed now, of both.
+        fresh: what was observed now, of both.
         records: the rows of both.
         followed: where channels can go idle: the steps of both.
         world: what has become of the days observed before, and of their landing.
@@ -65,7 +69,7 @@ class Observation:
     history: History
     new_days: list[date]
     partial_days: list[date | None]
-    cells: pd.DataFrame
+    fresh: Fresh
     records: DataFrame
     followed: list[ObservedDay]
     world: World
@@ -88,9 +92,21 @@ class Observation:
     @property
     def owed_days(self) -> list[date]:
         """The days below the horizon that it finds changed, or behind the frontier."""
-        counted = self.cells.groupby("arrival_date")["records"].sum()
-        rows = {day: int(counted.get(day, 0)) for day in self.new_days}
+        counted = self.rows_of_days
+        rows = {day: counted.get(day, 0) for day in self.new_days}
         return self.world.owed_among(self.new_days, rows)
+
+    @property
+    def well_formed_of_days(self) -> dict[date, int]:
+        """The well-formed rows of each day that was observed now."""
+        return _sums(self.fresh.day_map)
+
+    @property
+    def rows_of_days(self) -> dict[date | None, int]:
+        """The rows of each day that was observed now; None: of those that have no day."""
+        counted = Counter[date | None](self.well_formed_of_days)
+        counted.update(_sums(self.fresh.malformed))
+        return dict(counted)
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class Malformed:
 
 
 def observe_landing(
-    landing: Landing, store: Store, axis: Axis, horizon_ms: int, world: World
+    landing: Landing, staging: Staging, axis: Axis, horizon_ms: int, world: World
 ) -> Observation:
     """Observe the days below a horizon that the timeline lacks, or has as they no longer are.
 
@@ -118,7 +134,7 @@ def observe_landing(
         InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
             a day has to be observed again whose rows have gone.
     """
-    spec = landing.spec
+    spec, store = landing.spec, staging.store
     new = world.days_to_observe(spec, horizon_ms)
     before_ms = midnight_of(new[0]) if new else horizon_ms
     known_until_ms = before_ms if spec.days_follow_each_other else horizon_ms
@@ -132,14 +148,18 @@ def observe_landing(
     scanned: list[date | None] = [*new, *partial]
     landed = with_duplicates(landing.records(axis), spec, scanned, landing.every_day)
     records = landed.where(_known(horizon_ms))
-    cells = cells_of(records, spec, axis) if scanned else empty_cells()
+    fresh: Fresh = Observed(empty_cells())
+    if scanned and _is_much(world, scanned):
+        fresh = StagedCells.written(observe(records, spec, axis), axis, staging)
+    elif scanned:
+        fresh = Observed(cells_of(records, spec, axis))
     steps, followed = None, []
     if spec.watermark.idleness_in_effect:
         steps = read_steps(store, spec, axis, before_ms=before_ms)
-        followed = list(observe_days(records, spec, axis, cells, steps, horizon_ms))
-    timeline = Together(known, Observed(cells))
+        followed = list(observe_days(records, spec, axis, fresh, steps, horizon_ms))
+    timeline = Together(known, fresh)
     history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
-    seen = Observation(history, new, partial, cells, records, followed, world)
+    seen = Observation(history, new, partial, fresh, records, followed, world)
     if spec.watermark.violation_handler is None:
         return seen
     broken = violations(landing.spark, records, history).toArrow().to_pandas()
@@ -168,9 +188,9 @@ def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Ma
     Raises:
         InputError: the book of a day does not balance (`require_balance`).
     """
-    rows, counts = _stage_malformed(seen.records, seen.cells, landing, staging)
+    rows, counts = _stage_malformed(seen, landing, staging)
     scanned = [*seen.new_days, *seen.partial_days]
-    books = _books(seen.cells, scanned, counts, _landed(landing, seen.new_days))
+    books = _books(seen, scanned, counts, _landed(landing, seen.new_days))
     require_balance(books, landing.spec.pipeline)
     return Malformed(rows, books)
 
@@ -225,7 +245,7 @@ def commit_observation(
             written = DaysToWrite(
                 spec,
                 seen.history.axis,
-                Observed(seen.cells),
+                seen.fresh,
                 seen.followed,
                 days,
                 world.facts_of(days),
@@ -287,14 +307,28 @@ def _known(horizon_ms: int) -> Column:
     return (F.col(c.ARRIVAL) < horizon_ms) | ~lies_in_its_day()
 
 
+def _is_much(world: World, days: Sequence[date | None]) -> bool:
+    """Whether the rows of some days are more than the driver should count cells of at once."""
+    known = [world.landed[day].rows for day in days if day is not None and day in world.landed]
+    return sum(rows for rows in known if rows is not None) > _AT_ONCE
+
+
+def _sums(counted: pd.DataFrame) -> dict[Any, int]:
+    """The records of each arrival day; None: of those that have none."""
+    days = counted["arrival_date"].astype(object).where(counted["arrival_date"].notna(), None)
+    sums = Counter[Any]()
+    for day, records in zip(days, counted["records"], strict=True):
+        sums[day] += int(records)
+    return dict(sums)
+
+
 def _stage_malformed(
-    records: DataFrame, cells: pd.DataFrame, landing: Landing, staging: Staging
+    seen: Observation, landing: Landing, staging: Staging
 ) -> tuple[DataFrame | None, dict[date | None, int]]:
-    bad = cells[cells["reason"].notna()]
-    if bad.empty:
+    days = [*_sums(seen.fresh.malformed)]
+    if not days:
         return None, {}
-    days = [None if pd.isna(day) else day for day in bad["arrival_date"].unique()]
-    of_days = on_days(records, days, cells["arrival_date"])
+    of_days = on_days(seen.records, days, seen.rows_of_days)
     rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
     staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
     counted = staged.groupBy("quarantine_date").count().collect()
@@ -302,19 +336,20 @@ def _stage_malformed(
 
 
 def _books(
-    cells: pd.DataFrame,
+    seen: Observation,
     days: list[date | None],
     malformed: dict[date | None, int],
     landed: dict[date | None, int],
 ) -> list[Book]:
-    well_formed = cells[cells["reason"].isna()].groupby("arrival_date")["records"].sum()
-    everything = cells.groupby("arrival_date", dropna=False)["records"].sum()
-    no_day = int(cells.loc[cells["arrival_date"].isna(), "records"].sum())
+    well_formed, everything = seen.well_formed_of_days, seen.rows_of_days
     return [
         Book(
             f"arrival day {day or 'unknown'}",
-            landed.get(day, no_day if day is None else int(everything.get(day, 0))),
-            {"malformed": malformed.get(day, 0), "well_formed": int(well_formed.get(day, 0))},
+            landed.get(day, everything.get(day, 0)),
+            {
+                "malformed": malformed.get(day, 0),
+                "well_formed": 0 if day is None else well_formed.get(day, 0),
+            },
         )
         for day in days
     ]

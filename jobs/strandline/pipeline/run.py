@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from functools import partial
+from shutil import rmtree
 
 from pyspark.sql import SparkSession
 
@@ -19,8 +20,9 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger, owed_days
 from strandline.lake.session import for_input_of
+from strandline.lake.staging import temporary_folder
 from strandline.lake.store import Lake
-from strandline.lake.timeline import SCHEMA as TIMELINE_SCHEMA
+from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.intervals import day_of, midnight_before, text_of
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.failures import failures_told
@@ -151,6 +153,7 @@ class _Run:
             if ctx.dry_run:
                 with suppress(Exception):  # of a JVM that is gone nothing is left to clear
                     ctx.spark.catalog.clearCache()
+                rmtree(temporary_folder(ctx.run_id), ignore_errors=True)
         return self.outcome
 
     def _judged(self, seen: Observation, plan: Plan, axis: Axis) -> list[Change]:
@@ -249,7 +252,7 @@ class _Run:
         self._require_few_bytes(to_observe, "observing them")
         scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
         with for_input_of(ctx.spark, scanned, ctx.spec.spark):
-            seen = observe_landing(ctx.landing, ctx.store, axis, horizon_ms, world)
+            seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, world)
         owed = sorted({*owed_days(self.entries), *seen.owed_days})
         if request.kind == "backfill":
             remembered = Remembered(self.entries, tuple(owed))

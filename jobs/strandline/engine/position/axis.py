@@ -28,7 +28,7 @@ TICK_RANK = 2**30
 records have made at once before it."""
 ALL_SPLITS = TICK_RANK - 1
 """The rank of what the splits of a source, merged at once, say at a moment."""
-_LEAST_SEQUENCE = -(2**63)
+LEAST_SEQUENCE = -(2**63)
 _LONGEST_INTERVAL_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""
 
@@ -92,7 +92,7 @@ class Axis:
 
     def instant(self, arrival_ms: int, sequence: int) -> int:
         """The instant of a record; without a sequence give the least one, 0 positions apart."""
-        return self.first_of(arrival_ms) + (sequence - _LEAST_SEQUENCE if self.sequenced else 0)
+        return self.first_of(arrival_ms) + (sequence - LEAST_SEQUENCE if self.sequenced else 0)
 
     def arrival_of(self, instant: int) -> int:
         """The arrival millisecond of an instant."""
@@ -100,7 +100,7 @@ class Axis:
 
     def sequence_of(self, instant: int) -> int | None:
         """The sequence of an instant; None where it does not count."""
-        return instant % SEQUENCE_SPAN + _LEAST_SEQUENCE if self.sequenced else None
+        return instant % SEQUENCE_SPAN + LEAST_SEQUENCE if self.sequenced else None
 
     @property
     def ticks(self) -> Ticks | None:

@@ -65,25 +65,24 @@ def observe_days(
     records: DataFrame,
     spec: PipelineSpec,
     axis: Axis,
-    cells: pd.DataFrame,
+    fresh: Timeline,
     known: KnownSteps,
     horizon_ms: int,
 ) -> Iterator[ObservedDay]:
-    """What the arrival days of some cells do, in their order.
+    """What some arrival days do to the combined watermark, in their order.
 
     Args:
         records: of these days, malformed ones too, before the horizon.
         spec: the pipeline, whose idleness is in effect.
         axis: of the instants.
-        cells: of the records.
+        fresh: what was observed of the records.
         known: what the days before have done.
         horizon_ms: the horizon.
     """
     source, carried = Source(spec, axis), known.carried
-    well_formed = cells[cells["reason"].isna()]
-    chosen = records.where(F.col(c.REASON).isNull()) if len(well_formed) < len(cells) else records
-    counts = well_formed.groupby("arrival_date")["records"].sum()
-    most = DAY_MS // source.ticks.interval_ms * max(1, well_formed["channel"].nunique())
+    chosen = records.where(F.col(c.REASON).isNull()) if len(fresh.malformed) else records
+    counts = fresh.day_map.groupby("arrival_date")["records"].sum()
+    most = DAY_MS // source.ticks.interval_ms * max(1, fresh.channel_days["channel"].nunique())
     for days in _batches(counts.clip(upper=most)):
         activity = observe_activity(on_days(chosen, days, counts.index), spec, axis)
         for day, steps, after in source.follow(carried, activity, days, horizon_ms):
@@ -118,12 +117,12 @@ def observed_history(
     records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int
 ) -> History:
     """The history of records that arrived before a horizon, where nothing is known before."""
-    cells = cells_of(records, spec, axis)
+    cells = Observed(cells_of(records, spec, axis))
     if not spec.watermark.idleness_in_effect:
-        return put_together(Observed(cells), spec, axis, horizon_ms=horizon_ms)
+        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
     known = KnownSteps.none(spec, axis)
     days = list(observe_days(records, spec, axis, cells, known, horizon_ms))
-    return put_together(Observed(cells), spec, axis, known, days, horizon_ms=horizon_ms)
+    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
 
 
 def _batches(rows: pd.Series[int]) -> Iterator[list[date]]:

@@ -1,0 +1,92 @@
+"""Cells under the timeline's names, and the narrow facts that they tell, without the driver.
+
+The set form of `timeline.cells_from`, `channel_days_of`, `day_map_of` and `malformed_of`: for days
+whose cells are too many to be held together.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
+
+_NAMES = {
+    "arrival_date": c.ARRIVAL_DAY,
+    "reason": c.REASON,
+    "channel": c.CHANNEL,
+    "event_date": c.EVENT_DATE,
+    "slot_ms": c.SLOT,
+    "threshold_ms": c.THRESHOLD,
+    "pending": c.PENDING,
+    "records": c.RECORDS,
+    "least_ts_ms": c.LEAST_TS,
+    "largest_ts_ms": c.LARGEST_TS,
+    "largest_end_ms": c.LARGEST_END,
+    "largest_candidate_ms": c.LARGEST_CANDIDATE,
+}
+
+
+def told(observed: DataFrame, axis: Axis) -> DataFrame:
+    """The cells that `observe` counted; columns `CELL_COLUMNS`."""
+    arrival, sequence = _parts(F.col(c.FIRST_INSTANT), axis)
+    return observed.select(
+        *(F.col(ours).alias(name) for name, ours in _NAMES.items()),
+        arrival.cast("bigint").alias("first_arrival_ms"),
+        sequence.cast("bigint").alias("first_sequence"),
+    )
+
+
+def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
+    """The arrival and the sequence of an instant; the sequence is null where it does not count."""
+    if not axis.sequenced:
+        return instant, F.lit(None)
+    scale = F.lit(Decimal(axis.scale))
+    rest = F.pmod(instant, scale)
+    return F.call_function("div", instant - rest, scale), rest + F.lit(Decimal(LEAST_SEQUENCE))
+
+
+def channel_days(cells: DataFrame) -> DataFrame:
+    """What each channel did on each day; columns `CHANNEL_COLUMNS`."""
+    candidate = F.col("largest_candidate_ms")
+    first = F.min(F.struct("first_arrival_ms", "first_sequence"))
+    return (
+        _well_formed(cells)
+        .groupBy("arrival_date", "channel")
+        .agg(
+            F.max(F.when(~F.col("pending"), candidate)).alias("settled_ms"),
+            F.max(F.when(F.col("pending"), candidate)).alias("pending_ms"),
+            F.max("largest_ts_ms").alias("largest_ts_ms"),
+            first.alias("first"),
+        )
+        .select("*", "first.*")
+        .drop("first")
+    )
+
+
+def day_map(cells: DataFrame) -> DataFrame:
+    """The well-formed records of each (arrival date, event date); columns `DAY_COLUMNS`."""
+    end = F.col("largest_end_ms")
+    return (
+        _well_formed(cells)
+        .groupBy("arrival_date", "event_date")
+        .agg(
+            F.sum("records").alias("records"),
+            F.min("least_ts_ms").alias("least_ts_ms"),
+            F.max("largest_ts_ms").alias("largest_ts_ms"),
+            F.when(F.count_if(end.isNull()) == 0, F.max(end)).alias("largest_end_ms"),
+        )
+    )
+
+
+def malformed(cells: DataFrame) -> DataFrame:
+    """The malformed rows of each (arrival date, reason); columns `MALFORMED_COLUMNS`."""
+    bad = cells.where(F.col("reason").isNotNull())
+    return bad.groupBy("arrival_date", "reason").agg(F.sum("records").alias("records"))
+
+
+def _well_formed(cells: DataFrame) -> DataFrame:
+    return cells.where(F.col("reason").isNull())

@@ -1,0 +1,73 @@
+"""The cells of many days: from the executors into staging, and read from there in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+
+from strandline.engine.frames import collected, to_pandas
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import CELL_COLUMNS
+from strandline.engine.watermark import told_cells
+from strandline.lake.staging import Staging
+from strandline.lake.timeline_rows import SCHEMA, cells_wanted
+from strandline.model.intervals import EVERYTHING, TimeRange
+
+_PART = "cells"
+_BY_DAY = ds.partitioning(pa.schema([("arrival_date", pa.date32())]), flavor="hive")
+
+
+@dataclass(frozen=True)
+class StagedCells:
+    """What was observed of some days: see `Timeline`; of the cells only the files are held."""
+
+    channel_days: pd.DataFrame
+    day_map: pd.DataFrame
+    malformed: pd.DataFrame
+    files: ds.Dataset
+
+    @classmethod
+    def written(cls, observed: DataFrame, axis: Axis, staging: Staging) -> StagedCells:
+        """Stage the cells that `observe` counts, each day's by slot and threshold."""
+        cells = told_cells.told(observed, axis)
+        folder = staging.folder(_PART)
+        (
+            cells.repartition("arrival_date")
+            .sortWithinPartitions("arrival_date", "slot_ms", "threshold_ms")
+            .write.mode("overwrite")
+            .partitionBy("arrival_date")
+            .parquet(folder)
+        )
+        staged = staging.spark.read.schema(cells.schema).parquet(folder)
+        schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
+        return cls(
+            collected(told_cells.channel_days(staged)),
+            collected(told_cells.day_map(staged)),
+            collected(told_cells.malformed(staged)),
+            ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY),
+        )
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        wanted = cells_wanted(slots, least_threshold_ms)
+        wanted &= ds.field("arrival_date").isin(pa.array(sorted(days), pa.date32()))
+        return to_pandas(self.files.to_table(columns=[*CELL_COLUMNS], filter=wanted))
+
+    def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
+        """See `Fresh`: as the files hold them."""
+        for day in sorted(days):
+            of_day = ds.field("arrival_date") == pa.scalar(day, pa.date32())
+            for batch in self.files.to_batches(columns=[*CELL_COLUMNS], filter=of_day):
+                yield pa.table(batch)

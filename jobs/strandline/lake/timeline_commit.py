@@ -1,0 +1,231 @@
+"""Writing the timeline: what whole days say, in commits that make them count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import WriterProperties, write_deltalake
+
+from strandline.engine.frames import to_pandas
+from strandline.engine.idleness.steps import steps_to
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import Fresh
+from strandline.engine.watermark.observed import ObservedDay
+from strandline.lake.store import Store
+from strandline.lake.timeline_rows import SCHEMA, dataset_of_timeline
+from strandline.model.facts import DayFacts
+from strandline.spec.pipeline import PipelineSpec
+
+_AT_ONCE = 1_000_000
+"""So many records, at most, are written in one commit, but for those of a single day."""
+_SMALL_GROUPS = WriterProperties(max_row_group_size=16_384)
+"""A reader skips the groups that hold nothing of what it asks for."""
+
+
+@dataclass(frozen=True)
+class DaysToWrite:
+    """What is made to count.
+
+    Attributes:
+        spec: the pipeline.
+        axis: of the instants.
+        observed: holds the cells of the days (others are left out).
+        followed: where channels can go idle, holds their steps.
+        days: the whole days to write; what stood of them goes.
+        facts: what the landing table says of each of them.
+        violations: `arrival_date`, `channel`, `violations`, where these are counted.
+    """
+
+    spec: PipelineSpec
+    axis: Axis
+    observed: Fresh
+    followed: Sequence[ObservedDay]
+    days: Collection[date]
+    facts: Mapping[date, DayFacts]
+    violations: pd.DataFrame | None = None
+
+    def in_parts(self) -> list[list[date]]:
+        """The days in their order, in parts that are not too many records to write at once."""
+        held = self.observed.day_map.groupby("arrival_date")["records"].sum()
+        parts: list[list[date]] = [[]]
+        records = 0
+        for day in sorted(self.days):
+            of_day = int(held.get(day, 0))
+            if parts[-1] and records + of_day > _AT_ONCE:
+                parts.append([])
+                records = 0
+            parts[-1].append(day)
+            records += of_day
+        return parts
+
+
+def commit_days(
+    store: Store,
+    written: DaysToWrite,
+    *,
+    replace: bool,
+    lost: Collection[date] = (),
+) -> None:
+    """Write what whole days say, in commits that make them count; call it under the lock.
+
+    Many days are written in several commits, the earlier ones first: whoever dies in between has
+    observed the days up to there.
+
+    Args:
+        store: the pipeline's tables.
+        written: the days. Where days follow from those before, later days go.
+        replace: whether the table holds another fingerprint's days: they go, but for facts.
+        lost: days whose rows have gone: their event times are kept, whatever the fingerprint.
+    """
+    for number, days in enumerate(written.in_parts()):
+        if replace and not number:
+            kept = _kept(store, set(written.days), set(lost))
+            _write(store, _rows_of(written, days, kept), schema_mode="overwrite")
+        elif days:
+            rows = _rows_of(written, days, SCHEMA.empty_table())
+            _write(store, rows, predicate=_what_goes(written.spec, days, lost), schema_mode="merge")
+
+
+def _what_goes(spec: PipelineSpec, days: Sequence[date], lost: Collection[date]) -> str:
+    """Which rows of the table some days take the place of."""
+    if not spec.days_follow_each_other:
+        return f"arrival_date IN ({_listed(days)})"
+    later = f"arrival_date >= '{days[0].isoformat()}'"
+    if not lost:
+        return later
+    return f"{later} AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(lost)}))"
+
+
+def _listed(days: Collection[date]) -> str:
+    return ", ".join(repr(day.isoformat()) for day in sorted(days))
+
+
+def _write(
+    store: Store,
+    rows: pa.RecordBatchReader,
+    *,
+    schema_mode: Literal["merge", "overwrite"],
+    predicate: str | None = None,
+) -> None:
+    write_deltalake(
+        store.uri("timeline"),
+        rows,
+        mode="overwrite",
+        predicate=predicate,
+        partition_by=["arrival_date"],
+        schema_mode=schema_mode,
+        writer_properties=_SMALL_GROUPS,
+    )
+
+
+def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
+    """Keep what the landing table says of days whose rows only moved; call it under the lock."""
+    if not facts:
+        return
+    days = ", ".join(repr(day.isoformat()) for day in sorted(facts))
+    write_deltalake(
+        store.uri("timeline"),
+        _table(_facts_rows(facts)),
+        mode="overwrite",
+        predicate=f"kind = 'landed' AND arrival_date IN ({days})",
+        partition_by=["arrival_date"],
+        schema_mode="merge",
+    )
+
+
+def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.RecordBatchReader:
+    """The rows of some days: small kinds first, then cells by slot and threshold.
+
+    So that few groups of rows hold what a reader asks for.
+    """
+    fingerprint = pa.scalar(written.spec.timeline_fingerprint)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from kept.to_batches()
+        yield from _narrow_rows(written, set(days)).to_batches()
+        for cells in written.observed.tables_of(days):
+            own = {"kind": pa.scalar("cell"), "timeline_fingerprint": fingerprint}
+            columns = [
+                cells[field.name].cast(field.type)
+                if field.name in cells.column_names
+                else pa.repeat(own.get(field.name, pa.scalar(None, field.type)), len(cells))
+                for field in SCHEMA
+            ]
+            yield from pa.table(columns, schema=SCHEMA).to_batches()
+
+    return pa.RecordBatchReader.from_batches(SCHEMA, batches())
+
+
+def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
+    """What some days say, but for their cells."""
+    observed = written.observed
+    channels = observed.channel_days.assign(kind="channel")
+    if written.violations is not None:
+        counted = written.violations[["arrival_date", "channel", "violations"]]
+        channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
+    day_map = observed.day_map.assign(kind="day")
+    parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
+    for followed in written.followed:
+        if followed.day in days:
+            steps = steps_to(followed.steps, written.axis)
+            state = {
+                "arrival_date": followed.day,
+                "source_state": followed.carried.to_json(),
+                "until_arrival_ms": followed.carried.until_ms,
+                "watermark_ms": followed.carried.combined_ms,
+            }
+            parts += [steps.assign(kind="step"), pd.DataFrame([state]).assign(kind="source")]
+    # a day on which nothing counts has been observed all the same
+    silent = sorted(days - set(day_map["arrival_date"]))
+    if silent:
+        parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
+    fingerprint = written.spec.timeline_fingerprint
+    tables = [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
+    facts = {day: said for day, said in written.facts.items() if day in days}
+    return pa.concat_tables([*tables, _table(_facts_rows(facts))])
+
+
+def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "arrival_date": list(facts),
+            "records": pd.array([said.rows for said in facts.values()], dtype="Int64"),
+            "files_digest": [said.digest for said in facts.values()],
+            "landing_version": [said.landing_version for said in facts.values()],
+        }
+    ).assign(kind="landed")
+
+
+def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
+    """What stays of days as another fingerprint's go: the facts of those that are not written anew.
+
+    Of days whose rows have gone, the event times too; also of those that are written anew from
+    what is left of them.
+    """
+    dataset = dataset_of_timeline(store)
+    if dataset is None:
+        return SCHEMA.empty_table()
+    wanted = ds.field("kind").isin(["landed", "lost", "day"])
+    rows = to_pandas(dataset.to_table(filter=wanted))
+    of_lost = rows["arrival_date"].isin(lost)
+    times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
+    times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]
+    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(anew) & ~of_lost)]
+    return pa.concat_tables([_table(facts), _table(times.assign(kind="lost"))])
+
+
+def _table(rows: pd.DataFrame) -> pa.Table:
+    """Rows of one kind; the columns that the kind does not have are null."""
+    columns = [
+        pa.array(rows[field.name], field.type, from_pandas=True)
+        if field.name in rows
+        else pa.nulls(len(rows), field.type)
+        for field in SCHEMA
+    ]
+    return pa.table(columns, schema=SCHEMA)

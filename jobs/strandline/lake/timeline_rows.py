@@ -1,0 +1,101 @@
+"""The timeline table: what its rows say, and how some of them are read without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.lake.store import Store, dataset_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+
+_LONG = pa.int64()
+SCHEMA = pa.schema(
+    [
+        ("arrival_date", pa.date32()),
+        ("kind", pa.string()),
+        ("reason", pa.string()),
+        ("channel", pa.string()),
+        ("event_date", pa.date32()),
+        ("slot_ms", _LONG),
+        ("threshold_ms", _LONG),
+        ("pending", pa.bool_()),
+        ("records", _LONG),
+        ("least_ts_ms", _LONG),
+        ("largest_ts_ms", _LONG),
+        ("largest_end_ms", _LONG),
+        ("largest_candidate_ms", _LONG),
+        ("first_arrival_ms", _LONG),
+        ("first_sequence", _LONG),
+        ("settled_ms", _LONG),
+        ("pending_ms", _LONG),
+        ("violations", _LONG),
+        ("until_arrival_ms", _LONG),
+        ("rank", _LONG),
+        ("watermark_ms", _LONG),
+        ("source_state", pa.string()),
+        ("files_digest", pa.string()),
+        ("landing_version", _LONG),
+        ("timeline_fingerprint", pa.string()),
+    ]
+)
+"""Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first
+instant that sees it) and source (where the source stands after the day). Of no fingerprint, and
+kept under every one: landed (what the landing table said of the day, see `DayFacts`) and lost (the
+event times of a day whose rows have gone, by event date)."""
+
+
+def cells_wanted(slots: TimeRange, least_threshold_ms: int | None) -> ds.Expression:
+    """Which cells are asked for: see `Timeline.cells`."""
+    wanted = ds.field("reason").is_null()
+    if slots != EVERYTHING:
+        wanted &= ds.field("slot_ms") >= slots.start_ms
+        wanted &= ds.field("slot_ms") < slots.end_ms
+    if least_threshold_ms is not None:
+        wanted &= ds.field("threshold_ms") >= least_threshold_ms
+    return wanted
+
+
+def rows_of(
+    store: Store,
+    kind: str,
+    names: Sequence[str],
+    fingerprint: str | None = None,
+    *,
+    before_ms: int | None = None,
+    of_days: Collection[date] | None = None,
+    wanted: ds.Expression | None = None,
+    dataset: ds.Dataset | None = None,
+) -> pa.Table:
+    """Some columns of the rows of a kind; null where a table is from before there were such.
+
+    Args:
+        store: the pipeline's tables.
+        kind: of rows.
+        names: of columns.
+        fingerprint: that the days were observed under; None: any.
+        before_ms: only of days that were over by then; None: of all.
+        of_days: only of these days; None: of all.
+        wanted: only these rows; None: all of the kind.
+        dataset: the table, where it is open.
+    """
+    rows = dataset_of_timeline(store) if dataset is None else dataset
+    if rows is None:
+        return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
+    of_kind = ds.field("kind") == kind
+    wanted = of_kind if wanted is None else of_kind & wanted
+    if fingerprint is not None:
+        wanted &= ds.field("timeline_fingerprint") == fingerprint
+    if before_ms is not None:
+        wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
+    if of_days is not None:
+        wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
+    return rows.to_table(columns=list(names), filter=wanted)
+
+
+def dataset_of_timeline(store: Store) -> ds.Dataset | None:
+    """The table; None: there is none yet."""
+    table = store.table("timeline")
+    return None if table is None else dataset_of(table).replace_schema(SCHEMA)
