@@ -21,6 +21,7 @@ import statistics
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 from bids import SPEC, WINDOWS, land
@@ -31,19 +32,23 @@ from rich.table import Table
 
 from strandline.engine.position.axis import Axis
 from strandline.lake.landing import Landing
+from strandline.lake.ledger import Ledger
 from strandline.lake.session import spark_session
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
+from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observe import Observation, observe_landing
 from strandline.pipeline.plan import axis_of, plan_backfill
 from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
+from strandline.pipeline.world import world_of
 from strandline.spec import parse_spec
 from strandline.spec.window import Session, Sliding
 
 _SCRATCH = "bids"
+Figures = dict[str, Any]
 
 
 class Bench:
@@ -100,10 +105,12 @@ class Bench:
 
     def _observe(self) -> tuple[Context, Observation, Axis]:
         landing = Landing.open(self.spark, self.lake, self.spec)
-        context = Context(self.spark, self.spec, self.lake, landing, "bench", dry_run=False)
+        ledger = Ledger(self.lake.pipeline(self.spec.pipeline))
+        context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
         axis = axis_of(landing, [])
         horizon_ms = axis.horizon_after(landing.last_arrival(axis) or 0)
-        seen = observe_landing(landing, context.store, axis, horizon_ms)
+        world = world_of(landing, context.store, [])
+        seen = observe_landing(landing, context.staging, axis, horizon_ms, world)
         self._observed = (context, seen, axis)
         self._horizon_ms = horizon_ms
         return self._observed
@@ -111,7 +118,7 @@ class Bench:
     def _rebuild(self, context: Context, seen: Observation, axis: Axis) -> None:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
-        plan = plan_backfill(asked, seen.history, self._horizon_ms, [])
+        plan = plan_backfill(asked, seen.history, self._horizon_ms, Remembered([]), seen.world)
         rebuild_into_staging(context, seen, plan, axis)
         self._part("rebuild", began)
 
@@ -120,9 +127,10 @@ class Bench:
 
     def processor_seconds(self) -> float:
         """What Spark's JVM and this process have taken of the processors so far."""
-        jvm = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+        gateway: Any = self.spark.sparkContext._jvm
+        jvm = gateway.java.lang.ProcessHandle.current().pid()
         times = [psutil.Process(pid).cpu_times() for pid in (jvm, os.getpid())]
-        return sum(taken.user + taken.system for taken in times)
+        return float(sum(taken.user + taken.system for taken in times))
 
     def _part(self, name: str, began: float) -> None:
         self.parts.setdefault(name, []).append(time.perf_counter() - began)
@@ -147,7 +155,7 @@ def main() -> None:
     spark.stop()
 
 
-def _rounds(console: Console, bench: Bench, rounds: int) -> dict:
+def _rounds(console: Console, bench: Bench, rounds: int) -> Figures:
     jobs = {
         "plain Spark (P)": bench.plain,
         "engine, cold": bench.engine_cold,
@@ -183,9 +191,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _figures(seconds: dict[str, list[tuple[float, float]]], parts: dict[str, list[float]]) -> dict:
+def _figures(
+    seconds: dict[str, list[tuple[float, float]]], parts: dict[str, list[float]]
+) -> Figures:
     plain = seconds["plain Spark (P)"]
-    jobs = {}
+    jobs: Figures = {}
     for name, rounds in seconds.items():
         jobs[name] = {}
         for place, kind in enumerate(("", "processor_")):
@@ -197,7 +207,7 @@ def _figures(seconds: dict[str, list[tuple[float, float]]], parts: dict[str, lis
     return {"jobs": jobs, "parts": of_parts}
 
 
-def _machine(rows: int) -> dict:
+def _machine(rows: int) -> Figures:
     return {
         "rows": rows,
         "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
@@ -208,7 +218,7 @@ def _machine(rows: int) -> dict:
     }
 
 
-def _show(console: Console, windows: str, rows: int, result: dict) -> None:
+def _show(console: Console, windows: str, rows: int, result: Figures) -> None:
     table = Table(title=f"{windows}: {rows:,} bids, ratios to P in the same round")
     table.add_column("job")
     for column in ("s min", "s median", "ratio min", "ratio median", "CPU s", "CPU ratio"):

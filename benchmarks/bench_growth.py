@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -172,7 +173,7 @@ class Home:
         return Cost(wall_s, peak / 2**20, float(max(held, default=0)))
 
 
-def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, object]:
+def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, Any]:
     """The ratios of one more day, and of one old day as a range, after so many days."""
     long, old = Home(scratch / f"long-{history}", world), history // 2
     long.land(range(history))
