@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.hooks.subprocess import SubprocessHook
