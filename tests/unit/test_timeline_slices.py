@@ -19,7 +19,7 @@ from strandline.engine.timeline import Observed, Timeline, Together, cells_from
 from strandline.lake.store import Lake
 from strandline.lake.timeline import StoredTimeline
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
-from strandline.lake.timeline_rows import SCHEMA
+from strandline.lake.timeline_rows import SCHEMA, TimelineTable
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.reference import Record
@@ -44,7 +44,9 @@ def stored(stream: Stream, cells: Observed, folder: str) -> StoredTimeline:
     facts = {day: DayFacts(1, "", 0) for day in days}
     written = DaysToWrite(stream.spec, axis_of(stream), cells, [], days, facts)
     commit_days(store, written, replace=False)
-    return StoredTimeline(store, stream.spec.timeline_fingerprint, stream.horizon_ms + 9 * DAY_MS)
+    return StoredTimeline(
+        TimelineTable.open(store), stream.spec.timeline_fingerprint, stream.horizon_ms + 9 * DAY_MS
+    )
 
 
 def rows(table: pd.DataFrame) -> list[tuple]:

@@ -26,8 +26,7 @@ from strandline.engine.timeline import (
     together,
 )
 from strandline.engine.watermark.observed import KnownSteps
-from strandline.lake.store import Store
-from strandline.lake.timeline_rows import cells_wanted, dataset_of_timeline, rows_of
+from strandline.lake.timeline_rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.pipeline import PipelineSpec
@@ -47,13 +46,13 @@ class StoredTimeline:
     """What the table holds of whole days: see `Timeline`. Each question reads what it needs.
 
     Attributes:
-        store: the pipeline's tables.
+        table: as it was opened.
         fingerprint: that the days were observed under.
         before_ms: only days that were over by then.
         without: days to leave out: they are observed anew.
     """
 
-    store: Store
+    table: TimelineTable
     fingerprint: str
     before_ms: int
     without: frozenset[date] = frozenset()
@@ -76,7 +75,7 @@ class StoredTimeline:
     @cached_property
     def malformed(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._read("cell", MALFORMED_COLUMNS, ds.field("reason").is_valid())
+        return self._read("malformed", MALFORMED_COLUMNS)
 
     def cells(
         self,
@@ -98,52 +97,43 @@ class StoredTimeline:
         if self.without:
             kept = ~ds.field("arrival_date").isin(pa.array(sorted(self.without), pa.date32()))
             wanted = kept if wanted is None else wanted & kept
-        rows = rows_of(
-            self.store,
-            kind,
-            names,
-            self.fingerprint,
-            before_ms=self.before_ms,
-            of_days=days,
-            wanted=wanted,
-            dataset=self._dataset,
+        rows = self.table.rows(
+            kind, names, self.fingerprint, before_ms=self.before_ms, of_days=days, wanted=wanted
         )
         return to_pandas(rows)
 
-    @cached_property
-    def _dataset(self) -> ds.Dataset | None:
-        return dataset_of_timeline(self.store)
 
-
-def read_violations(store: Store, fingerprint: str, *, before_ms: int) -> int:
+def read_violations(table: TimelineTable, fingerprint: str, *, before_ms: int) -> int:
     """The violations of an ascending order on the whole days observed before an instant."""
-    rows = rows_of(store, "channel", ["violations"], fingerprint, before_ms=before_ms)
+    rows = table.rows("channel", ["violations"], fingerprint, before_ms=before_ms)
     return pc.sum(rows["violations"]).as_py() or 0
 
 
-def read_steps(store: Store, spec: PipelineSpec, axis: Axis, *, before_ms: int) -> KnownSteps:
+def read_steps(
+    table: TimelineTable, spec: PipelineSpec, axis: Axis, *, before_ms: int
+) -> KnownSteps:
     """The steps of the whole days observed before an instant, and where the source stands then."""
     fingerprint = spec.timeline_fingerprint
-    carried = read_source(store, fingerprint, before_ms=before_ms)
+    carried = read_source(table, fingerprint, before_ms=before_ms)
     if carried is None or carried.until_ms is None:
         return KnownSteps.none(spec, axis)
 
     def read(days: Collection[date]) -> pd.DataFrame:
-        rows = rows_of(store, "step", _STEP_COLUMNS, fingerprint, of_days=days)
+        rows = table.rows("step", _STEP_COLUMNS, fingerprint, of_days=days)
         return steps_from(to_pandas(rows), axis)
 
     names = ["arrival_date", "until_arrival_ms", "watermark_ms"]
-    rows = to_pandas(rows_of(store, "source", names, fingerprint, before_ms=before_ms))
-    days = _with_states(store, rows, fingerprint).rename(columns={"until_arrival_ms": "until_ms"})
+    rows = to_pandas(table.rows("source", names, fingerprint, before_ms=before_ms))
+    days = _with_states(table, rows, fingerprint).rename(columns={"until_arrival_ms": "until_ms"})
     return KnownSteps(StepDays(days.sort_values("arrival_date", ignore_index=True), read), carried)
 
 
-def _with_states(store: Store, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
+def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
     """Where the watermark stood after each day; of a table that does not tell, by the states."""
     old = set(days.loc[days["until_arrival_ms"].isna(), "arrival_date"])
     if not old:
         return days
-    rows = rows_of(store, "source", ["arrival_date", "source_state"], fingerprint, of_days=old)
+    rows = table.rows("source", ["arrival_date", "source_state"], fingerprint, of_days=old)
     told = {row["arrival_date"]: Carried.from_json(row["source_state"]) for row in rows.to_pylist()}
     there = days["arrival_date"].map(told)
     return days.assign(
@@ -153,42 +143,44 @@ def _with_states(store: Store, days: pd.DataFrame, fingerprint: str) -> pd.DataF
 
 
 def read_source(
-    store: Store, fingerprint: str | None = None, *, before_ms: int | None = None
+    table: TimelineTable, fingerprint: str | None = None, *, before_ms: int | None = None
 ) -> Carried | None:
     """Where the source stands after the last whole day observed before an instant.
 
     None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
     """
-    days = rows_of(store, "source", ["arrival_date"], fingerprint, before_ms=before_ms)
+    days = table.rows("source", ["arrival_date"], fingerprint, before_ms=before_ms)
     last = pc.max(days["arrival_date"]).as_py()
     if last is None:
         return None
-    rows = rows_of(store, "source", ["source_state"], fingerprint, of_days=[last])
+    rows = table.rows("source", ["source_state"], fingerprint, of_days=[last])
     return Carried.from_json(rows["source_state"][0].as_py())
 
 
-def channel_days(store: Store) -> pd.DataFrame:
+def channel_days(table: TimelineTable) -> pd.DataFrame:
     """What each channel has offered on each observed day: settled by midnight, and pending."""
     names = ["channel", "arrival_date", "settled_ms", "pending_ms"]
-    return to_pandas(rows_of(store, "channel", names))
+    return to_pandas(table.rows("channel", names))
 
 
-def read_facts(store: Store) -> dict[date, DayFacts]:
+def read_facts(table: TimelineTable) -> dict[date, DayFacts]:
     """What the landing table said of each day when it was observed, under whatever fingerprint."""
     names = ["arrival_date", "records", "files_digest", "landing_version"]
     return {
         row["arrival_date"]: DayFacts(row["records"], row["files_digest"], row["landing_version"])
-        for row in rows_of(store, "landed", names).to_pylist()
+        for row in table.rows("landed", names).to_pylist()
     }
 
 
-def read_event_times(store: Store, days: Collection[date] | None) -> dict[date, list[TimeRange]]:
+def read_event_times(
+    table: TimelineTable, days: Collection[date] | None
+) -> dict[date, list[TimeRange]]:
     """The event times that some days were observed with: a range an event date; None: all days."""
     names = ["arrival_date", "least_ts_ms", "largest_ts_ms", "records"]
     found = [
         row
         for kind in ("day", "lost")
-        for row in rows_of(store, kind, names, of_days=days).to_pylist()
+        for row in table.rows(kind, names, of_days=days).to_pylist()
         if row["records"]
     ]
     times: dict[date, list[TimeRange]] = {}
@@ -198,23 +190,19 @@ def read_event_times(store: Store, days: Collection[date] | None) -> dict[date, 
     return times
 
 
-def rows_observed(store: Store, days: Collection[date]) -> dict[date, int]:
+def rows_observed(table: TimelineTable, days: Collection[date]) -> dict[date, int]:
     """How many rows some days were observed with, by their cells."""
-    rows = rows_of(store, "cell", ["arrival_date", "records"], of_days=days)
+    rows = table.rows("cell", ["arrival_date", "records"], of_days=days)
     counted = rows.group_by("arrival_date").aggregate([("records", "sum")]).to_pylist()
     return {row["arrival_date"]: row["records_sum"] for row in counted}
 
 
-def observed_days(store: Store) -> dict[str, set[date]]:
+def observed_days(table: TimelineTable) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
-    dataset = dataset_of_timeline(store)
-    if dataset is None:
-        return {}
     named = ["timeline_fingerprint", "arrival_date"]
     # older tables tell a day of malformed rows alone by its cells
-    malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
-    rows = dataset.to_table(columns=named, filter=(ds.field("kind") == "day") | malformed)
-    days = rows.group_by(named).aggregate([]).to_pylist()
+    of_days = ds.field("kind").isin(["day", "cell"])
+    days = table.narrow.filter(of_days).group_by(named).aggregate([]).to_pylist()
     observed: dict[str, set[date]] = {}
     for row in days:
         observed.setdefault(row["timeline_fingerprint"], set()).add(row["arrival_date"])

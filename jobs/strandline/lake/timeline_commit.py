@@ -18,7 +18,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.watermark.observed import ObservedDay
 from strandline.lake.store import Store
-from strandline.lake.timeline_rows import SCHEMA, dataset_of_timeline
+from strandline.lake.timeline_rows import SCHEMA, TimelineTable
 from strandline.model.facts import DayFacts
 from strandline.spec.pipeline import PipelineSpec
 
@@ -208,11 +208,8 @@ def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
     Of days whose rows have gone, the event times too; also of those that are written anew from
     what is left of them.
     """
-    dataset = dataset_of_timeline(store)
-    if dataset is None:
-        return SCHEMA.empty_table()
     wanted = ds.field("kind").isin(["landed", "lost", "day"])
-    rows = to_pandas(dataset.to_table(filter=wanted))
+    rows = to_pandas(TimelineTable.open(store).narrow.filter(wanted))
     of_lost = rows["arrival_date"].isin(lost)
     times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
     times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]

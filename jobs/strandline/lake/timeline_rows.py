@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -58,44 +60,66 @@ def cells_wanted(slots: TimeRange, least_threshold_ms: int | None) -> ds.Express
     return wanted
 
 
-def rows_of(
-    store: Store,
-    kind: str,
-    names: Sequence[str],
-    fingerprint: str | None = None,
-    *,
-    before_ms: int | None = None,
-    of_days: Collection[date] | None = None,
-    wanted: ds.Expression | None = None,
-    dataset: ds.Dataset | None = None,
-) -> pa.Table:
-    """Some columns of the rows of a kind; null where a table is from before there were such.
+_WIDE = ("cell", "step")
+"""Kinds of which there are so many rows that nobody reads them all."""
 
-    Args:
-        store: the pipeline's tables.
-        kind: of rows.
-        names: of columns.
-        fingerprint: that the days were observed under; None: any.
-        before_ms: only of days that were over by then; None: of all.
-        of_days: only of these days; None: of all.
-        wanted: only these rows; None: all of the kind.
-        dataset: the table, where it is open.
+
+@dataclass(frozen=True)
+class TimelineTable:
+    """The timeline table as it was opened; what is narrow in it is read once.
+
+    Attributes:
+        dataset: its files; None: there is no table yet.
     """
-    rows = dataset_of_timeline(store) if dataset is None else dataset
-    if rows is None:
-        return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
-    of_kind = ds.field("kind") == kind
-    wanted = of_kind if wanted is None else of_kind & wanted
-    if fingerprint is not None:
-        wanted &= ds.field("timeline_fingerprint") == fingerprint
-    if before_ms is not None:
-        wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
-    if of_days is not None:
-        wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
-    return rows.to_table(columns=list(names), filter=wanted)
 
+    dataset: ds.Dataset | None
 
-def dataset_of_timeline(store: Store) -> ds.Dataset | None:
-    """The table; None: there is none yet."""
-    table = store.table("timeline")
-    return None if table is None else dataset_of(table).replace_schema(SCHEMA)
+    @classmethod
+    def open(cls, store: Store) -> TimelineTable:
+        """The newest version of a pipeline's timeline."""
+        table = store.table("timeline")
+        return cls(None if table is None else dataset_of(table).replace_schema(SCHEMA))
+
+    def rows(
+        self,
+        kind: str,
+        names: Sequence[str],
+        fingerprint: str | None = None,
+        *,
+        before_ms: int | None = None,
+        of_days: Collection[date] | None = None,
+        wanted: ds.Expression | None = None,
+    ) -> pa.Table:
+        """Some columns of the rows of a kind; null where a table is from before there were such.
+
+        Args:
+            kind: of rows; `malformed`: the cells of malformed rows.
+            names: of columns.
+            fingerprint: that the days were observed under; None: any.
+            before_ms: only of days that were over by then; None: of all.
+            of_days: only of these days; None: of all.
+            wanted: only these rows; None: all of the kind.
+        """
+        of_kind = ds.field("kind") == ("cell" if kind == "malformed" else kind)
+        wanted = of_kind if wanted is None else of_kind & wanted
+        if fingerprint is not None:
+            wanted &= ds.field("timeline_fingerprint") == fingerprint
+        if before_ms is not None:
+            wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
+        if of_days is not None:
+            wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
+        if self.dataset is None:
+            return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
+        if kind in _WIDE or not set(names) <= set(self.narrow.column_names):
+            return self.dataset.to_table(columns=list(names), filter=wanted)
+        return self.narrow.filter(wanted).select(list(names))
+
+    @cached_property
+    def narrow(self) -> pa.Table:
+        """All rows but steps and the cells of well-formed records; without states."""
+        schema = pa.schema([field for field in SCHEMA if field.name != "source_state"])
+        if self.dataset is None:
+            return schema.empty_table()
+        malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
+        few = ~ds.field("kind").isin(_WIDE)
+        return self.dataset.to_table(columns=schema.names, filter=few | malformed)

@@ -38,6 +38,7 @@ from strandline.lake.timeline import (
     read_violations,
 )
 from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.pipeline.day_books import require_balance
@@ -134,11 +135,12 @@ def observe_landing(
         InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
             a day has to be observed again whose rows have gone.
     """
-    spec, store = landing.spec, staging.store
+    spec = landing.spec
     new = world.days_to_observe(spec, horizon_ms)
     before_ms = midnight_of(new[0]) if new else horizon_ms
     known_until_ms = before_ms if spec.days_follow_each_other else horizon_ms
-    known = StoredTimeline(store, spec.timeline_fingerprint, known_until_ms, frozenset(new))
+    table = TimelineTable.open(staging.store)
+    known = StoredTimeline(table, spec.timeline_fingerprint, known_until_ms, frozenset(new))
     partial: list[date | None] = [
         day
         for day in landing.days
@@ -155,7 +157,7 @@ def observe_landing(
         fresh = Observed(cells_of(records, spec, axis))
     steps, followed = None, []
     if spec.watermark.idleness_in_effect:
-        steps = read_steps(store, spec, axis, before_ms=before_ms)
+        steps = read_steps(table, spec, axis, before_ms=before_ms)
         followed = list(observe_days(records, spec, axis, fresh, steps, horizon_ms))
     timeline = Together(known, fresh)
     history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
@@ -165,7 +167,7 @@ def observe_landing(
     broken = violations(landing.spark, records, history).toArrow().to_pandas()
     if spec.watermark.violation_handler == "fail" and len(broken):
         _fail(broken, spec)
-    before = read_violations(store, spec.timeline_fingerprint, before_ms=before_ms)
+    before = read_violations(table, spec.timeline_fingerprint, before_ms=before_ms)
     return replace(seen, violations=broken, violations_before=before)
 
 
@@ -220,10 +222,11 @@ def commit_observation(
         return
     with store.lock(staging.spark):
         finish()
-        observed = observed_days(store)
+        table = TimelineTable.open(store)
+        observed = observed_days(table)
         meanwhile = observed.pop(spec.timeline_fingerprint, set())
         elsewhere = bool(observed)  # under another spec: these days go
-        facts = read_facts(store)
+        facts = read_facts(table)
         # what others have observed meanwhile stands: they may have seen more
         untouched = {
             day

@@ -11,6 +11,7 @@ from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, frontier, largest_horizon
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, LandingChanges, compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 from strandline.spec import PipelineSpec
@@ -158,7 +159,8 @@ def times_of_lost(
 
 def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
     """What has landed, held against what the timeline and the ledger know of it."""
-    known, observed = read_facts(store), observed_days(store)
+    timeline = TimelineTable.open(store)
+    known, observed = read_facts(timeline), observed_days(timeline)
     begun = [day for day in landing.days if day is not None]
     landed = {day: landing.facts[day] for day in begun}
     changes = compare(
@@ -169,7 +171,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         published_ms=largest_horizon(entries, EVERYTHING),
         only_rewritten_since=landing.only_rewritten_since,
     )
-    rows_before = rows_observed(store, changes.unknown) if changes.unknown else {}
+    rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
     if landing.spec.source.where is None:
         changes = changes.with_lost(
             day for day in changes.unknown if rows_before.get(day, 0) > (landed[day].rows or 0)
@@ -181,11 +183,13 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         observed=frozenset(observed.get(fingerprint, set())),
         changes=changes,
         rows_before=rows_before,
-        event_times=_times(landing.spec, store, changes.lost) if changes.lost else {},
+        event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
         landing_version=landing.version,
     )
 
 
-def _times(spec: PipelineSpec, store: Store, lost: Collection[date]) -> dict[date, list[TimeRange]]:
+def _times(
+    spec: PipelineSpec, timeline: TimelineTable, lost: Collection[date]
+) -> dict[date, list[TimeRange]]:
     of_lost_alone = spec.source.deduplicate is None
-    return times_of_lost(spec, lost, read_event_times(store, lost if of_lost_alone else None))
+    return times_of_lost(spec, lost, read_event_times(timeline, lost if of_lost_alone else None))

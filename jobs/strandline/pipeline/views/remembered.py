@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from strandline.lake.ledger import Entry, frontier, owed_days
 from strandline.lake.store import Store, dataset_of
 from strandline.lake.timeline import channel_days, read_source
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.quality.report.held_back_by import holding
 from strandline.spec import PipelineSpec
@@ -87,11 +88,12 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
     table = store.table("completeness")
     if table is None or reached_ms is None:
         return 0
-    settled = channel_days(store)
+    timeline = TimelineTable.open(store)
+    settled = channel_days(timeline)
     last_day: date = day_of(reached_ms - DAY_MS)
     # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
     settled = settled[settled["arrival_date"] <= last_day].assign(pending_ms=None)
-    found = holding(settled, spec, read_source(store, before_ms=reached_ms))
+    found = holding(settled, spec, read_source(timeline, before_ms=reached_ms))
     if found is None or found.watermark_ms is None:
         return 0
     passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)

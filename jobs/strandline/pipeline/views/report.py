@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from strandline.errors import InputError
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days, read_source
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.quality.report.page import ReportTables, build_report
 from strandline.spec import PipelineSpec
 
@@ -62,13 +63,14 @@ def write_report(spec: PipelineSpec, lake: Lake, folder: Path | None = None) -> 
 
 def report_tables(store: Store) -> ReportTables:
     """What the report shows, read with delta-rs and counted as it is read."""
+    timeline = TimelineTable.open(store)
     return ReportTables(
         completeness=_read(store, "completeness", _COLUMNS["completeness"]),
         quarantine=_by_reason(store),
         lateness=_lateness(store),
-        channels=channel_days(store),
+        channels=channel_days(timeline),
         runs=_read(store, "runs", None),
-        source=read_source(store),
+        source=read_source(timeline),
     )
 
 

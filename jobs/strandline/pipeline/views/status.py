@@ -12,6 +12,7 @@ from strandline.lake.lacking import lacking
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days, read_source
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import text_of
 from strandline.pipeline.views.remembered import remembered
 from strandline.quality.report.held_back_by import holding
@@ -143,7 +144,8 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     """Where the combined watermark stands, and which channel holds it there; None: no channels."""
-    found = holding(channel_days(store), spec, read_source(store))
+    timeline = TimelineTable.open(store)
+    found = holding(channel_days(timeline), spec, read_source(timeline))
     if found is None:
         return None
     combined_ms = found.watermark_ms
