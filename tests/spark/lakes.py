@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -26,7 +26,7 @@ from strandline.spec import PipelineSpec, parse_spec
 from strandline.spec.values import parse_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -167,6 +167,17 @@ def books_alone(spec: PipelineSpec, *, books: Sequence[Book], **_: Any) -> Audit
     balanced, said = all(book.balanced for book in books), wording.of_books(books)
     result = AuditResult("expect_books_to_balance", "books", "critical", balanced, said)
     return Audit((result,))
+
+
+@contextmanager
+def few_at_once(records: int = 60) -> Iterator[None]:
+    """As on a driver that holds no more: days are observed in staging, ranges rebuilt in pieces."""
+    with (
+        patch("strandline.pipeline.observe._AT_ONCE", records),
+        patch("strandline.pipeline.rebuild._MOST_RECORDS", records),
+        patch("strandline.lake.timeline_commit._AT_ONCE", records),
+    ):
+        yield
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from lakes import RESULTS, Line, a_spec, a_week, instant, land
+from lakes import RESULTS, Line, a_spec, a_week, few_at_once, instant, land
 from replayed import (
     assert_books_balance,
     assert_nothing_written,
@@ -57,13 +57,17 @@ def stages(spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def in_one_go(spark, tmp_path_factory):
-    """The week in one go, its landing in another order, in many files, not partitioned."""
+    """The week in one go, its landing in another order, in many files, not partitioned.
+
+    By a driver of little memory.
+    """
     line = Line(spark, tmp_path_factory.mktemp("one"), SPEC, audited=True)
     rows = list(WEEK)
     random.Random(7).shuffle(rows)
     for start in range(0, len(rows), 200):
         land(line.folder, rows[start : start + 200], mode="append", partition_by=[])
-    line.backfill("1", "8", as_of="7")
+    with few_at_once():
+        line.backfill("1", "8", as_of="7")
     return line
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -35,10 +37,17 @@ class Staging:
         """Where a part lies."""
         return f"{self.store.staging(self.run_id)}/{part}"
 
-    def write(self, part: str, rows: DataFrame) -> DataFrame:
-        """Write a part whole, over whatever an earlier attempt left, and read it back."""
-        rows.write.mode("overwrite").parquet(self.uri(part))
+    def write(self, part: str, rows: DataFrame, *, more: bool = False) -> DataFrame:
+        """Write a part whole, over whatever an earlier attempt left, and read it back.
+
+        `more`: beside what this attempt has written of the part.
+        """
+        rows.write.mode("append" if more else "overwrite").parquet(self.uri(part))
         return self.read(part, rows.schema)
+
+    def together(self, written: Sequence[DataFrame]) -> DataFrame:
+        """A part that was written in several pieces: the last one was read back with all."""
+        return written[-1]
 
     def read(self, part: str, schema: StructType | None = None) -> DataFrame:
         """A staged part; without its schema a job finds that."""
@@ -67,9 +76,13 @@ class Staging:
 class InMemory(Staging):
     """The staging of a dry run: nothing is written, parts live as long as the session."""
 
-    def write(self, part: str, rows: DataFrame) -> DataFrame:
-        """Keep a part in the session's memory."""
+    def write(self, part: str, rows: DataFrame, *, more: bool = False) -> DataFrame:
+        """Keep a part, or a piece of it, in the session's memory."""
         return rows.persist()
+
+    def together(self, written: Sequence[DataFrame]) -> DataFrame:
+        """A part that was kept in several pieces."""
+        return reduce(DataFrame.unionByName, written)
 
     def folder(self, part: str) -> str:
         """What is too large for the memory lies in a folder of this machine while the run works."""

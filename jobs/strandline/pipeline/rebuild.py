@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -12,9 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.calendar.gaps import Gaps, new_before
+from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import identity
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
@@ -40,6 +42,8 @@ Refused = Mapping[tuple[int, str], int]
 """By home and reason: the records that no window took."""
 
 _UTC = pa.timestamp("us", tz="UTC")
+_MOST_RECORDS = 3_000_000
+"""Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
 COMPLETENESS_SCHEMA = pa.schema(
     [
         ("slot_date", pa.date32()),
@@ -91,46 +95,102 @@ class Staged:
     gaps: int
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """What is left of the rebuild of a piece of the range, once its rows are staged.
+
+    Attributes:
+        slots: the slots of the piece; `older`: the older ones that late records have touched.
+        older_records: how many records are at home in older slots, and have arrived since.
+        listed_gaps: the gaps that the calendar lists; `gaps`: how many there are.
+        taken: of sessions what each slot took; of others the staged windows tell it.
+        written: the staged rows, by the name of their part.
+    """
+
+    slots: pd.DataFrame
+    older: pd.DataFrame
+    older_records: int
+    listed_gaps: pd.DataFrame
+    gaps: int
+    taken: dict[int, Taken]
+    written: dict[str, DataFrame]
+
+
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Close the slots, stage windows and late records side by side, count what became of all."""
+    history, scope = seen.history, plan.scope
+    pieces = [
+        _rebuild_piece(ctx, seen, replace(plan, scope=piece), axis, more=bool(number))
+        for number, piece in enumerate(_pieces_of(scope, history))
+    ]
+    staged = {
+        part: ctx.staging.together([piece.written[part] for piece in pieces])
+        for part in pieces[0].written
+    }
+    quarantine, windows = staged["quarantine"], staged["windows"]
+    late = _few_or_all(ctx, "quarantine", quarantine)
+    refused = refused_by_home(late, history.grid)
+    taken = {slot: took for piece in pieces for slot, took in piece.taken.items()}
+    if not isinstance(ctx.spec.window, Session):
+        taken = taken_by_window(_few_or_all(ctx, "windows", windows), history.grid)
+    rows = _calendar(ctx, plan, history, pieces, taken, refused, quarantine)
+    table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
+    within, older = scope.windows, pieces[0].older
+    start = pd.Timestamp(within.start_ms, unit="ms", tz="UTC") if len(rows) else None
+    return Staged(
+        windows=fired(windows),
+        quarantine=quarantine,
+        completeness=ctx.staging.put("completeness", table),
+        firings=staged.get("firings"),
+        calendar=rows if start is None else rows[rows["slot_start"] >= start],
+        books=_books(plan, history, pieces, taken, refused),
+        oldest_ms=min([within.start_ms, *older["slot_ms"].tolist(), *scope.older_too]),
+        slots_expected=sum(len(piece.slots) for piece in pieces),
+        accepted=sum(window.at_home for window in taken.values()),
+        late=sum(count for (_, reason), count in refused.items() if reason == "late"),
+        gaps=sum(piece.gaps for piece in pieces),
+    )
+
+
+def _pieces_of(scope: Scope, history: History) -> list[Scope]:
+    """A scope in pieces that are not too large; the first one has the older windows."""
+    first, *others = in_pieces(history, scope.windows, _MOST_RECORDS)
+    return [
+        replace(scope, windows=first, older_before_ms=scope.older_end_ms),
+        *(Scope(windows) for windows in others),
+    ]
+
+
+def _rebuild_piece(
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, more: bool
+) -> _Piece:
+    """Stage the windows, late records and firings of a piece; `more`: beside those before."""
     records = ctx.landing.records(axis, seen.history.days.rebuilt)
     columns = ctx.landing.source_columns
     rebuild = close(ctx.spark, records, columns, seen.history, plan.clock, plan.scope)
     stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:
         # late rows first: their last steps are small, and leave room for the windows'
-        jobs = [
-            pool.submit(ctx.staging.write, part, rows().withColumn("run_id", stamp))
+        jobs = {
+            part: pool.submit(
+                ctx.staging.write, part, rows().withColumn("run_id", stamp), more=more
+            )
             for part, rows in (("quarantine", rebuild.late), ("windows", rebuild.windows))
-        ]
-        quarantine, windows = (job.result() for job in jobs)
-    firings = None
+        }
+        written = {part: job.result() for part, job in jobs.items()}
     if ctx.spec.firings:
-        history = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
-        firings = ctx.staging.write("firings", history)
-    grid = seen.history.grid
-    late = _few_or_all(ctx, "quarantine", quarantine)
-    refused = refused_by_home(late, grid)
-    if isinstance(rebuild, SessionRebuild):
-        taken = taken_by_slot(rebuild.taken())
-    else:
-        taken = taken_by_window(_few_or_all(ctx, "windows", windows), grid)
-    within = plan.scope.windows
-    rows = _calendar(ctx, rebuild, taken, refused, quarantine)
-    table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
-    start = pd.Timestamp(within.start_ms, unit="ms", tz="UTC") if len(rows) else None
-    return Staged(
-        windows=fired(windows),
-        quarantine=quarantine,
-        completeness=ctx.staging.put("completeness", table),
-        firings=firings,
-        calendar=rows if start is None else rows[rows["slot_start"] >= start],
-        books=_books(rebuild, taken, refused),
-        oldest_ms=min([within.start_ms, *rebuild.older["slot_ms"].tolist(), *plan.scope.older_too]),
-        slots_expected=len(rebuild.slots),
-        accepted=sum(window.at_home for window in taken.values()),
-        late=sum(count for (_, reason), count in refused.items() if reason == "late"),
-        gaps=Gaps(rebuild.calendar).count(within),
+        firings = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
+        written["firings"] = ctx.staging.write("firings", firings, more=more)
+    gaps = Gaps(rebuild.calendar)
+    listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
+    return _Piece(
+        slots=rebuild.slots,
+        older=rebuild.older,
+        older_records=rebuild.older_records,
+        listed_gaps=gaps.listed(listed),
+        gaps=gaps.count(plan.scope.windows),
+        taken=taken_by_slot(rebuild.taken()) if isinstance(rebuild, SessionRebuild) else {},
+        written=written,
     )
 
 
@@ -142,27 +202,28 @@ def _few_or_all(ctx: Context, part: str, rows: DataFrame) -> Rows:
 
 def _calendar(
     ctx: Context,
-    rebuild: Rebuild,
+    plan: Plan,
+    history: History,
+    pieces: Sequence[_Piece],
     taken: Mapping[int, Taken],
     refused: Refused,
     quarantine: DataFrame,
 ) -> pd.DataFrame:
     """The calendar of the range, and of the older slots that late records have touched."""
-    older, history = rebuild.older, rebuild.history
+    older = pieces[0].older
     if len(older):
         # of older slots the records of earlier runs count too
         taken = {**_published(ctx, older, history.grid), **taken}
-        refused = {**refused, **_refused_in_all(ctx, rebuild, quarantine)}
-    listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
+        refused = {**refused, **_refused_in_all(ctx, plan, history.grid, older, quarantine)}
     rows = completeness(
-        pd.concat([older, rebuild.slots], ignore_index=True),
-        Gaps(rebuild.calendar).listed(listed),
+        pd.concat([older, *(piece.slots for piece in pieces)], ignore_index=True),
+        pd.concat([piece.listed_gaps for piece in pieces], ignore_index=True),
         taken=taken,
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
     )
-    ended = [closure.windows for closure in rebuild.clock.closures]
+    ended = [closure.windows for closure in plan.clock.closures]
     starts = [instant_of(start) for start in rows["slot_start"]]
     return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
 
@@ -199,11 +260,10 @@ def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken
 
 
 def _refused_in_all(
-    ctx: Context, rebuild: Rebuild, quarantine: DataFrame
+    ctx: Context, plan: Plan, grid: Grid, older: pd.DataFrame, quarantine: DataFrame
 ) -> dict[tuple[int, str], int]:
     """What older slots have refused, in this run or before."""
-    older, grid = rebuild.older, rebuild.history.grid
-    since_ms, horizon_ms = rebuild.scope.older_since_ms, rebuild.clock.horizon_ms
+    since_ms, horizon_ms = plan.scope.older_since_ms, plan.clock.horizon_ms
     wanted = set(older["window_id"].tolist())
     if ctx.store.table("quarantine") is None or since_ms is None:
         return {}
@@ -242,16 +302,21 @@ def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> 
     return there.where(in_days & F.col(start).between(least, last))
 
 
-def _books(rebuild: Rebuild, taken: Mapping[int, Taken], refused: Refused) -> list[Book]:
-    ids = rebuild.history.grid.ids_within(rebuild.scope.windows)
+def _books(
+    plan: Plan,
+    history: History,
+    pieces: Sequence[_Piece],
+    taken: Mapping[int, Taken],
+    refused: Refused,
+) -> list[Book]:
+    ids = history.grid.ids_within(plan.scope.windows)
     parts = {"accepted": sum(window.at_home for window in taken.values())}
     older = {}
     for reason in ("late", "no_window"):
         counts = {home: n for (home, why), n in refused.items() if why == reason}
         parts[reason] = sum(n for home, n in counts.items() if ids.start <= home < ids.stop)
         older[reason] = sum(counts.values()) - parts[reason]
-    books = [Book("range", int(rebuild.slots["records"].sum()), parts)]
-    since = rebuild.scope.older_since_ms
-    if since is not None:
-        books.append(Book("older windows", rebuild.older_records, older))
+    books = [Book("range", sum(int(piece.slots["records"].sum()) for piece in pieces), parts)]
+    if plan.scope.older_since_ms is not None:
+        books.append(Book("older windows", pieces[0].older_records, older))
     return books
