@@ -12,7 +12,9 @@ from answers import Answer, by_id, by_window, in_order
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
+from strandline.engine.past.history import History
+from strandline.engine.past.observed import observed_history
+from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
@@ -20,10 +22,8 @@ from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import on_days, read_records
+from strandline.engine.results.rows import ORDER
 from strandline.engine.watermark.cells import observe
-from strandline.engine.watermark.observed import observed_history
-from strandline.engine.watermark.violations import violations
-from strandline.engine.windows.firings import ORDER
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 

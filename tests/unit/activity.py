@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from strategies import Stream
 
-    from strandline.engine.watermark.observed import ObservedDay
+    from strandline.engine.past.observed import ObservedDay
     from strandline.reference import Record
 
 

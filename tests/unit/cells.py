@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from strandline.engine import columns as c
-from strandline.engine import history as engine_history
 from strandline.engine.calendar.slots import Calendar, OlderWindows
+from strandline.engine.past import history as engine_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from strategies import Stream
 
-    from strandline.engine.history import History
+    from strandline.engine.past.history import History
     from strandline.engine.position.clock import Clock
     from strandline.model.intervals import TimeRange
     from strandline.reference import Record

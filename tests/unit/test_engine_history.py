@@ -25,7 +25,7 @@ from meter import a_meter
 from spec_strategies import cumulative_windows, sliding_windows, windows
 from strategies import CHANNELS, Stream, streams
 
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.model.intervals import (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from strandline.engine.idleness.kept_steps import KeptSteps
 from strandline.engine.idleness.source import Carried
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.watermark.observed import ObservedDay
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from meter import a_meter
 from strategies import Stream, streams
 
-from strandline.engine.history import history_of
+from strandline.engine.past.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import Observed, Timeline, Together, cells_from

@@ -16,12 +16,12 @@ from activity import activity_of, step_days
 from cells import COUNTED, cell_of
 from strategies import Stream
 
-from strandline.engine.history import History, history_of
 from strandline.engine.idleness.source import Carried, Source
+from strandline.engine.past.history import History, history_of
+from strandline.engine.past.observed import KnownSteps, ObservedDay, put_together
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
-from strandline.engine.watermark.observed import KnownSteps, ObservedDay, put_together
 from strandline.lake.ledger import (
     Entry,
     clock_start,

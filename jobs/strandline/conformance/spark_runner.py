@@ -11,13 +11,13 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
+from strandline.engine.past.observed import observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
-from strandline.engine.watermark.observed import observed_history
-from strandline.engine.windows.firings import ORDER
+from strandline.engine.results.rows import ORDER
 from strandline.model.intervals import EVERYTHING
 
 _FIELDS = pa.schema(

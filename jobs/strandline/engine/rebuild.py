@@ -6,8 +6,8 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
-from strandline.engine.first_records import in_probe_order
-from strandline.engine.history import History
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.scope import Rebuild, Scope

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.history import History
-from strandline.engine.known import known_records
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.results.aggregates import aggregate_columns
-from strandline.engine.watermark.emissions import Emissions
-from strandline.engine.watermark.values import emissions
+from strandline.engine.values.emissions import Emissions
+from strandline.engine.values.of_days import emissions
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 

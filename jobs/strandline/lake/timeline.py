@@ -16,6 +16,7 @@ from strandline.engine.frames import to_pandas
 from strandline.engine.idleness.kept_steps import StepDays
 from strandline.engine.idleness.source import Carried
 from strandline.engine.idleness.steps import steps_from
+from strandline.engine.past.observed import KnownSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import (
     CELL_COLUMNS,
@@ -25,7 +26,6 @@ from strandline.engine.timeline import (
     channel_days_of,
     together,
 )
-from strandline.engine.watermark.observed import KnownSteps
 from strandline.lake.timeline_rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import EVERYTHING, TimeRange

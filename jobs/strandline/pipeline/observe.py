@@ -14,15 +14,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
+from strandline.engine.past.history import History
+from strandline.engine.past.observed import ObservedDay, cells_of, observe_days, put_together
+from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import in_days, lies_in_its_day, on_days
 from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
 from strandline.engine.watermark.cells import observe
-from strandline.engine.watermark.observed import ObservedDay, cells_of, observe_days, put_together
-from strandline.engine.watermark.violations import violations
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.position.grid import Grid

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.calendar.pieces import in_pieces
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Rebuild, Scope, close

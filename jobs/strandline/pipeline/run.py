@@ -13,7 +13,7 @@ from shutil import rmtree
 
 from pyspark.sql import SparkSession
 
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.sessions.reach import first_not_final
 from strandline.errors import AuditFailedError, InputError

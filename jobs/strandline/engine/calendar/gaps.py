@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 MOST_GAPS = 1_000_000

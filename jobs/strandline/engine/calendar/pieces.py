@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 

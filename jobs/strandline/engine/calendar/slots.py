@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from strandline.engine.calendar.days_to_read import close_together
 from strandline.engine.calendar.placed import placed
-from strandline.engine.history import History
+from strandline.engine.past.days_to_read import close_together
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between

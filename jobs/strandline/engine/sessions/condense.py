@@ -21,7 +21,7 @@ from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.read import date_of, instant_of, keys_of
 from strandline.engine.results.aggregates import Partial
-from strandline.engine.watermark.emissions import Emissions
+from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 

@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.read import date_of
+from strandline.engine.results.rows import ORDER as FIRING_ORDER
+from strandline.engine.results.rows import window_columns
 from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired
-from strandline.engine.watermark.emissions import Emissions
-from strandline.engine.windows import firings
-from strandline.engine.windows.contents import window_columns
+from strandline.engine.values.emissions import Emissions
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -42,7 +42,7 @@ def told(
     spec: PipelineSpec,
     aggregates: dict[str, Column],
 ) -> DataFrame:
-    """One row for each firing, with the columns of `firings.firings`.
+    """One row for each firing, with the columns of `windows.firings`.
 
     Args:
         happened: the firings, of `in_order`.
@@ -101,7 +101,7 @@ def told(
             F.struct(c.SESSION, c.ENDED).alias(_SESSION),
             _COPY,
         )
-        .withColumn(_ORDER, F.struct(*firings.ORDER, _COPY))
+        .withColumn(_ORDER, F.struct(*FIRING_ORDER, _COPY))
         .drop(_COPY)
         .withColumn("firing", F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint"))
         .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))

@@ -19,7 +19,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.records.read import first_of, instant_of, keys_of
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
-from strandline.engine.watermark.emissions import Emissions
+from strandline.engine.values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
 SESSION_START = "_strandline_session_start_ms"

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
-from strandline.engine.known import known_records
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.read import keys_of
 from strandline.engine.sessions.condense import begins

@@ -16,6 +16,7 @@ from strandline.engine.position.clock import Closure
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.records.read import date_of, slot_of
 from strandline.engine.results.aggregates import Partial, in_two_steps
+from strandline.engine.results.rows import window_columns
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.ahead import Parts, rise_days
 from strandline.engine.sessions.condense import (
@@ -48,8 +49,7 @@ from strandline.engine.sessions.firings import (
 )
 from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
 from strandline.engine.sessions.reach import read_far_enough
-from strandline.engine.watermark.emissions import Emissions
-from strandline.engine.windows.contents import window_columns
+from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 

@@ -9,6 +9,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.read import floor, keys_of
 from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.rows import window_columns
 from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.spec.pipeline import PipelineSpec
 
@@ -40,17 +41,6 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
         c.AT_HOME,
         c.MISSED_PAIRS,
     )
-
-
-def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
-    """What tells a window of a key, and its aggregates; `start` and `end` are columns in ms."""
-    return [
-        F.timestamp_millis(start).cast("date").alias("window_date"),
-        F.timestamp_millis(start).alias("window_start"),
-        F.timestamp_millis(end).alias("window_end"),
-        *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
-        *(F.col(name) for name in spec.aggregates),
-    ]
 
 
 def count_each(

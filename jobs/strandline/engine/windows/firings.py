@@ -8,17 +8,14 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.read import keys_of
-from strandline.engine.watermark.emissions import Emissions
+from strandline.engine.results.rows import window_columns
+from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
-from strandline.engine.windows.contents import window_columns
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _NUMBER = "_strandline_number"
 _AT = "_strandline_at"
-
-ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
-"""Flink's order of firings is that of these columns; equal ones have no defined order."""
 
 
 def firings(

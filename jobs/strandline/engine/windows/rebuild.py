@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import home_table, pane_table, window_table
-from strandline.engine.first_records import in_probe_order
+from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import in_two_steps
 from strandline.engine.scope import Rebuild
-from strandline.engine.watermark.values import emissions
+from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import firings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from strandline.engine.calendar.days_to_read import DaysToRead
 from strandline.engine.idleness.kept_steps import KeptSteps
+from strandline.engine.past.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Timeline

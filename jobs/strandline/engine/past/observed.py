@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
-from strandline.engine.history import History, history_of
 from strandline.engine.idleness.activity import observe_activity
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.source import SILENCE, Carried, Source
 from strandline.engine.idleness.steps import STEP_COLUMNS
+from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.read import on_days
 from strandline.engine.timeline import Observed, Timeline, cells_from

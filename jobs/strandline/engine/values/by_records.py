@@ -14,13 +14,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
-from strandline.engine.known import known_records
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.read import first_of, tick_after
-from strandline.engine.watermark.between_thresholds import first_reaching
-from strandline.engine.watermark.emissions import seen_of_day, with_probes
+from strandline.engine.values.between_thresholds import first_reaching
+from strandline.engine.values.emissions import seen_of_day, with_probes
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks

@@ -7,14 +7,14 @@ from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.values.by_clock import ClockEmissions
+from strandline.engine.values.by_records import record_emissions
+from strandline.engine.values.by_steps import step_emissions
+from strandline.engine.values.emissions import Emissions
 from strandline.engine.watermark.by_clock import ClockCrossings
 from strandline.engine.watermark.by_steps import StepCrossings
-from strandline.engine.watermark.emissions import Emissions
-from strandline.engine.watermark.emissions_by_clock import ClockEmissions
-from strandline.engine.watermark.emissions_by_records import record_emissions
-from strandline.engine.watermark.emissions_by_steps import step_emissions
 
 
 def emissions(

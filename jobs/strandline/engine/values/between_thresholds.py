@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 
 _EDGE = "_strandline_edge_ms"

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
+from strandline.engine.past.history import History
 
 _CARRIED = "_strandline_carried_ms"
 """The largest event time of the record's channel on earlier arrival days."""

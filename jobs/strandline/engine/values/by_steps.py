@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history import History
 from strandline.engine.idleness.steps import Steps
+from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.watermark.between_thresholds import first_reaching
-from strandline.engine.watermark.emissions import seen_of_day, with_probes
+from strandline.engine.values.between_thresholds import first_reaching
+from strandline.engine.values.emissions import seen_of_day, with_probes
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 

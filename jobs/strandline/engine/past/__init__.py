@@ -1,0 +1,1 @@
+"""What was observed below a horizon, and what of it a question needs."""
