@@ -110,11 +110,6 @@ class Store:
         """The URI of a run's staging."""
         return f"{self.root}/_staging/{run_id}"
 
-    @property
-    def reports(self) -> str:
-        """The URI of the pipeline's reports."""
-        return f"{self.root}/_reports"
-
     def table(self, name: str, version: int | None = None) -> DeltaTable | None:
         """One of the tables, None if it does not exist yet."""
         try:

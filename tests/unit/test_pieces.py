@@ -1,0 +1,78 @@
+"""A long range in pieces: together the range, and none with too many records."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+from cells import COUNTED, cell_of
+from hypothesis import given
+from hypothesis import strategies as st
+from meter import a_meter
+
+from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.past.history import History, history_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import Observed, cells_from
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.reference import Record
+
+HOUR_MS = 3_600_000
+
+
+def a_past(of_days: list[int], window: dict[str, str]) -> History:
+    """So many records on each day, spread over it."""
+    spec = a_meter(window, {"strategy": "ascending", "emit": "per_record"})
+    axis = Axis.of(spec, 0)
+    times = [
+        day * DAY_MS + number * DAY_MS // records
+        for day, records in enumerate(of_days)
+        for number in range(records)
+    ]
+    rows = [
+        cell_of(spec, axis, Record(arrival_ms=ms, ts_ms=ms, record_id=str(ms), gap_ms=HOUR_MS))
+        for ms in times
+    ]
+    cells = cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis)
+    return history_of(Observed(cells), spec, axis)
+
+
+WINDOWS = st.sampled_from(
+    [
+        {"tumbling": "1h"},
+        {"tumbling": "5h", "offset": "2h"},
+        {"sliding": "6h", "every": "2h"},
+        {"cumulative": "12h", "step": "4h"},
+        {"session": "30m"},
+    ]
+)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=6), WINDOWS, st.integers(5, 60))
+def test_pieces_follow_each_other_and_are_the_range(of_days, window, most):
+    history = a_past(of_days, window)
+    within = TimeRange(3 * HOUR_MS, len(of_days) * DAY_MS - HOUR_MS)
+    pieces = in_pieces(history, within, most)
+    assert (pieces[0].start_ms, pieces[-1].end_ms) == (within.start_ms, within.end_ms)
+    for one, other in pairwise(pieces):
+        assert one.start_ms < one.end_ms == other.start_ms
+        # a grid's windows of one start stay together, and sessions' slots whole
+        (start_ms,) = history.grid.newest_starts(pd.Series([other.start_ms]).to_numpy())
+        assert start_ms == other.start_ms
+
+
+def test_a_range_with_few_records_is_one_piece():
+    history = a_past([10, 10, 10], {"tumbling": "1h"})
+    assert in_pieces(history, EVERYTHING, 30) == [EVERYTHING]
+
+
+def test_days_are_put_together_as_long_as_they_are_not_too_many_records():
+    history = a_past([10, 10, 10, 10], {"tumbling": "1h"})
+    borders = [piece.start_ms for piece in in_pieces(history, EVERYTHING, 20)[1:]]
+    assert borders == [2 * DAY_MS]
+
+
+def test_a_day_with_too_many_records_is_cut_within():
+    history = a_past([24], {"tumbling": "1h"})
+    borders = [piece.start_ms for piece in in_pieces(history, TimeRange(0, DAY_MS), 12)[1:]]
+    assert borders == [12 * HOUR_MS]
