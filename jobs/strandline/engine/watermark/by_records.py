@@ -33,6 +33,9 @@ from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
+_FirstReaching = tuple[npt.NDArray[np.int64], Instants]
+"""Thresholds in order, and the first instant that offered each, or a higher one."""
+
 
 @dataclass(frozen=True)
 class RecordCrossings:
@@ -50,6 +53,9 @@ class RecordCrossings:
     axis: Axis
     order: ProbeOrder
     _read: dict[date, tuple[int, pd.DataFrame]] = field(default_factory=dict, repr=False)
+    _indexed: dict[tuple[frozenset[date], int], dict[str, _FirstReaching]] = field(
+        default_factory=dict, repr=False
+    )
 
     def in_order(self, order: ProbeOrder) -> Self:
         """See `Crossings.in_order`."""
@@ -94,23 +100,38 @@ class RecordCrossings:
         wanted = np.asarray(thresholds, dtype=np.int64)
         if not len(wanted):
             return [never(0, self.axis) for _ in self.channels]
-        least_ms = int(wanted.min())
-        cells = self._cells_reaching(self._days_reaching(wanted), least_ms)
-        of_channel = dict(iter(cells.groupby("channel")))
-        return [self._seen(of_channel.get(channel), wanted) for channel in self.channels]
+        first = self._first_reaching(self._days_reaching(wanted), int(wanted.min()))
+        return [self._seen(first.get(channel), wanted) for channel in self.channels]
 
-    def _seen(self, cells: pd.DataFrame | None, wanted: npt.NDArray[np.int64]) -> Instants:
-        """The first instants that see a channel at thresholds, by its cells of the days needed."""
+    def _seen(self, first: _FirstReaching | None, wanted: npt.NDArray[np.int64]) -> Instants:
+        """The first instants that see a channel at thresholds."""
         instants = never(len(wanted), self.axis)
-        if cells is None:
+        if first is None:
             return instants
-        cells = cells.sort_values("threshold_ms")
-        steps = cells["threshold_ms"].to_numpy(dtype="int64")
-        first = np.minimum.accumulate(instants_of(cells, self.axis)[::-1])[::-1]
-        place = np.searchsorted(steps, wanted, side="left")
-        reached = place < len(first)
-        instants[reached] = first[place[reached]]
+        thresholds, offered = first
+        place = np.searchsorted(thresholds, wanted, side="left")
+        reached = place < len(offered)
+        instants[reached] = offered[place[reached]]
         return self.axis.all_seen_from(instants)
+
+    def _first_reaching(self, days: set[date], least_ms: int) -> dict[str, _FirstReaching]:
+        """Of each channel, by its cells of some days: when it first offered each threshold.
+
+        What was asked for before answers too, if it is of more days and of lower thresholds.
+        """
+        for (known_days, known_ms), found in list(self._indexed.items()):
+            if days <= known_days and least_ms >= known_ms:
+                return found
+        cells = self._cells_reaching(days, least_ms).sort_values("threshold_ms")
+        found = {
+            str(channel): (
+                of_channel["threshold_ms"].to_numpy(dtype="int64"),
+                np.minimum.accumulate(instants_of(of_channel, self.axis)[::-1])[::-1],
+            )
+            for channel, of_channel in cells.groupby("channel")
+        }
+        self._indexed[frozenset(days), least_ms] = found
+        return found
 
     def _days_reaching(self, wanted: npt.NDArray[np.int64]) -> set[date]:
         """The first day of each channel on which it offered each of some thresholds."""
