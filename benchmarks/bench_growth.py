@@ -87,7 +87,7 @@ class World:
             "watermark": watermark | ({"idleness": "10m"} if self.idleness else {}),
             "window": WINDOWS[self.windows],
             "allowed_lateness": "0s",
-            "aggregates": {"total": "sum(amount)", "records": "count(*)"},
+            "aggregates": {"total": "sum(amount)", "arrived": "count(*)"},
             "quality": {"max_late_share": 1.0},
         }
 
