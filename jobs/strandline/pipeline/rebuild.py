@@ -42,7 +42,7 @@ Refused = Mapping[tuple[int, str], int]
 """By home and reason: the records that no window took."""
 
 _UTC = pa.timestamp("us", tz="UTC")
-_MOST_RECORDS = 3_000_000
+_MOST_RECORDS = 1_000_000
 """Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
 COMPLETENESS_SCHEMA = pa.schema(
     [
