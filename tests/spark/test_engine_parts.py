@@ -255,7 +255,7 @@ def test_one_more_day_on_what_was_final_gives_what_one_go_gives(session):
     """algorithm.md, section 8: what is final at P stays, the rest is rebuilt as of M."""
 
     def first_open(engine: Engine, history: History, before: History, midnight_ms: int) -> int:
-        watermark_ms = before.watermark_reached(midnight_ms)
+        watermark_ms = before.crossings.watermark_reached(midnight_ms)
         if not isinstance(engine.stream.spec.window, Session):
             return before.grid.first_not_final(watermark_ms)
         return first_not_final(

@@ -92,7 +92,7 @@ def test_of_a_day_its_steps_are_read_and_the_last_one_before(past, days):
 
 def seen_on(table: pd.DataFrame, start_ms: int) -> list[tuple]:
     """The steps that a record of a day can see, from the last one before it on."""
-    on_day = (table["until"] >= start_ms) & (table["seen_from"] <= start_ms + DAY_MS)
+    on_day = (table["until"] >= start_ms) & (table["seen_from"] < start_ms + DAY_MS)
     earlier = np.flatnonzero((table["until"] < start_ms).to_numpy(dtype=bool))
     chosen = on_day.to_numpy(dtype=bool)
     chosen[earlier[-1:]] = True
