@@ -60,11 +60,13 @@ def main() -> None:
 
 def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
     table = _table("What was done", "run", "hours of departure", "knows arrivals before", "changes")
-    runs = [e for e in _ledger(lake) if e.position > before["position"] and e.step == "published"]
+    ends = {"published", "repeated"}
+    runs = [e for e in _ledger(lake) if e.position > before["position"] and e.step in ends]
     for entry in runs:
         span = _span(entry.range.start_ms, entry.range.end_ms) if entry.range else ""
         horizon = _hour(entry.horizon_ms) if entry.horizon_ms is not None else ""
-        table.add_row(entry.kind, span, horizon, _changes(entry.diff or {}))
+        changes = "repeats a run" if entry.step == "repeated" else _changes(entry.diff or {})
+        table.add_row(entry.kind, span, horizon, changes)
     out.print(table)
     then, now = before["tables"], _snapshot(lake)
     files = {name: len({*now[name]["files"]} - {*_in(then, name, "files", [])}) for name in now}
@@ -75,9 +77,9 @@ def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
         out.print(f"New data files: {said or 'none'}.")
     else:
         out.print(
-            f"[bold green]Nothing has changed.[/] The {len(runs)} runs computed again exactly what"
-            f" is published: every diff is empty, and none of the {len(now)} tables has a new"
-            " version or data file."
+            f"[bold green]Nothing has changed.[/] What the {len(runs)} runs were asked for is"
+            f" published: a run of the same request, rules and rows says so without Spark, and none"
+            f" of the {len(now)} tables has a new version or data file."
         )
 
 

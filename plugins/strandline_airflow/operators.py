@@ -87,6 +87,10 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             AirflowFailException: wrong input or a failed audit: not to be tried again.
             AirflowException: it failed otherwise; the message ends with what it said.
         """
+        repeated = self._repeated()
+        if repeated is not None:
+            self._announce(context)
+            return repeated
         self._hook = hook = self._get_hook()
         try:
             super().execute(context)
@@ -143,6 +147,24 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         except InputError:
             return False  # the job will say what is wrong
         return Lake.at(settings.lake()).makes_a_light_run(spec.source.table)
+
+    def _repeated(self) -> Any:
+        """What `strandline` says of a run that would only repeat a published one; None: it is none.
+
+        It is asked before Spark is started, which costs more than a small run.
+        """
+        command = Path(sys.executable).with_name("strandline")
+        asked = [str(argument) for argument in self.application_args or ()]
+        if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:
+            return None
+        done = subprocess.run(
+            [str(command), Path(self.job).stem, *asked, "--repeat-only"],
+            env={**os.environ, **settings.job_environment()},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return result_of(done.stdout.splitlines()) if done.returncode == 0 else None
 
     def _announce(self, context: Context) -> None:
         """Tell the DAGs that wait for this pipeline's tables, where it was not known before."""

@@ -30,6 +30,7 @@ def daily_params() -> dict[str, Param]:
             f"data interval. {_INSTANT_HELP}",
         ),
         "allow_removals": _allow_removals(),
+        "force": _force(),
     }
 
 
@@ -53,6 +54,7 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             f"{_INSTANT_HELP}",
         ),
         "allow_removals": _allow_removals(),
+        "force": _force(),
     }
 
 
@@ -68,6 +70,16 @@ def _allow_removals() -> Param:
         title="Allow removals",
         description="Publish even if more of the range's published windows go than "
         "quality.max_removed_share allows",
+    )
+
+
+def _force() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Force",
+        description="Compute also what would only repeat a published run: same request, same "
+        "rules, same landed rows",
     )
 
 

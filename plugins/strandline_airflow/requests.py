@@ -94,8 +94,9 @@ def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
 
 
 def _allowed(params: Mapping[str, Any]) -> list[str]:
-    """What the run may do that it else may not."""
-    return ["--allow-removals"] if params.get("allow_removals") else []
+    """What the run may do that it else may not, and what it else would not do."""
+    names = ("allow_removals", "force")
+    return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
 
 
 def _who_asks(context: Context) -> list[str]:

@@ -206,6 +206,9 @@ class SubmitStub:
 
 @pytest.fixture
 def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SubmitStub:
-    """In place of the real `spark-submit`."""
+    """In place of the real `spark-submit`; no run is a repetition."""
+    from strandline_airflow.operators import StrandlineSparkOperator
+
+    monkeypatch.setattr(StrandlineSparkOperator, "_repeated", lambda task: None)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     return SubmitStub(tmp_path)

@@ -68,6 +68,11 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
     assert reported.state == "success"
     assert "flights" in page.read_text(encoding="utf-8")
 
+    again = run("strandline_daily_flights", logical_date=THIRD)
+    assert again.values["advance"]["status"] == "repeated"
+    assert again.values["advance"]["repeats"] == daily.values["advance"]["run_id"]
+    assert again.state == "success"
+
     by_hand = [row for row in ledger(lake / "flights") if row["kind"] == "backfill"]
     assert len({row["run_id"] for row in by_hand}) == 1  # the preview has left no trace
     assert {row["reason"] for row in by_hand} == {RANGE["reason"]}

@@ -158,10 +158,17 @@ def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
     (row,) = DeltaTable(str(home / "lake" / "clicks" / "windows")).to_pyarrow_table().to_pylist()
     assert (row["page"], row["clicks"], row["state"]) == ("home", 2, "closed")
 
+    again = ("backfill", "clicks", "--start", "2024-03-01", "--end", "2024-03-02")
+    repeated = strandline(*again)
+    assert "Spark" not in repeated.stderr
+    assert f"run {outcome['run_id']} has published just this" in said(repeated)
+    strandline(*again, "--force", "--repeat-only", exit_code=2)
+    strandline(*again, "--as-of", "2024-03-02", "--repeat-only", exit_code=5)
+
     status = json.loads(strandline("status", "clicks", "--json").stdout)
     assert status["records"]["late"] == status["quarantine"]["late"] == 1
     runs = json.loads(strandline("runs", "clicks", "--json").stdout)
-    assert [run["status"] for run in runs] == ["published", "rejected"]
+    assert [run["status"] for run in runs] == ["repeated", "published", "rejected"]
     shown = json.loads(strandline("runs", "show", "clicks", outcome["run_id"], "--json").stdout)
     assert (shown["reason"], shown["requested_by"]) == ("the share was too strict", "ann")
     assert "published" in said(strandline("runs", "clicks"))

@@ -1,6 +1,7 @@
 """The commands.
 
-Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 130 interrupted, 1 anything else.
+Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 5 `--repeat-only` and not a
+repetition, 130 interrupted, 1 anything else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -81,7 +83,38 @@ AllowRemovals = Annotated[
 MaxBytes = Annotated[
     str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Compute also what would only repeat a published run.")
+]
+RepeatOnly = Annotated[
+    bool,
+    typer.Option(
+        "--repeat-only",
+        help="Without Spark: end with 0 if the run only repeats a published one, else with 5.",
+    ),
+]
 Master = Annotated[str | None, typer.Option(help="Spark master. [what spark-submit says, local]")]
+
+
+class _Repetition(Enum):
+    """What becomes of a run that would only repeat a published one."""
+
+    ASKED = "it says so, without Spark; else the run is computed"
+    ONLY = "it says so, without Spark; else nothing is done"
+    COMPUTED = "it is computed all the same"
+
+    @classmethod
+    def of(cls, *, force: bool, repeat_only: bool) -> _Repetition:
+        """By the options of a command."""
+        if force and repeat_only:
+            raise InputError("--repeat-only", "contradicts --force", "give one of them")
+        if force:
+            return cls.COMPUTED
+        return cls.ONLY if repeat_only else cls.ASKED
+
+
+_NO_REPETITION = 5
+"""The exit code of `--repeat-only` where there is something to compute."""
 
 
 @app.callback()
@@ -106,6 +139,8 @@ def backfill(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    force: Force = False,
+    repeat_only: RepeatOnly = False,
     master: Master = None,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -123,7 +158,15 @@ def backfill(
         "run_key": run_key,
         **_limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
-    _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+    _run(
+        pipeline,
+        request,
+        as_json=as_json,
+        repetition=_Repetition.of(force=force, repeat_only=repeat_only),
+        master=master,
+        pipelines=pipelines,
+        lake=lake,
+    )
 
 
 @app.command()
@@ -177,6 +220,8 @@ def advance(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    force: Force = False,
+    repeat_only: RepeatOnly = False,
     master: Master = None,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -191,7 +236,15 @@ def advance(
         "run_key": run_key,
         **_limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
-    _run(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+    _run(
+        pipeline,
+        request,
+        as_json=as_json,
+        repetition=_Repetition.of(force=force, repeat_only=repeat_only),
+        master=master,
+        pipelines=pipelines,
+        lake=lake,
+    )
 
 
 @app.command()
@@ -392,25 +445,34 @@ def _run(
     master: str | None,
     pipelines: str | None,
     lake: str | None,
+    repetition: _Repetition = _Repetition.ASKED,
 ) -> None:
     spec = find_spec(_folder(pipelines), pipeline)
     root = _lake(lake)
     table = spec.source.table
     if not root.is_catalog_name(table):
         root.landing_version(table, f"{spec.pipeline}: source.table")
+    from strandline.pipeline.repeated import repeat  # noqa: PLC0415
+    from strandline.pipeline.request import Request  # noqa: PLC0415
+
+    request = Request(**asked, now_ms=int(time.time() * 1000))
+    repeated = None if repetition is _Repetition.COMPUTED else repeat(spec, root, request)
+    if repeated is not None:
+        show.document(repeated.to_json(), as_json=as_json, human=show.outcome)
+        return
+    if repetition is _Repetition.ONLY:
+        raise typer.Exit(_NO_REPETITION)
     light = root.makes_a_light_run(table)
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts
         Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
         from strandline.lake.session import spark_session  # noqa: PLC0415
-        from strandline.pipeline.request import Request  # noqa: PLC0415
         from strandline.pipeline.run import run  # noqa: PLC0415
 
         name = f"strandline {spec.pipeline}"
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
-            request = Request(**asked, now_ms=int(time.time() * 1000))
             outcome = run(spec, root, request, spark, step)
         except KeyboardInterrupt:
             raise InterruptedByUserError(

@@ -24,6 +24,7 @@ from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows, file_name
 from strandline.lake.identities import nulls_told
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
+from strandline.lake.landing_log import day_partition
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import day_of, instant_of, midnight_of
@@ -74,6 +75,11 @@ class Landing:
         told = nulls_told(lake.pipeline(spec.pipeline).table("quarantine"))
         return cls(spark, spec, uri, lake.landing_version(uri, place), now_ms, told)
 
+    @property
+    def table_id(self) -> str:
+        """The table's own id: a table that is created anew has another one."""
+        return str(self._log.metadata().id)
+
     @cached_property
     def frame(self) -> DataFrame:
         """All rows of the snapshot."""
@@ -120,7 +126,7 @@ class Landing:
 
         By the log where the table is partitioned by `arrival_date`, else by its rows.
         """
-        name = self._day_partition()
+        name = self._day_partition
         if name is not None:
             return facts_by_log(self._files, self._deleted, name, self.version)
         # whatever the pipeline leaves out of it
@@ -131,12 +137,9 @@ class Landing:
         """Whether since a version rows were only added, or put into other files."""
         return only_rewritten(self._log, version)
 
+    @cached_property
     def _day_partition(self) -> str | None:
-        """The partition that tells the arrival days; None: a text's or expression's rows do."""
-        name = self.spec.source.arrival_date
-        if name is None or name not in self._log.metadata().partition_columns:
-            return None
-        return name if isinstance(self.frame.schema[name].dataType, T.DateType) else None
+        return day_partition(self._log, self.spec.source.arrival_date)
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
@@ -144,7 +147,7 @@ class Landing:
 
         What deletion vectors have taken away does not count: Spark does not read it either.
         """
-        name = self._day_partition()
+        name = self._day_partition
         if self.spec.source.where or name is None:
             return None
         files, deleted = self._files, dict(self._deleted)

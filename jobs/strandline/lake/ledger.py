@@ -57,9 +57,10 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("requested_by", pa.string()),
         ("message", pa.string()),
+        ("request_fingerprint", pa.string()),
     ]
 )
-FINAL = ("published", "rejected", "dropped", "failed")
+FINAL = ("published", "repeated", "rejected", "dropped", "failed")
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
 
@@ -79,6 +80,7 @@ class Entry:
         touched_from_ms: the start of the oldest slot that the run brings up to date; its range
             where that is older. What others publish from here on makes the run stale.
         first_open_ms: the start of the first slot that was not closed once the run was published.
+        request_fingerprint: of what was asked of whom; None: it cannot be asked again.
         versions: of a `published` step those of all tables that belong together; of a `publishing`
             step those of the published tables before it, which `dropping` and `dropped` go back to.
     """
@@ -113,6 +115,7 @@ class Entry:
     reason: str | None = None
     requested_by: str | None = None
     message: str | None = None
+    request_fingerprint: str | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 
@@ -346,6 +349,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         reason=row["reason"],
         requested_by=row["requested_by"],
         message=row["message"],
+        request_fingerprint=row["request_fingerprint"],
         position=row["position"],
         written_at=row["written_at"],
     )

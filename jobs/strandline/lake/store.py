@@ -25,7 +25,9 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RESULTS = ("timeline", "windows", "firings", "quarantine", "completeness", "runs")
+PUBLISHED = ("windows", "firings", "quarantine", "completeness")
+"""The tables that a run publishes."""
+RESULTS = ("timeline", *PUBLISHED, "runs")
 """The tables of a pipeline; all exist after the first run."""
 _LIGHT_BYTES = 64 * 2**20
 """A landing table up to this size is rebuilt before a JVM has warmed up."""

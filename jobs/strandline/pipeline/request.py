@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
@@ -48,10 +48,20 @@ class Request:
     allow_removals: bool = False
     max_bytes: int | None = None
 
-    @property
-    def run_hash(self) -> str:
-        """The part of a run id that all attempts of one run share."""
-        return sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+    def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
+        """The id of a new run, and the how manieth attempt of the caller's run it is.
+
+        Args:
+            run_ids: those that the ledger has; all attempts share what stands before the number.
+        """
+        shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+        attempts = [
+            int(number)
+            for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
+            if before == shared
+        ]
+        attempt = 1 + max(attempts, default=0)
+        return f"{shared}-{attempt}", attempt
 
 
 @dataclass
@@ -80,6 +90,7 @@ class Outcome:
     audit: list[dict[str, Any]] = field(default_factory=list)
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    repeats: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -119,5 +130,6 @@ class Outcome:
             "audit": self.audit,
             "versions": dict(self.versions),
             "notes": self.notes,
+            "repeats": self.repeats,
             "seconds": self.seconds,
         }

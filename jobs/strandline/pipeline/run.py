@@ -53,6 +53,7 @@ from strandline.pipeline.publish import (
 from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.removals import may_shrink, removals_of
+from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Outcome, Request
 from strandline.pipeline.world import World, world_of
 from strandline.quality.audit.result import AuditResult
@@ -84,14 +85,9 @@ def run(
     """
     landing = Landing.open(spark, lake, spec, request.now_ms)
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    attempt = 1 + max((e.attempt for e in ledger.entries() if _is_of(e, request)), default=0)
-    run_id = f"{request.run_hash}-{attempt}"
+    run_id, attempt = request.next_attempt(entry.run_id for entry in ledger.entries())
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)
     return _Run(ctx, request, attempt, progress).execute()
-
-
-def _is_of(entry: Entry, request: Request) -> bool:
-    return request.run_key is not None and entry.run_id.startswith(f"{request.run_hash}-")
 
 
 class _Run:
@@ -215,6 +211,7 @@ class _Run:
             # the end of an idle source is not heard, and closes nothing
             closed=request.close and plan.clock.closes_now,
             reopened=request.reopen,
+            request_fingerprint=self._request_fingerprint(plan.clock.horizon_ms),
             violations=seen.all_violations,
             settled=plan.settles,
             lost=sorted(world.lost),
@@ -223,6 +220,14 @@ class _Run:
             clock_start_ms=axis.start_ms if ctx.landing.days else None,
         )
         return seen, plan, axis
+
+    def _request_fingerprint(self, horizon_ms: int) -> str | None:
+        """What a repetition is told by; None: it is none, as the time of the clock has decided."""
+        landing, request = self.ctx.landing, self.request
+        by_arrivals = request.kind == "backfill" and request.as_of_ms is None
+        if by_arrivals and (horizon_ms == request.now_ms or landing.days_to_come):
+            return None
+        return request_fingerprint(self.ctx.spec, request, landing.table_id)
 
     def _settle(self, seen: Observation) -> None:
         """Make what is observed count: malformed rows, the days' books, the timeline."""

@@ -12,7 +12,7 @@ import pandas as pd
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.report.format import NOTHING, day_or_moment, moment
 
-_OUTCOMES = {"published": "good", "rejected": "bad", "failed": "bad"}
+_OUTCOMES = {"published": "good", "repeated": "good", "rejected": "bad", "failed": "bad"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,171 @@
+"""A run that could change nothing: told by the ledger and the landing's log, without Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from deltalake import DeltaTable
+
+from strandline.lake.landing_log import day_partition, same_rows_since
+from strandline.lake.ledger import (
+    Entry,
+    Ledger,
+    frontier,
+    owed_days,
+    published_since,
+    unfinished_publish,
+)
+from strandline.lake.store import PUBLISHED, Lake, Store
+from strandline.model.intervals import day_of, midnight_before
+from strandline.pipeline.request import Outcome, Request
+from strandline.spec import PipelineSpec
+
+_DECIDE = ("pyspark", "delta-spark", "deltalake", "great-expectations", "pandas", "pyarrow")
+"""The libraries that the numbers, and the judgement on them, come from."""
+
+
+def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
+    """Of all that decides what a run publishes, but for the rows of the landing table and the past.
+
+    Of what is asked; of the pipeline's file but for `schedule` and `spark`; of the landing table,
+    which may have been created anew; of the program. Two runs of the same fingerprint over the same
+    rows publish the same.
+
+    Args:
+        spec: the pipeline.
+        request: what is asked.
+        landing_id: the landing table's own id.
+    """
+    within = request.range
+    decides = {
+        "kind": request.kind,
+        "range": None if within is None else [within.start_ms, within.end_ms],
+        "to": None if request.to_ms is None else midnight_before(request.to_ms),
+        "as_of": request.as_of_ms,
+        "close": request.close,
+        "reopen": request.reopen,
+        "accept_loss": request.accept_loss is not None,
+        "file": spec.model_dump(mode="json", exclude={"schedule", "spark"}),
+        "landing": landing_id,
+        "program": _program(),
+    }
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_repeated(spec: PipelineSpec, lake: Lake, request: Request) -> Entry | None:
+    """The published run that a request would only repeat; None: it may change something.
+
+    Where this cannot be told for sure, as with a landing table that only a catalog knows, it may.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        request: what is asked.
+    """
+    table = spec.source.table
+    if request.dry_run or lake.is_catalog_name(table):
+        return None
+    store = lake.pipeline(spec.pipeline)
+    entries = Ledger(store).entries()
+    landing = DeltaTable(lake.resolve(table))
+    asked = request_fingerprint(spec, request, str(landing.metadata().id))
+    published = [entry for entry in entries if entry.step == "published"]
+    last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
+    if last is None or unfinished_publish(entries) or owed_days(entries):
+        return None
+    since = [entry for entry in published if entry.position > last.position]
+    closed_since = any(entry.closed or entry.reopened for entry in since)
+    if closed_since or published_since(entries, replace(last, base=last.position)):
+        return None
+    stands = _stand_as_published(store, published[-1])
+    return last if stands and _same_input(spec, request, landing, last) else None
+
+
+def repeat(spec: PipelineSpec, lake: Lake, request: Request) -> Outcome | None:
+    """Leave a step in the ledger that names the run which a request repeats; None: there is none.
+
+    Nothing is computed, and nothing but the ledger is written.
+    """
+    last = run_repeated(spec, lake, request)
+    if last is None:
+        return None
+    store = lake.pipeline(spec.pipeline)
+    ledger = Ledger(store)
+    entries = ledger.entries()
+    run_id, attempt = request.next_attempt(entry.run_id for entry in entries)
+    step = Entry(
+        run_id=run_id,
+        attempt=attempt,
+        step="repeated",
+        kind=request.kind,
+        range=last.range,
+        horizon_ms=last.horizon_ms,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        landing_version=last.landing_version,
+        base=last.position,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        message=f"what run {last.run_id} has published is what this one would",
+        request_fingerprint=last.request_fingerprint,
+    )
+    ledger.append(step, datetime.now(UTC))
+    return Outcome(
+        pipeline=spec.pipeline,
+        kind=request.kind,
+        dry_run=False,
+        run_id=run_id,
+        status="repeated",
+        range=last.range,
+        horizon_ms=last.horizon_ms,
+        frontier_ms=frontier(entries),
+        versions=store.versions(),
+        repeats=last.run_id,
+    )
+
+
+def _stand_as_published(store: Store, last: Entry) -> bool:
+    """Whether nobody has written to the published tables since the last run did, or dropped one."""
+    then = last.versions or {}
+    return all(store.version(name) == then.get(name) for name in PUBLISHED)
+
+
+def _same_input(spec: PipelineSpec, request: Request, landing: DeltaTable, last: Entry) -> bool:
+    """Whether the landing holds the rows that a run has read, those of days to its horizon."""
+    if last.landing_version is None or last.horizon_ms is None:
+        return False
+    # by hand the last arrival of all decides what the horizon is
+    by_arrivals = request.kind == "backfill" and request.as_of_ms is None
+    return same_rows_since(
+        landing,
+        last.landing_version,
+        days_by=day_partition(landing, spec.source.arrival_date),
+        last_day=None if by_arrivals else day_of(last.horizon_ms - 1),
+    )
+
+
+@cache
+def _program() -> str:
+    """A digest of this program as it is installed, and of the libraries that decide its numbers."""
+    content = hashlib.sha256()
+    for name, code in _modules(files("strandline")):
+        content.update(f"{name}\n".encode() + code)
+    for library in _DECIDE:
+        content.update(f"{library} {version(library)}\n".encode())
+    return content.hexdigest()[:16]
+
+
+def _modules(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
+    for one in sorted(folder.iterdir(), key=lambda found: found.name):
+        if one.is_dir():
+            yield from _modules(one, f"{below}{one.name}/")
+        elif one.name.endswith(".py"):
+            yield f"{below}{one.name}", one.read_bytes()
