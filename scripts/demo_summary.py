@@ -65,8 +65,9 @@ def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
     for entry in runs:
         span = _span(entry.range.start_ms, entry.range.end_ms) if entry.range else ""
         horizon = _hour(entry.horizon_ms) if entry.horizon_ms is not None else ""
-        changes = "repeats a run" if entry.step == "repeated" else _changes(entry.diff or {})
-        table.add_row(entry.kind, span, horizon, changes)
+        repeated = entry.step == "repeated"
+        said = "repeats a run" if repeated else _changes(entry.diff or {})
+        table.add_row(entry.kind, span, horizon, said)
     out.print(table)
     then, now = before["tables"], _snapshot(lake)
     files = {name: len({*now[name]["files"]} - {*_in(then, name, "files", [])}) for name in now}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
+import lakes
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from strandline.errors import InputError
+from strandline.errors import AuditFailedError, InputError
 from strandline.model.books import Book
+from strandline.model.intervals import instant_of
 from strandline.quality.audit.data_docs import build_data_docs
 from strandline.quality.audit.result import Audit, AuditResult, told
 from strandline.quality.audit.run import audit, validate_expectations
+from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark
@@ -115,7 +119,8 @@ def audited(spark):
         completeness = changed.pop("completeness", None)
         if completeness is None:
             completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
-        figures = {"slots_expected": len(slots), "gaps": 0, "late": 1, "accepted": 37, **changed}
+        named = [instant_of(slot["slot_start"]) for slot in slots if not slot["gap"]]
+        figures = {"slots_expected": named, "gaps": 0, "late": 1, "accepted": 37, **changed}
         return audit(
             spec or a_spec(),
             # through Arrow, no Python worker has to start
@@ -229,7 +234,7 @@ def test_what_the_end_of_the_input_fired_says_nothing_about_the_slots_before_it(
     not_fired = {"state": "open", "fired_at": pd.NaT, "closed_at": pd.NaT}
     slots = [a_slot(0, **not_fired), a_slot(1)]
     frame = pd.DataFrame(slots, columns=list(a_slot(0))).assign(input_ended=[False, True])
-    assert audited(windows=[], completeness=frame, slots_expected=2).failures == ()
+    assert audited(windows=[], slots=slots, completeness=frame).failures == ()
 
 
 def test_slots_that_are_all_open_are_in_order(audited):
@@ -237,10 +242,54 @@ def test_slots_that_are_all_open_are_in_order(audited):
     assert audited(windows=[], slots=[a_slot(hour, **not_fired) for hour in (0, 1)]).failures == ()
 
 
-def test_a_missing_slot_blocks(audited):
-    failure = only_failure(audited(slots_expected=5))
+def test_a_missing_slot_blocks_and_is_named(audited):
+    named = [instant_of(START + hour * HOUR) for hour in range(5)]
+    failure = only_failure(audited(slots_expected=named))
     assert failure.expectation == "expect_slots_of_the_range_to_be_present"
-    assert failure.figures == "4 of 5 slots with records"
+    assert failure.figures == ("4 of 5 slots that the day map names; missing: 2013-01-05T04:00:00Z")
+
+
+def test_a_slot_that_is_there_as_a_gap_only_is_missing(audited):
+    empty = a_slot(2, gap=True)
+    named = [instant_of(START + hour * HOUR) for hour in range(3)]
+    result = audited(slots=[a_slot(0), a_slot(1), empty], slots_expected=named)
+    assert "missing: 2013-01-05T02:00:00Z" in only_failure(result).figures
+
+
+@pytest.mark.parametrize("window", [{"tumbling": "1h", "offset": "15m"}, {"session": "1h"}])
+def test_a_run_that_loses_a_slot_on_its_way_publishes_nothing(spark, tmp_path, window):
+    """The timeline's day map knows that there were records."""
+
+    def all_but_the_first(slots, *more, **counts):
+        return rows_of_slots(slots.iloc[1:], *more, **counts)
+
+    lakes.land(tmp_path, lakes.a_week(days=2))
+    line = lakes.Line(spark, tmp_path, lakes.a_spec(window=window), audited=True)
+    with (
+        patch("strandline.pipeline.rebuild.completeness", all_but_the_first),
+        pytest.raises(
+            AuditFailedError, match="slots that the day map names; missing: 2024-03-01T0"
+        ),
+    ):
+        line.advance("3")
+    assert line.rows("windows") == []
+
+
+def test_the_slot_before_a_record_between_two_windows_is_no_gap(spark, tmp_path):
+    """It stands once, with that record."""
+    records = [
+        lakes.a_record("1 08:05", "1 08:05"),
+        lakes.a_record("1 10:40", "1 10:40"),  # between two windows
+        lakes.a_record("1 13:05", "1 13:05"),
+    ]
+    lakes.land(tmp_path, records)
+    spec = lakes.a_spec(window={"sliding": "20m", "every": "1h"}, quality__gaps="warn")
+    line = lakes.Line(spark, tmp_path, spec, audited=True)
+    assert line.advance("2").status == "published"
+    slots = {row["slot_start"].hour: row for row in line.rows("completeness")}
+    assert len(slots) == len(line.rows("completeness"))
+    assert [hour for hour, row in slots.items() if row["gap"]] == [9, 11, 12]
+    assert slots[10]["no_window"] == 1
 
 
 def test_a_slot_that_stands_twice_blocks(audited):
@@ -274,9 +323,7 @@ def test_a_late_share_that_equals_the_limit_passes(audited):
 @pytest.mark.parametrize(("gaps", "severity"), [("warn", "warning"), ("fail", "critical")])
 def test_gaps_are_judged_as_the_pipeline_says(audited, gaps, severity):
     empty = a_slot(2, gap=True)
-    result = audited(
-        spec=a_spec(gaps=gaps), slots=[a_slot(0), a_slot(1), empty], slots_expected=2, gaps=1
-    )
+    result = audited(spec=a_spec(gaps=gaps), slots=[a_slot(0), a_slot(1), empty], gaps=1)
     failure = only_failure(result)
     assert (failure.expectation, failure.severity) == ("expect_no_gaps", severity)
     assert failure.figures == "1 gap: 2013-01-05T02:00:00Z"

@@ -22,9 +22,11 @@ from cells import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meter import a_meter
-from spec_strategies import cumulative_windows, sliding_windows, windows
+from spec_strategies import any_windows, cumulative_windows, sliding_windows, windows
 from strategies import CHANNELS, Stream, streams
 
+from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.slots import Calendar
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
@@ -187,6 +189,20 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
         if midnight_ms <= stream.horizon_ms:
             told = stream.replay(horizon_ms=midnight_ms)
             assert min(offered.values()) == told.final_watermark_ms
+
+
+@MANY
+@given(streams(window=any_windows()), st.integers(-60, 60), st.integers(1, 200))
+def test_gaps_are_the_slots_without_a_record_between_two_that_have_one(stream, ahead_ms, width_ms):
+    first_ms = min((record.ts_ms for record in stream.records), default=stream.start_ms)
+    within = TimeRange(first_ms + ahead_ms, first_ms + ahead_ms + width_ms)
+    gaps = Gaps(Calendar.of(history_by_record(stream), clock_of(stream), [within]))
+    told = Tables(stream.spec, stream.replay()).gaps(within)
+    listed = gaps.listed([within])
+    assert [*zip(listed["slot_ms"], listed["slot_end_ms"], strict=True)] == [
+        (gap.start_ms, gap.end_ms) for gap in told
+    ]
+    assert gaps.count(within) == len(told)
 
 
 @FEW

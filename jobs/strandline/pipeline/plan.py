@@ -196,7 +196,7 @@ def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
         return
     inside = grid.ids_within(around)
     calendar = Calendar.of(history, clock, [around])
-    filled = calendar.windows.loc[calendar.windows["has_record"].astype(bool), "window_id"]
+    filled = calendar.windows["window_id"]
     ids = [window for window in filled.tolist() if inside.start <= window < inside.stop]
     closes = calendar.placed(ids)["close_from"].tolist()
     placed = list(zip(ids, closes, strict=True))

@@ -75,7 +75,7 @@ class Staged:
         completeness: the calendar; `calendar` is the range's part of it on the driver.
         firings: the firing history, where the pipeline keeps one.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
-        slots_expected: the slots of the range that have a record, by the timeline.
+        slots_expected: the starts of those slots of the range that the day map names.
         accepted: the accepted records of the range.
         late: the late records, those of older windows too: else the share of a scheduled run, whose
             range holds only windows that were not final yet, would leave out most of them.
@@ -89,7 +89,7 @@ class Staged:
     calendar: pd.DataFrame
     books: list[Book]
     oldest_ms: int
-    slots_expected: int
+    slots_expected: frozenset[int]
     accepted: int
     late: int
     gaps: int
@@ -145,7 +145,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
         books=_books(plan, history, pieces, taken, refused),
         oldest_ms=min([within.start_ms, *older["slot_ms"].tolist(), *scope.older_too]),
-        slots_expected=sum(len(piece.slots) for piece in pieces),
+        slots_expected=history.days.slots_named(within),
         accepted=sum(window.at_home for window in taken.values()),
         late=sum(count for (_, reason), count in refused.items() if reason == "late"),
         gaps=sum(piece.gaps for piece in pieces),

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import TimeWindow, TumblingWindows, WindowAssigner
 from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay, Timing
@@ -165,6 +166,21 @@ class Tables:
             )
             for slot, told in sorted(counts.items())
         ]
+
+    def gaps(self, within: TimeRange) -> list[TimeWindow]:
+        """The slots that start in a range and no record belongs to, between two that have one."""
+        filled = {slot for record in self._known() for slot in self._slots(record)}
+        first_ms = self._calendar.newest_start(within.start_ms + self._calendar.step_ms - 1)
+        there = [
+            slot
+            for start_ms in range(first_ms, within.end_ms, self._calendar.step_ms)
+            for slot in self._calendar.windows_of(start_ms)
+            if slot.start_ms == start_ms
+        ]
+        if not filled:
+            return []
+        first, last = min(filled), max(filled)
+        return [slot for slot in sorted(there) if slot not in filled and first < slot < last]
 
     def slot(self, window: TimeWindow) -> SlotState:
         """Where the watermark stands to a window, and when it passed its two thresholds."""

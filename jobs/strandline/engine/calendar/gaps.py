@@ -1,10 +1,12 @@
-"""Gaps: windows without a record although earlier and later ones have some."""
+"""Gaps: slots without a record although earlier and later ones have some.
+
+A record in a gap between windows counts in the slot before it, which is no gap then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +15,8 @@ import pandas as pd
 
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.past.history import History
-from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.engine.position.grid import Grid
+from strandline.model.intervals import TimeRange
 
 MOST_GAPS = 1_000_000
 """More gaps than this in one range are counted, not listed."""
@@ -21,7 +24,7 @@ MOST_GAPS = 1_000_000
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps among the windows of a calendar."""
+    """The gaps among the slots of a calendar."""
 
     calendar: Calendar
 
@@ -47,18 +50,18 @@ class Gaps:
 
     @cached_property
     def _filled(self) -> npt.NDArray[np.int64]:
-        windows = self.calendar.windows
-        filled = windows[windows["has_record"].astype(bool)]
-        ids: npt.NDArray[np.int64] = filled["window_id"].to_numpy(dtype="int64")
+        ids: npt.NDArray[np.int64] = self.calendar.windows["window_id"].to_numpy(dtype="int64")
         return ids
 
     @cached_property
     def _edges(self) -> tuple[int, int] | None:
-        """The first and the last window with a record, of the whole history."""
-        history = self.calendar.history
-        first = _first_window(history, history.days.every)
-        last = _last_window(history, history.days.every)
-        return None if first is None or last is None else (first, last)
+        """The first and the last slot with a record, of the whole history, by the day map."""
+        days = self.calendar.history.days
+        if days.events is None:
+            return None
+        first, _ = _windows_of(days.grid, days.events.start_ms)
+        _, last = _windows_of(days.grid, days.events.end_ms - 1)
+        return first, last
 
     def _between(self, within: TimeRange) -> range:
         """The windows of a range from the first one with a record to the last one, left out.
@@ -75,52 +78,23 @@ class Gaps:
 
 def new_before(history: History, since_ms: int, before_ms: int) -> list[TimeRange]:
     """Where arrivals from a midnight on have made gaps before an instant: ahead of all others."""
-    first = _first_window(history, history.days.every)
-    earlier = set(history.days.between(None, since_ms)["arrival_date"])
-    first_earlier = _first_window(history, earlier)
-    if first is None:
+    days = history.days
+    if days.events is None:
         return []
+    grid, earlier = days.grid, days.between(None, since_ms)["least_ts_ms"]
     until_ms = before_ms
-    if first_earlier is not None:
-        until_ms = min(before_ms, _start_of(history, first_earlier))
-    first_ms = _start_of(history, first)
+    if len(earlier):
+        until_ms = min(before_ms, _first_start(grid, int(earlier.min())))
+    first_ms = _first_start(grid, days.events.start_ms)
     return [TimeRange(first_ms, until_ms)] if first_ms < until_ms else []
 
 
-def _first_window(history: History, days: Collection[date]) -> int | None:
-    """The first window with a record that arrived on some days."""
-    return next(_windows_by_date(history, days, newest_first=False), None)
+def _first_start(grid: Grid, ts_ms: int) -> int:
+    first, _ = _windows_of(grid, ts_ms)
+    return int(grid.starts_of(np.array([first]))[0])
 
 
-def _last_window(history: History, days: Collection[date]) -> int | None:
-    """The last window with a record that arrived on some days."""
-    return next(_windows_by_date(history, days, newest_first=True), None)
-
-
-def _windows_by_date(
-    history: History, days: Collection[date], *, newest_first: bool
-) -> Iterator[int]:
-    """The first, or last, window of each event date; none of one that lies in gaps alone."""
-    held = history.days.held
-    of_days = held[held["arrival_date"].isin(list(days))]
-    for event_date in sorted(of_days["event_date"].unique(), reverse=newest_first):
-        here = of_days[of_days["event_date"] == event_date]
-        cells = here
-        if history.grid.has_gaps:
-            cells = _cells_of_date(history, here["arrival_date"].unique(), event_date)
-        ts = cells["largest_ts_ms" if newest_first else "least_ts_ms"].to_numpy(dtype="int64")
-        oldest, home = history.grid.windows_of_panes(history.grid.panes_of(ts))
-        there = oldest <= home
-        if there.any():
-            yield int(home[there].max() if newest_first else oldest[there].min())
-
-
-def _cells_of_date(history: History, days: Collection[date], event_date: date) -> pd.DataFrame:
-    start_ms = midnight_of(event_date)
-    slots = TimeRange(start_ms - history.grid.span_ms, start_ms + DAY_MS)
-    cells = history.timeline.cells(days, slots=slots)
-    return cells[cells["event_date"] == event_date]
-
-
-def _start_of(history: History, window: int) -> int:
-    return int(history.grid.starts_of(np.array([window]))[0])
+def _windows_of(grid: Grid, ts_ms: int) -> tuple[int, int]:
+    """The oldest and the newest window of an event time; in a gap both are the one before it."""
+    oldest, home = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
+    return min(int(oldest[0]), int(home[0])), int(home[0])

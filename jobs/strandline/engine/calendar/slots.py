@@ -54,7 +54,7 @@ class Calendar:
     def windows(self) -> pd.DataFrame:
         """Every window that has a record or is one's home.
 
-        Columns: `window_id`, `channels_heard`, `records` (at home in it), `has_record`.
+        Columns: `window_id`, `channels_heard`, `records` (at home in it).
         """
         cells = self.cells
         homes = cells.groupby("home_id")["records"].sum()
@@ -68,11 +68,6 @@ class Calendar:
         windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
         table = windows.reset_index()
         table["records"] = table["window_id"].map(homes).fillna(0).astype("int64")
-        in_gaps = cells.loc[cells["oldest_id"] > cells["home_id"], "home_id"].unique()
-        filled = pairs[pairs["oldest_id"] <= pairs["home_id"]]
-        table["has_record"] = ~table["window_id"].isin(in_gaps) | table["window_id"].isin(
-            filled["home_id"].unique()
-        )
         return table
 
     def starting_in(self, within: TimeRange) -> pd.DataFrame:
@@ -85,7 +80,7 @@ class Calendar:
 
     def slots(self, chosen: pd.Series[bool]) -> pd.DataFrame:
         """The slots of some rows of `windows`."""
-        slots = self.windows[chosen.astype(bool)].drop(columns="has_record").reset_index(drop=True)
+        slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
         return pd.concat([slots, self.placed(ids.tolist())], axis=1)

@@ -107,6 +107,16 @@ class DaysToRead:
         starts = self.grid.starts_of(oldest)
         return int(min(starts[0], self.grid.newest_starts(least)[0]))
 
+    def slots_named(self, within: TimeRange) -> frozenset[int]:
+        """The starts of the slots in a range that the day map itself names.
+
+        They hold the first and the last record of an event date that an arrival day has brought.
+        """
+        ts_ms = self.held[["least_ts_ms", "largest_ts_ms"]].to_numpy(dtype="int64").ravel()
+        starts = np.unique(self.grid.newest_starts(ts_ms))
+        inside = (starts >= within.start_ms) & (starts < within.end_ms)
+        return frozenset(starts[inside].tolist())
+
     def last_event_date(self, until_ms: int) -> date | None:
         """The last event date of what arrived before a midnight; None: nothing has."""
         known = self.between(None, until_ms)["event_date"]

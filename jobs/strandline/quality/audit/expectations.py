@@ -48,12 +48,18 @@ class ExpectBooksToBalance(ExpectColumnPairValuesToBeEqual):
 
 
 class ExpectSlotsOfTheRangeToBePresent(ExpectColumnPairValuesToBeEqual):
-    """`completeness` has as many slots with records as the range has. Table `range`."""
+    """`completeness` has the slots that the timeline's day map names in the range. Table `range`.
+
+    Those of the first and of the last record of each event date: the day map, which is counted
+    apart from the slots, knows these.
+    """
 
     column_A: str = "slots_present"
     column_B: str = "slots_expected"
     ignore_row_if: Literal["neither"] = "neither"
-    description: str | None = "Every slot of the range that has a record is in completeness."
+    description: str | None = (
+        "The slots of the first and last record of each event date are in completeness."
+    )
 
 
 class ExpectLateShareToBeAtMost(ExpectColumnValuesToBeBetween):

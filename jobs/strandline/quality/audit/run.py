@@ -5,7 +5,7 @@ Importing this module loads Great Expectations, which takes seconds: import it w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import DataFrame
 
 from strandline.model.books import Book
+from strandline.model.intervals import instant_of
 from strandline.quality.audit import checkpoint, wording
 from strandline.quality.audit import expectations as own
 from strandline.quality.audit.declared import declared_expectations
@@ -50,7 +51,7 @@ def audit(
     windows: DataFrame,
     completeness: pd.DataFrame,
     books: Sequence[Book],
-    slots_expected: int,
+    slots_expected: Collection[int],
     gaps: int,
     late: int,
     accepted: int,
@@ -69,7 +70,9 @@ def audit(
         completeness: the staged slots, on the driver; its instants know their zone. With
             `input_ended` where the input of some of them has been ended (`--close`).
         books: the books of the run.
-        slots_expected: the slots with a record, counted apart from `completeness`.
+        slots_expected: the starts, in ms, of slots that must be there: those of the first and the
+            last record of each event date, as the timeline's day map has them, which is counted
+            apart from the slots.
         gaps: the number of gaps in the range, listed or not.
         late: the late records of the range.
         accepted: the accepted records of the range.
@@ -83,13 +86,14 @@ def audit(
     is_gap = completeness["gap"].astype(bool)
     if "input_ended" not in completeness:
         completeness = completeness.assign(input_ended=False)
+    present = {instant_of(start) for start in completeness["slot_start"][~is_gap]}
     of_range = RangeFigures(
         accepted=accepted,
         late=late,
         gaps=gaps,
         gap_examples=sorted(completeness["slot_start"][is_gap])[:3],
-        slots_expected=slots_expected,
-        slots_present=int((~is_gap).sum()),
+        slots_expected=len(slots_expected),
+        slots_missing=sorted(set(slots_expected) - present),
         max_late_share=spec.quality.max_late_share,
     )
     tables = [
@@ -172,7 +176,7 @@ def _books(books: Sequence[Book]) -> _Table:
 def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
     row = {
         "slots_expected": of_range.slots_expected,
-        "slots_present": of_range.slots_present,
+        "slots_present": of_range.slots_expected - len(of_range.slots_missing),
         "late_share": of_range.late_share,
         "gaps": of_range.gaps,
     }

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from strandline.model.books import Book
+from strandline.model.intervals import text_of
 
 _EXAMPLES = 3
 _LONGEST = 100
@@ -22,8 +23,8 @@ class RangeFigures:
         late: records that are late.
         gaps: slots without any record between the first and the last slot that has one.
         gap_examples: the first of them.
-        slots_expected: slots with a record, counted apart from `completeness`.
-        slots_present: slots with a record in `completeness`.
+        slots_expected: how many slots the day map names: of the first and last record of a date.
+        slots_missing: the starts of those that are not in `completeness`.
         max_late_share: the share that the spec allows; None: any.
     """
 
@@ -32,7 +33,7 @@ class RangeFigures:
     gaps: int
     gap_examples: Sequence[Any]
     slots_expected: int
-    slots_present: int
+    slots_missing: Sequence[int]
     max_late_share: float | None
 
     @property
@@ -64,8 +65,11 @@ class RangeFigures:
 
     @property
     def of_slots(self) -> str:
-        """Such as `398 of 400 slots with records`."""
-        return f"{self.slots_present:,} of {self.slots_expected:,} slots with records"
+        """Such as `399 of 400 slots that the day map names; missing: 2013-01-05T03:00:00Z`."""
+        there = self.slots_expected - len(self.slots_missing)
+        counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
+        missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
+        return f"{counts}; missing: {', '.join(missing)}" if missing else counts
 
 
 def of_books(books: Sequence[Book]) -> str:
