@@ -38,8 +38,10 @@ from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.observe import Observation, observe_landing
-from strandline.pipeline.plan import axis_of, plan_backfill
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.observe import observe_landing
+from strandline.pipeline.plan import axis_of
+from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run

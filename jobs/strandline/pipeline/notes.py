@@ -14,9 +14,9 @@ from strandline.lake.ledger import Entry
 from strandline.lake.store import dataset_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.observe import Observation
+from strandline.pipeline.diff import old_firings
+from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
-from strandline.pipeline.publish import old_firings
 
 
 def notes_of(

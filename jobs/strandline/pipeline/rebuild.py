@@ -15,26 +15,21 @@ from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.calendar.pieces import in_pieces
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import identity
 from strandline.engine.sessions.rebuild import SessionRebuild
-from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
-from strandline.lake.small_diff import published_rows
-from strandline.lake.store import started_in
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
-    Rows,
     fired,
     refused_by_home,
     taken_by_slot,
     taken_by_window,
 )
-from strandline.pipeline.observe import Observation
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
-from strandline.pipeline.published_rows import arrived, arrived_in
 from strandline.quality.completeness import Taken, completeness
 from strandline.spec.window import Session
 
@@ -128,11 +123,11 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         for part in pieces[0].written
     }
     quarantine, windows = staged["quarantine"], staged["windows"]
-    late = _few_or_all(ctx, "quarantine", quarantine)
+    late = few_or_all(ctx, "quarantine", quarantine)
     refused = refused_by_home(late, history.grid)
     taken = {slot: took for piece in pieces for slot, took in piece.taken.items()}
     if not isinstance(ctx.spec.window, Session):
-        taken = taken_by_window(_few_or_all(ctx, "windows", windows), history.grid)
+        taken = taken_by_window(few_or_all(ctx, "windows", windows), history.grid)
     rows = _calendar(ctx, plan, history, pieces, taken, refused, quarantine)
     table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
     within, older = scope.windows, pieces[0].older
@@ -194,12 +189,6 @@ def _rebuild_piece(
     )
 
 
-def _few_or_all(ctx: Context, part: str, rows: DataFrame) -> Rows:
-    """A staged part: without Spark, where it is small."""
-    few = ctx.staging.small(part)
-    return rows if few is None else few
-
-
 def _calendar(
     ctx: Context,
     plan: Plan,
@@ -213,8 +202,8 @@ def _calendar(
     older = pieces[0].older
     if len(older):
         # of older slots the records of earlier runs count too
-        taken = {**_published(ctx, older, history.grid), **taken}
-        refused = {**refused, **_refused_in_all(ctx, plan, history.grid, older, quarantine)}
+        taken = {**published_before(ctx, older, history.grid), **taken}
+        refused = {**refused, **refused_in_all(ctx, plan, history.grid, older, quarantine)}
     rows = completeness(
         pd.concat([older, *(piece.slots for piece in pieces)], ignore_index=True),
         pd.concat([piece.listed_gaps for piece in pieces], ignore_index=True),
@@ -236,70 +225,6 @@ def _where_gaps_are_listed(rebuild: Rebuild) -> list[TimeRange]:
     emptied = [TimeRange(start_ms, start_ms + 1) for start_ms in sorted(scope.older_too)]
     ahead = new_before(rebuild.history, scope.older_since_ms, scope.older_end_ms)
     return [scope.windows, *emptied, *ahead]
-
-
-def _published(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
-    """What older windows took: they were final, and published, before this run."""
-    if ctx.store.table("windows") is None:
-        return {}
-    if isinstance(ctx.spec.window, Session):
-        slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
-        accepted = F.col("on_time") + F.col("late_accepted")
-        return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
-    taken = taken_by_window(_windows_of_slots(ctx, older), grid)
-    if grid.one_window_each:
-        return taken
-    slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
-    missed = slots.select(
-        F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
-    )
-    return taken | {
-        int(row[0]): replace(taken.get(int(row[0]), Taken()), missed_pairs=int(row[1]))
-        for row in missed.collect()
-    }
-
-
-def _refused_in_all(
-    ctx: Context, plan: Plan, grid: Grid, older: pd.DataFrame, quarantine: DataFrame
-) -> dict[tuple[int, str], int]:
-    """What older slots have refused, in this run or before."""
-    since_ms, horizon_ms = plan.scope.older_since_ms, plan.clock.horizon_ms
-    wanted = set(older["window_id"].tolist())
-    if ctx.store.table("quarantine") is None or since_ms is None:
-        return {}
-    if not ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
-        every = _few_or_all(ctx, QUARANTINE.name, quarantine)
-        return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
-    names = ["record_id", "slot_start", "reason"]
-    # what arrived since is judged again, and staged if it is late
-    there = _of_slots(ctx, QUARANTINE, "slot_start", older)
-    before = arrived(ctx, there, ~arrived_in(since_ms, horizon_ms)).select(*names)
-    every = before.unionByName(quarantine.select(*names)).dropDuplicates(
-        ["record_id", "slot_start"]
-    )
-    return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
-
-
-def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:
-    """The published windows from the first to the last of some slots; few without Spark."""
-    table = ctx.store.table("windows")
-    within = started_in("window_start", _from_first_to_last(older))
-    few = None if table is None else published_rows(table, within)
-    target = windows_target(list(ctx.spec.source.key))
-    return _of_slots(ctx, target, "window_start", older) if few is None else few
-
-
-def _from_first_to_last(slots: pd.DataFrame) -> TimeRange:
-    return TimeRange(int(slots["slot_ms"].min()), int(slots["slot_ms"].max()) + 1)
-
-
-def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> DataFrame:
-    """The published rows between the first and the last of some slots."""
-    there = ctx.spark.read.format("delta").load(ctx.store.uri(target.name))
-    least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
-    last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
-    in_days = F.col(target.partition).between(least.cast("date"), last.cast("date"))
-    return there.where(in_days & F.col(start).between(least, last))
 
 
 def _books(

@@ -13,7 +13,7 @@ from strandline.lake.diff import DELETE, OP
 from strandline.lake.ledger import Entry, largest_horizon
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
-from strandline.pipeline.publish import Change
+from strandline.pipeline.diff import Change
 from strandline.pipeline.request import Request
 
 

@@ -1,0 +1,131 @@
+"""The malformed rows of arrival days: staged, counted in the days' books, put into quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.records.quarantine import quarantine_malformed
+from strandline.engine.records.read import in_days, on_days
+from strandline.lake import publish as out
+from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.landing import Landing
+from strandline.lake.staging import Staging
+from strandline.lake.store import Store
+from strandline.model.books import Book
+from strandline.pipeline.day_books import require_balance
+from strandline.pipeline.observation import Observation, sums_by_day
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The malformed rows of an observation.
+
+    Attributes:
+        rows: as quarantine rows, staged; None: there is none.
+        books: for each day observed now: landed = malformed + well_formed.
+    """
+
+    rows: DataFrame | None
+    books: list[Book]
+
+
+def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
+    """Stage the malformed rows of an observation, and balance the books of its days.
+
+    Raises:
+        InputError: the book of a day does not balance (`require_balance`).
+    """
+    rows, counts = _stage_malformed(seen, landing, staging)
+    scanned = [*seen.new_days, *seen.partial_days]
+    books = _books(seen, scanned, counts, _landed(landing, seen.new_days))
+    require_balance(books, landing.spec.pipeline)
+    return Malformed(rows, books)
+
+
+def has_malformed(store: Store, days: Sequence[date | None]) -> bool:
+    """Whether quarantine holds malformed rows of these days."""
+    day = ds.field(out.QUARANTINE.partition)
+    of_days = day.isin([day for day in days if day is not None])
+    if None in days:
+        of_days |= day.is_null()
+    return store.holds(out.QUARANTINE.name, of_days & ds.field("slot_start").is_null())
+
+
+def publish_malformed(
+    malformed: DataFrame | None,
+    scope: list[date | None],
+    over: list[date],
+    seen: Observation,
+    store: Store,
+    staging: Staging,
+) -> None:
+    """Publish the malformed rows of some days; only of those that are over, rows can go.
+
+    And only of days whose landing has changed: a row that other rules make well-formed stays until
+    a run rebuilds the range that it belongs to.
+    """
+    if malformed is not None:
+        out.create(store, out.QUARANTINE, malformed.schema)
+    if malformed is not None and not has_malformed(store, scope):
+        rows = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT))
+        out.publish(store, out.QUARANTINE, rows, out.tally(rows), staging.run_id + "/observed")
+        return
+    published = out.published(staging.spark, store, out.QUARANTINE, malformed)
+    there = _of_days(published, scope).where(F.col("slot_start").isNull())
+    staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
+    place = f"{store.pipeline}: quarantine"
+    changes = diff(staged, there, out.QUARANTINE.keys, place=place, keep=True)
+    days_with_gone = seen.world.days_whose_rows_may_go(over, seen.owed_days)
+    may_go = in_days(out.QUARANTINE.partition, days_with_gone)
+    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
+    kept = staging.write("malformed_diff", changes)
+    out.publish(store, out.QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
+
+
+def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
+    return rows.where(in_days("quarantine_date", days))
+
+
+def _stage_malformed(
+    seen: Observation, landing: Landing, staging: Staging
+) -> tuple[DataFrame | None, dict[date | None, int]]:
+    days = [*sums_by_day(seen.fresh.malformed)]
+    if not days:
+        return None, {}
+    of_days = on_days(seen.records, days, seen.rows_of_days)
+    rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
+    staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
+    counted = staged.groupBy("quarantine_date").count().collect()
+    return staged, {row[0]: int(row[1]) for row in counted}
+
+
+def _books(
+    seen: Observation,
+    days: list[date | None],
+    malformed: dict[date | None, int],
+    landed: dict[date | None, int],
+) -> list[Book]:
+    well_formed, everything = seen.well_formed_of_days, seen.rows_of_days
+    return [
+        Book(
+            f"arrival day {day or 'unknown'}",
+            landed.get(day, everything.get(day, 0)),
+            {
+                "malformed": malformed.get(day, 0),
+                "well_formed": 0 if day is None else well_formed.get(day, 0),
+            },
+        )
+        for day in days
+    ]
+
+
+def _landed(landing: Landing, whole_days: list[date]) -> dict[date | None, int]:
+    """The rows of whole days by the landing table's own log, which the scan has no part in."""
+    landed = landing.landed or {}
+    return {day: landed[day] for day in whole_days if day in landed}

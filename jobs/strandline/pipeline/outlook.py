@@ -1,0 +1,219 @@
+"""What a run knows and will do before it rebuilds: the world, what is observed of it, the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property, partial
+from typing import Any
+
+from strandline.engine.past.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.sessions.reach import first_not_final
+from strandline.errors import InputError
+from strandline.lake.ledger import Entry, owed_days
+from strandline.lake.session import for_input_of
+from strandline.model.intervals import day_of, midnight_before, text_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.memory import Remembered
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.observe import observe_landing
+from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_rows
+from strandline.pipeline.plan_advance import plan_advance
+from strandline.pipeline.plan_backfill import plan_backfill
+from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
+from strandline.pipeline.repeated import request_fingerprint
+from strandline.pipeline.request import Request
+from strandline.pipeline.world import World, world_of
+from strandline.spec.window import Session
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a run knows, and what it will do.
+
+    Attributes:
+        entries: the ledger that it is based on.
+        axis: of the pipeline's instants.
+        seen: what is known below the horizon.
+        plan: what is rebuilt.
+    """
+
+    entries: list[Entry]
+    axis: Axis
+    seen: Observation
+    plan: Plan
+
+    @property
+    def horizon_ms(self) -> int:
+        """The instant up to which the run knows records."""
+        return self.plan.clock.horizon_ms
+
+    @cached_property
+    def days_of_range(self) -> list[date]:
+        """The arrival days that may hold records of the range."""
+        return self.seen.history.days.of_windows(self.plan.scope.windows)
+
+    @cached_property
+    def days_to_rebuild(self) -> list[date]:
+        """The arrival days whose records are rebuilt, or judged again."""
+        since_ms, days = self.plan.scope.older_since_ms, self.seen.history.days
+        again = set() if since_ms is None else set(days.since(since_ms))
+        return sorted(again | set(self.days_of_range))
+
+    def bytes_to_rebuild(self, ctx: Context) -> int:
+        """The bytes that a rebuild reads, each as often as a record has windows."""
+        read = ctx.landing.weight(self.days_to_rebuild)["bytes"]
+        return read * self.seen.history.grid.most_windows
+
+    def read(self, ctx: Context) -> Mapping[str, Any]:
+        """What reading the range means, by the landing table's log."""
+        days = self.days_of_range
+        return {
+            "arrival_days": len(days),
+            "first": str(days[0]) if days else None,
+            "last": str(days[-1]) if days else None,
+            **ctx.landing.weight(days),
+        }
+
+    def ledger_says(self, ctx: Context, request: Request) -> dict[str, Any]:
+        """The fields of the run's steps in the ledger that follow from it."""
+        world = self.seen.world
+        return {
+            "range": self.plan.scope.windows,
+            "horizon_ms": self.horizon_ms,
+            # the end of an idle source is not heard, and closes nothing
+            "closed": request.close and self.plan.clock.closes_now,
+            "reopened": request.reopen,
+            "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
+            "violations": self.seen.all_violations,
+            "settled": self.plan.settles,
+            "lost": sorted(world.lost),
+            "accepted_loss": request.accept_loss if world.accepted else None,
+            # nothing has landed yet: what lands first will start the clock
+            "clock_start_ms": self.axis.start_ms if ctx.landing.days else None,
+        }
+
+
+def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
+    """Observe what is to be observed, and plan.
+
+    A later horizon that is published into the range, and a loss that is accepted of days which the
+    range needs, are known once there is a plan: then it is made again by them.
+
+    Raises:
+        InputError: the horizon is still to come, rows that the range needs have gone, or the run
+            would read more than it may.
+    """
+    axis = axis_of(ctx.landing, entries)
+    horizon_ms = horizon_of(request, ctx.landing, axis, entries)
+    world = world_of(ctx.landing, ctx.store, entries)
+    if request.accept_loss and request.kind == "advance":
+        world = world.accepting(world.lost)  # by hand, of the range alone
+    while True:
+        seen, plan = _planned(ctx, request, entries, axis, horizon_ms, world)
+        later_ms = plan.clock.horizon_ms  # as it is published into the range
+        accepted = world.accepted | set(plan.lost if request.accept_loss else ())
+        if later_ms == horizon_ms and accepted == world.accepted:
+            break
+        horizon_ms, world = later_ms, world.accepting(accepted)
+    require_rows(request, plan)
+    return Outlook(entries, axis, seen, plan)
+
+
+def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[str]:
+    """Why a dry run would be refused if it were none; a run that reads more than it may is refused.
+
+    Raises:
+        InputError: it is.
+    """
+    start = text_of(outlook.plan.scope.windows.start_ms)
+    asked = {
+        "observing them": outlook.seen.new_days,
+        f"the range from {start} on": sorted({*outlook.seen.new_days, *outlook.days_to_rebuild}),
+    }
+    problems = [_too_many_bytes(ctx, request, days, what) for what, days in asked.items()]
+    return [f"the run would be refused: {problem}" for problem in problems if problem]
+
+
+def _too_many_bytes(
+    ctx: Context, request: Request, days: Sequence[date], what_for: str
+) -> str | None:
+    """What is wrong if some arrival days are more than the run may read; of a dry run it is told.
+
+    Raises:
+        InputError: they are, and it is none.
+    """
+    limit = request.max_bytes or ctx.spec.max_bytes
+    weight = ctx.landing.weight(days)["bytes"] if limit and days else 0
+    if limit is None or weight <= limit:
+        return None
+    problem = (
+        f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from {min(days)} to "
+        f"{max(days)}, and {limit:,} are allowed"
+    )
+    if ctx.dry_run:
+        return problem
+    way_out = "give a larger --max-bytes, or max_bytes in the pipeline's file"
+    raise InputError("--max-bytes", problem, way_out)
+
+
+def _planned(
+    ctx: Context,
+    request: Request,
+    entries: list[Entry],
+    axis: Axis,
+    horizon_ms: int,
+    world: World,
+) -> tuple[Observation, Plan]:
+    """What is known at a horizon, and the plan of it."""
+    to_observe = world.days_to_observe(ctx.spec, horizon_ms)
+    _too_many_bytes(ctx, request, to_observe, "observing them")
+    scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
+    with for_input_of(ctx.spark, scanned, ctx.spec.spark):
+        seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, world)
+    remembered = _remembered(ctx, request, entries, seen)
+    if request.kind == "backfill":
+        return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
+    first = partial(_first_not_final, ctx, request, seen.history, axis)
+    return seen, plan_advance(request, seen.history, remembered, world, first)
+
+
+def _remembered(
+    ctx: Context, request: Request, entries: list[Entry], seen: Observation
+) -> Remembered:
+    """What the runs before have left that this one must know."""
+    owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
+    if request.kind == "backfill":
+        return Remembered(entries, owed)
+    opened = first_open(ctx.store, sessions=isinstance(ctx.spec.window, Session))
+    remembered = Remembered(entries, owed, opened)
+    rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
+    if not owed and rules <= {ctx.spec.timeline_fingerprint}:
+        return remembered
+    # then what is published may have gone
+    return replace(
+        remembered,
+        last_slot_ms=last_slot(ctx.store),
+        late_slots=lambda before_ms, since_ms: slots_of(late_since(ctx, before_ms, since_ms)),
+    )
+
+
+def _first_not_final(
+    ctx: Context, request: Request, history: History, axis: Axis, watermark_ms: int
+) -> int:
+    """Where the windows begin that a watermark does not leave as they are."""
+    if not isinstance(history.spec.window, Session):
+        return history.grid.first_not_final(watermark_ms)
+    records = ctx.landing.records(axis, history.days.rebuilt)
+    until_ms = midnight_before(request.to_ms or 0)
+    return first_not_final(records, history, until_ms=until_ms, watermark_ms=watermark_ms)
+
+
+def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
+    """What a repetition is told by; None: it is none, as the time of the clock has decided."""
+    by_arrivals = request.kind == "backfill" and request.as_of_ms is None
+    if by_arrivals and (horizon_ms == request.now_ms or ctx.landing.days_to_come):
+        return None
+    return request_fingerprint(ctx.spec, request, ctx.landing.table_id)

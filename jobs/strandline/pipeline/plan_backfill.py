@@ -1,0 +1,98 @@
+"""plan: what a run by hand rebuilds of a range, and what it closes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.past.history import History
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.rebuild import Scope
+from strandline.errors import InputError
+from strandline.model.intervals import (
+    TimeRange,
+    midnight_before,
+    text_of,
+)
+from strandline.pipeline.closures import closures_in, without
+from strandline.pipeline.memory import Remembered
+from strandline.pipeline.plan import Plan, asked_of
+from strandline.pipeline.request import Request
+from strandline.pipeline.world import World
+
+
+def plan_backfill(
+    request: Request, history: History, horizon_ms: int, remembered: Remembered, world: World
+) -> Plan:
+    """The plan of a run by hand over a range.
+
+    Raises:
+        InputError: part of the range was closed by an earlier run at another horizon, or windows
+            that share records would close out of order.
+    """
+    within = asked_of(request, history.spec)
+    standing = closures_in(remembered.entries, history.grid.sharing(within))
+    closures = [closure for closure in standing if closure.windows.overlaps(within)]
+    other = [closure for closure in closures if closure.at_ms != horizon_ms]
+    if other and not request.reopen:
+        raise InputError(
+            "--start/--end",
+            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
+            f"{text_of(other[0].at_ms)} with --close",
+            "leave them out, rerun --as-of that instant, or give --reopen",
+        )
+    notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
+    if request.reopen or request.close:
+        standing = [rest for closure in standing for rest in without(closure, within)]
+    if request.close:
+        standing.append(Closure(within, horizon_ms))
+    clock = history.crossings.heard(Clock(horizon_ms, tuple(standing)))
+    _require_order(within, history, clock)
+    if request.close and not clock.closes_now:
+        notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
+    whole = _holds_all(within, history)
+    completes_ms = midnight_before(horizon_ms) if whole else None
+    return Plan(
+        Scope(within),
+        clock,
+        completes_ms,
+        owed=remembered.owed,
+        settles=remembered.settled_by(completes_ms),
+        lost=tuple(world.lost_within(history.days.events_of(within))),
+        notes=tuple(notes),
+    )
+
+
+def _holds_all(within: TimeRange, history: History) -> bool:
+    """Whether every record is at home in a window of a range; false where there is none."""
+    events = history.days.events
+    if events is None:
+        return False
+    ends = np.array([events.start_ms, events.end_ms - 1])
+    return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
+
+
+def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
+    """Windows that share records close in the order of their ends, those of a closure too."""
+    grid = history.grid
+    around = grid.sharing(within)
+    if around == within or not clock.closures:
+        return
+    inside = grid.ids_within(around)
+    calendar = Calendar.of(history, clock, [around])
+    filled = calendar.windows["window_id"]
+    ids = [window for window in filled.tolist() if inside.start <= window < inside.stop]
+    closes = calendar.placed(ids)["close_from"].tolist()
+    placed = list(zip(ids, closes, strict=True))
+    for (older, closed), (newer, next_closed) in pairwise(placed):
+        if newer - older < grid.size_ms and closed > next_closed:
+            longer = [window for window, at in placed if window < newer and at > next_closed]
+            raise InputError(
+                "--start/--end",
+                f"the window from {text_of(older)} would be open longer than the one from "
+                f"{text_of(newer)}, and they share records",
+                f"let --close begin at {text_of(longer[0])} or before, and --reopen reach to the "
+                "end of what was closed",
+            )
