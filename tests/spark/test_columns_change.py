@@ -21,9 +21,11 @@ from strandline.lake import publish as out
 from strandline.lake.diff import OP, diff
 from strandline.lake.identities import nulls_told
 from strandline.lake.ledger import unfinished_publish
+from strandline.lake.schema import schema_of
 from strandline.lake.staging import Staging
 from strandline.lake.store import Lake
 from strandline.pipeline.views.status import status_of
+from strandline.tables import QUARANTINE, tables_of
 
 pytestmark = pytest.mark.spark
 
@@ -158,8 +160,8 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         ids = spark.createDataFrame([*ops.items()], f"record_id string, {OP} string")
         rows = staging.write(f"rows{number}", ids.select("record_id", OP, *odd, day, start))
         if store.table("quarantine") is None:
-            out.create(store, out.QUARANTINE, out.without_op(rows.schema))
-        out.publish(store, out.QUARANTINE, rows, out.tally(rows), f"run-{number}")
+            out.create(store, QUARANTINE, out.without_op(rows.schema))
+        out.publish(store, QUARANTINE, rows, out.tally(rows), f"run-{number}")
 
     def rows() -> dict[str, tuple[int, ...]]:
         found = store.table("quarantine").to_pyarrow_table().to_pylist()
@@ -256,6 +258,7 @@ def test_firings_that_are_no_longer_kept_do_not_stand(spark, tmp_path):
     kept.advance("3")
     held = kept.rows("firings")
     assert held
+    _assert_columns_are_those_of_the_house(kept)
     line = kept.of(a_spec(**ONE))
     preview = line.backfill("2", "3", as_of="3", dry_run=True)
     assert any("firings: false" in note for note in preview.notes)
@@ -270,3 +273,14 @@ def test_firings_that_are_no_longer_kept_do_not_stand(spark, tmp_path):
     kept.backfill("1", "4", as_of="3")
     assert kept.rows("firings") == held
     assert instant("3") == kept.ledger[-1].horizon_ms
+
+
+def _assert_columns_are_those_of_the_house(line: Line) -> None:
+    """`strandline.tables` says each published table once; this is what a run has made of it."""
+    for table in tables_of(line.spec.source.key).values():
+        made = {
+            field.name: field.dataType.simpleString().replace("bigint", "long")
+            for field in schema_of(line.table(table.name))
+        }
+        assert made | table.columns == made, table.name
+        assert {*table.keys, table.partition, table.start} <= {*made}

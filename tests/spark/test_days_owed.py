@@ -9,7 +9,7 @@ from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import RetryableError
 from strandline.model.intervals import TimeRange
-from strandline.pipeline import observe
+from strandline.pipeline import commit_observation
 from strandline.pipeline.request import Request
 
 pytestmark = pytest.mark.spark
@@ -70,7 +70,7 @@ def test_a_day_is_owed_in_the_ledger_before_it_counts(one_missing, tmp_path, mon
     def dies(*_, **__):
         raise Killed
 
-    monkeypatch.setattr(observe, "commit_days", dies)
+    monkeypatch.setattr(commit_observation, "commit_days", dies)
     before = line.versions()["timeline"]
     with pytest.raises(Killed):
         line.advance("5")

@@ -23,7 +23,7 @@ from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.plan import plan_backfill
+from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 

@@ -10,10 +10,11 @@ from pyspark.sql import types as T
 from strandline.errors import InputError
 from strandline.lake.diff import OP
 from strandline.lake.identities import marked, nulls_told
-from strandline.lake.publish import FIRING_COLUMNS, QUARANTINE, create, hold, windows_target
+from strandline.lake.publish import create, hold
 from strandline.lake.schema import fit, schema_of
 from strandline.lake.store import Lake
-from strandline.spec import pipeline as reserved
+from strandline.spec.pipeline import OWN_PREFIX
+from strandline.tables import QUARANTINE, windows_table
 
 INT, LONG, TEXT = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -91,7 +92,7 @@ def test_a_column_that_is_staged_no_more_stays_as_it_is():
 
 def test_a_table_is_held_by_the_names_and_types_that_its_log_has(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
-    target = windows_target(["device"])
+    target = windows_table(["device"])
     staged = columns(window_date=T.DateType(), device=TEXT, total=INT)
     assert hold(store, target, staged) is None
     create(store, target, staged)
@@ -119,7 +120,7 @@ def test_columns_of_every_kind_and_name_are_created_as_they_are_and_without_thei
     ]
     store = Lake.at(str(tmp_path)).pipeline("meter")
     day = T.StructField("window_date", T.DateType())
-    create(store, windows_target([]), T.StructType([*fields, day]))
+    create(store, windows_table([]), T.StructType([*fields, day]))
     found = schema_of(store.table("windows"))
     assert [(f.name, f.dataType) for f in found][:-1] == [(f.name, f.dataType) for f in fields]
     assert not any(field.metadata for field in found)
@@ -148,9 +149,8 @@ def test_of_a_pipeline_that_is_new_no_null_is_told(tmp_path):
 # ----------------------------------------------------------------------------------------- names
 
 
-def test_the_reserved_names_are_those_that_the_tables_have():
-    assert set(FIRING_COLUMNS) | {"supersedes_windows"} == set(reserved.FIRING_COLUMNS)
-    assert OP.startswith(reserved.OWN_PREFIX)
+def test_the_columns_of_a_diff_have_names_that_no_pipeline_may_give():
+    assert OP.startswith(OWN_PREFIX)
 
 
 # ---------------------------------------------------------------------------------------- emptied

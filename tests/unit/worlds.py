@@ -39,12 +39,9 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.pipeline.memory import FirstOpen, Remembered
-from strandline.pipeline.plan import (
-    Plan,
-    plan_advance,
-    plan_backfill,
-    require_rows,
-)
+from strandline.pipeline.plan import Plan, require_rows
+from strandline.pipeline.plan_advance import plan_advance
+from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World, times_of_lost
 from strandline.reference import Record, Tables, replay

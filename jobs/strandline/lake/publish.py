@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -22,63 +21,25 @@ from strandline.errors import RetryableError
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.identities import marked
 from strandline.lake.rewrite import rewrite
-from strandline.lake.schema import Fit, fit, schema_of
+from strandline.lake.schema import Fit, fit, schema_of, spark_type
 from strandline.lake.small_diff import SMALL_BYTES, alike
 from strandline.lake.store import Store, dataset_of
+from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, PublishedTable
 
 _NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}
 """Signs in the names of columns that Spark takes where it finds them, and gives no table anew."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """A published table: what identifies its rows, and the date that it is partitioned by."""
-
-    name: str
-    keys: tuple[str, ...]
-    partition: str
-
-
-def windows_target(key: Sequence[str]) -> Target:
-    """The windows of a pipeline."""
-    return Target("windows", ("window_date", "window_start", "window_end", *key), "window_date")
-
-
-def firings_target(key: Sequence[str]) -> Target:
-    """The firing history of a pipeline."""
-    keys = ("window_date", "window_start", "window_end", *key, "firing")
-    return Target("firings", keys, "window_date")
-
-
 def firings_schema(windows: StructType) -> StructType:
     """The columns of `firings` for a pipeline whose windows have these."""
-    left_out = {"late_accepted", "firings", "state", "closed_at"}
-    schema = StructType([field for field in windows.fields if field.name not in left_out])
+    schema = StructType([field for field in windows.fields if field.name not in NOT_OF_A_FIRING])
     for name, kind in FIRING_COLUMNS.items():
-        schema.add(name, kind)
+        schema.add(name, spark_type(kind))
     return schema
 
 
-FIRING_COLUMNS = {
-    "firing": T.LongType(),
-    "timing": T.StringType(),
-    "fired_by": T.StringType(),
-    "watermark_ms": T.LongType(),
-    "supersedes": T.LongType(),
-    "order_instant": T.DecimalType(38, 0),
-    "order_rank": T.LongType(),
-    "order_sequence": T.LongType(),
-    "order_ts_ms": T.LongType(),
-    "order_window_ms": T.LongType(),
-}
-"""What a firing has beside the content and the times of its window."""
-
-QUARANTINE = Target("quarantine", ("quarantine_date", "slot_start", "record_id"), "quarantine_date")
-COMPLETENESS = Target("completeness", ("slot_date", "slot_start", "slot_end"), "slot_date")
-
-
 def published(
-    spark: SparkSession, store: Store, target: Target, like: DataFrame | None
+    spark: SparkSession, store: Store, target: PublishedTable, like: DataFrame | None
 ) -> DataFrame:
     """What stands in a table now; no rows of the given kind if it does not exist yet."""
     if like is not None and store.table(target.name) is None:
@@ -86,20 +47,20 @@ def published(
     return spark.read.format("delta").load(store.uri(target.name))
 
 
-def create(store: Store, target: Target, schema: StructType) -> None:
+def create(store: Store, target: PublishedTable, schema: StructType) -> None:
     """Create a table that is not there yet; call it under the lock."""
     fields = StructType([_field(target, field) for field in schema.fields])
     store.create(target.name, Schema.from_json(fields.json()), [target.partition])
 
 
-def _field(target: Target, field: T.StructField) -> T.StructField:
+def _field(target: PublishedTable, field: T.StructField) -> T.StructField:
     """A staged column as a new one of its table; nothing of its source's metadata stays."""
     if target.name == QUARANTINE.name:
         return marked(field)
     return T.StructField(field.name, field.dataType, nullable=True)
 
 
-def hold(store: Store, target: Target, staged: StructType) -> Fit | None:
+def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
     """Hold staged columns against their table; None: it does not exist yet.
 
     Raises:
@@ -124,7 +85,7 @@ def tally_of(changes: pa.Table) -> dict[str, int]:
 
 def publish(
     store: Store,
-    target: Target,
+    target: PublishedTable,
     changes: DataFrame,
     counts: dict[str, int],
     run_id: str,
@@ -187,7 +148,9 @@ def without_op(schema: StructType) -> StructType:
     return StructType([field for field in schema.fields if field.name != OP])
 
 
-def _make_room(spark: SparkSession, store: Store, target: Target, held: Fit, run_id: str) -> None:
+def _make_room(
+    spark: SparkSession, store: Store, target: PublishedTable, held: Fit, run_id: str
+) -> None:
     """Let a table take staged columns: widen what is too narrow, add what is new.
 
     Widened by writing it anew, in one commit: delta-rs cannot read Delta's type widening.
@@ -202,7 +165,7 @@ def _make_room(spark: SparkSession, store: Store, target: Target, held: Fit, run
         DeltaTable(uri).alter.add_columns(added, commit_properties=commit)
 
 
-def _write_anew(rows: DataFrame, uri: str, target: Target, held: Fit, run_id: str) -> None:
+def _write_anew(rows: DataFrame, uri: str, target: PublishedTable, held: Fit, run_id: str) -> None:
     """Replace a table by its own rows in wider types, in one commit."""
     if _NAMED_BY_DELTA_RS_ONLY & {*"".join(rows.columns)}:
         fields = [field for field in held.schema.fields if field.name not in held.new]
@@ -232,7 +195,7 @@ def _staged_bytes(changes: DataFrame) -> int:
     return sum(Path(unquote(urlparse(uri).path)).stat().st_size for uri in changes.inputFiles())
 
 
-def _append(changes: DataFrame, uri: str, target: Target, run_id: str) -> None:
+def _append(changes: DataFrame, uri: str, target: PublishedTable, run_id: str) -> None:
     # the transaction id is of this run and table: a publish that is done again is skipped by Delta
     (
         changes.drop(OP)
@@ -246,7 +209,7 @@ def _append(changes: DataFrame, uri: str, target: Target, run_id: str) -> None:
     )
 
 
-def _merge(spark: SparkSession, changes: DataFrame, uri: str, target: Target) -> None:
+def _merge(spark: SparkSession, changes: DataFrame, uri: str, target: PublishedTable) -> None:
     dates = [row[0] for row in changes.select(target.partition).distinct().collect()]
     keys = " AND ".join(f"t.{in_quotes(key)} <=> s.{in_quotes(key)}" for key in target.keys)
     names = [in_quotes(name) for name in changes.columns if name != OP]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +18,14 @@ from strandline.errors import InputError
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATING = (T.FloatType, T.DoubleType)
 _DIGITS = 38
+_ARROW = {
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "long": pa.int64(),
+    "array<string>": pa.list_(pa.string()),
+}
 
 
 @dataclass(frozen=True)
@@ -160,3 +170,15 @@ def _in_type(value: Column, kind: T.DataType, wanted: T.DataType) -> Column:
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
     return value.cast(wanted)
+
+
+def spark_type(name: str) -> T.DataType:
+    """The type that Delta names so."""
+    return T.StructField.fromJson(
+        {"name": "", "type": name, "nullable": True, "metadata": {}}
+    ).dataType
+
+
+def arrow_schema(columns: Mapping[str, str]) -> pa.Schema:
+    """The columns of a table by the names that Delta gives their types."""
+    return pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])

@@ -22,10 +22,7 @@ from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in, no_longer_malformed
 from strandline.pipeline.rebuild import Staged
-
-FIRINGS = "firings"
-TABLES = ("quarantine", "completeness", FIRINGS, "windows")
-"""In the order of publishing: who sees a window can see what it left behind."""
+from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, tables_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Change:
         small: the rows without Spark, where they are few.
     """
 
-    target: out.Target
+    target: PublishedTable
     rows: DataFrame
     counts: dict[str, int]
     whole: bool
@@ -47,7 +44,7 @@ class Change:
 
 def diffs(ctx: Context, staged: Staged, plan: Plan, seen: Observation) -> list[Change]:
     """What the staged parts would change in the published tables."""
-    targets = targets_of(list(ctx.spec.source.key))
+    targets = tables_of(ctx.spec.source.key)
     parts = {name: rows for name, rows in parts_of(staged).items() if rows is not None}
     days = seen.history.days.of_windows(plan.scope.windows)
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
@@ -61,7 +58,7 @@ def tallies(ctx: Context, changes: Sequence[Change]) -> dict[str, dict[str, int]
     """How many rows of each table a run inserts, updates and deletes."""
     counts = {change.target.name: change.counts for change in changes}
     if gone := old_firings(ctx):
-        counts[FIRINGS] = {INSERT: 0, UPDATE: 0, DELETE: gone}
+        counts["firings"] = {INSERT: 0, UPDATE: 0, DELETE: gone}
     return counts
 
 
@@ -77,27 +74,26 @@ def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
 
 def _diff(
     ctx: Context,
-    target: out.Target,
+    target: PublishedTable,
     staged: DataFrame,
     plan: Plan,
     oldest_ms: int,
     well_formed: DataFrame | None,
 ) -> Change:
     within = plan.scope.windows
-    name = "slot_start"
-    if target.name in {"windows", "firings"}:
-        name, oldest_ms = "window_start", within.start_ms
-    is_quarantine = target.name == out.QUARANTINE.name
+    if not target.has_older_slots:
+        oldest_ms = within.start_ms
+    is_quarantine = target.name == QUARANTINE.name
     leaves = well_formed if is_quarantine else None
     scope = TimeRange(oldest_ms, within.end_ms)
     small = _small_part(ctx, target)
-    if leaves is None and not ctx.store.holds(target.name, started_in(name, scope)):
+    if leaves is None and not ctx.store.holds(target.name, started_in(target.start, scope)):
         return whole_part(target, staged, small)
     if leaves is None and small is not None:
         change = _small_diff(ctx, target, small, plan, scope)
         if change is not None:
             return change
-    start, oldest = F.col(name), F.timestamp_millis(F.lit(oldest_ms))
+    start, oldest = F.col(target.start), F.timestamp_millis(F.lit(oldest_ms))
     in_scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
     in_scope &= F.col(target.partition) >= oldest.cast("date")
     there = out.published(ctx.spark, ctx.store, target, staged).where(in_scope)
@@ -111,7 +107,7 @@ def _diff(
         place=ctx.place(target.name),
         keep=is_quarantine,  # what the landing table has no more
     )
-    if target.name == out.COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
+    if target.name == COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
         may_go = start >= F.timestamp_millis(F.lit(within.start_ms))
         may_go |= F.unix_millis(start).isin(list(plan.scope.older_too))
         changes = changes.where((F.col(OP) != DELETE) | may_go)
@@ -122,7 +118,7 @@ def _diff(
     return Change(target, kept, tally, whole=False)
 
 
-def _small_part(ctx: Context, target: out.Target) -> pa.Table | None:
+def _small_part(ctx: Context, target: PublishedTable) -> pa.Table | None:
     """What a run has staged for a table, without Spark; None: it is not small."""
     rows = ctx.staging.small(target.name)
     return fired(rows) if rows is not None and target.name == "windows" else rows
@@ -130,54 +126,53 @@ def _small_part(ctx: Context, target: out.Target) -> pa.Table | None:
 
 def _small_diff(
     ctx: Context,
-    target: out.Target,
+    target: PublishedTable,
     staged: pa.Table,
     plan: Plan,
     scope: TimeRange,
 ) -> Change | None:
     """`_diff` without Spark; None: what is published in the scope is not small, or needs Spark."""
-    start = "window_start" if target.name in {"windows", "firings"} else "slot_start"
     within, since_ms = plan.scope.windows, plan.scope.older_since_ms
-    judged = started_in(start, within)
-    older = started_in(start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
-    if target.name == out.QUARANTINE.name and ctx.store.holds(target.name, older):
+    judged = started_in(target.start, within)
+    older = started_in(target.start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
+    if target.name == QUARANTINE.name and ctx.store.holds(target.name, older):
         return None  # when they arrived only the pipeline's expressions tell
-    if target.name == out.COMPLETENESS.name and since_ms is not None:
+    if target.name == COMPLETENESS.name and since_ms is not None:
         judged |= older
     table = ctx.store.table(target.name)
     there = None if table is None else published_rows(table, judged)
     changes = None if there is None else small_diff(staged, there, target.keys)
     if changes is None:
         return None
-    if target.name == out.COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
+    if target.name == COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
         looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
-        may_go = started_in(start, within) | ds.field(start).isin(looked_at)
+        may_go = started_in(target.start, within) | ds.field(target.start).isin(looked_at)
         changes = changes.filter((ds.field(OP) != DELETE) | may_go)
     part = f"{target.name}_diff"
     rows = ctx.staging.put(part, changes)
     return Change(target, rows, out.tally_of(changes), whole=False, small=changes)
 
 
-def _judged(ctx: Context, there: DataFrame, target: out.Target, plan: Plan) -> DataFrame:
+def _judged(ctx: Context, there: DataFrame, target: PublishedTable, plan: Plan) -> DataFrame:
     """Of published rows of a range and of older slots: those that go unless the run stages them.
 
     Of the older slots these are the late records that arrived between the run's base and its
     horizon, and of the calendar the slots that the run looks at.
     """
     since_ms, older_ms = plan.scope.older_since_ms, plan.scope.older_end_ms
-    if target.name in {"windows", "firings"}:
+    if not target.has_older_slots:
         return there
-    start_ms = F.unix_millis("slot_start")
+    start_ms = F.unix_millis(target.start)
     of_range = there.where(start_ms >= plan.scope.windows.start_ms)
     if since_ms is None:
         return of_range
     older = there.where(start_ms < older_ms)
-    if target.name == out.QUARANTINE.name:
+    if target.name == QUARANTINE.name:
         older = arrived(ctx, older, arrived_in(since_ms, plan.clock.horizon_ms))
     return of_range.unionByName(older)
 
 
-def _refuse_ambiguous(changes: DataFrame, target: out.Target, place: str) -> None:
+def _refuse_ambiguous(changes: DataFrame, target: PublishedTable, place: str) -> None:
     """Refuse changes of published rows that the keys of today do not tell apart."""
     same = changes.where(F.col(OP) != INSERT).groupBy(*target.keys).count().where("count > 1")
     if not same.isEmpty():
@@ -189,7 +184,7 @@ def _refuse_ambiguous(changes: DataFrame, target: out.Target, place: str) -> Non
         )
 
 
-def whole_part(target: out.Target, staged: DataFrame, small: pa.Table | None = None) -> Change:
+def whole_part(target: PublishedTable, staged: DataFrame, small: pa.Table | None = None) -> Change:
     """The change that inserts a staged part as it is."""
     rows = staged.withColumn(OP, F.lit(INSERT))
     if small is None:
@@ -200,10 +195,4 @@ def whole_part(target: out.Target, staged: DataFrame, small: pa.Table | None = N
 
 def old_firings(ctx: Context) -> int:
     """The firings that stand from when the pipeline kept them: they go with its next publish."""
-    return 0 if ctx.spec.firings else ctx.store.rows(FIRINGS)
-
-
-def targets_of(key: Sequence[str]) -> dict[str, out.Target]:
-    """The published tables of a pipeline by their names, in the order of publishing."""
-    named = (out.QUARANTINE, out.COMPLETENESS, out.firings_target(key), out.windows_target(key))
-    return dict(zip(TABLES, named, strict=True))
+    return 0 if ctx.spec.firings else ctx.store.rows("firings")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,6 +22,9 @@ from strandline.lake.store import Store
 from strandline.model.books import Book
 from strandline.pipeline.day_books import require_balance
 from strandline.pipeline.observation import Observation, sums_by_day
+from strandline.tables import QUARANTINE
+
+_PART = "malformed"
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,7 @@ def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Ma
 
 def has_malformed(store: Store, days: Sequence[date | None]) -> bool:
     """Whether quarantine holds malformed rows of these days."""
-    day = ds.field(out.QUARANTINE.partition)
-    of_days = day.isin([day for day in days if day is not None])
-    if None in days:
-        of_days |= day.is_null()
-    return store.holds(out.QUARANTINE.name, of_days & ds.field("slot_start").is_null())
+    return store.holds(QUARANTINE.name, _on(days) & ds.field("slot_start").is_null())
 
 
 def publish_malformed(
@@ -71,25 +72,36 @@ def publish_malformed(
     a run rebuilds the range that it belongs to.
     """
     if malformed is not None:
-        out.create(store, out.QUARANTINE, malformed.schema)
+        out.create(store, QUARANTINE, malformed.schema)
     if malformed is not None and not has_malformed(store, scope):
-        rows = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT))
-        out.publish(store, out.QUARANTINE, rows, out.tally(rows), staging.run_id + "/observed")
+        rows, few = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT)), staging.small(_PART)
+        if few is not None:
+            few = few.filter(_on(scope))
+            few = few.append_column(OP, pa.repeat(INSERT, few.num_rows))
+        counts = out.tally(rows) if few is None else out.tally_of(few)
+        out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
         return
-    published = out.published(staging.spark, store, out.QUARANTINE, malformed)
+    published = out.published(staging.spark, store, QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
     place = f"{store.pipeline}: quarantine"
-    changes = diff(staged, there, out.QUARANTINE.keys, place=place, keep=True)
+    changes = diff(staged, there, QUARANTINE.keys, place=place, keep=True)
     days_with_gone = seen.world.days_whose_rows_may_go(over, seen.owed_days)
-    may_go = in_days(out.QUARANTINE.partition, days_with_gone)
+    may_go = in_days(QUARANTINE.partition, days_with_gone)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
     kept = staging.write("malformed_diff", changes)
-    out.publish(store, out.QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
+    out.publish(store, QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
 
 
 def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
     return rows.where(in_days("quarantine_date", days))
+
+
+def _on(days: Sequence[date | None]) -> ds.Expression:
+    """The quarantine rows of some arrival days; None: of those that have none."""
+    day = ds.field(QUARANTINE.partition)
+    of_days = day.isin([day for day in days if day is not None])
+    return of_days | day.is_null() if None in days else of_days
 
 
 def _stage_malformed(
@@ -100,8 +112,11 @@ def _stage_malformed(
         return None, {}
     of_days = on_days(seen.records, days, seen.rows_of_days)
     rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
-    staged = staging.write("malformed", rows.withColumn("run_id", F.lit(staging.run_id)))
-    counted = staged.groupBy("quarantine_date").count().collect()
+    staged = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
+    few = staging.small(_PART)
+    if few is not None:
+        return staged, dict(Counter(few[QUARANTINE.partition].to_pylist()))
+    counted = staged.groupBy(QUARANTINE.partition).count().collect()
     return staged, {row[0]: int(row[1]) for row in counted}
 
 

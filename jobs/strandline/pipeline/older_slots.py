@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.publish import COMPLETENESS, QUARANTINE, Target, windows_target
 from strandline.lake.small_diff import published_rows
 from strandline.lake.store import started_in
 from strandline.model.intervals import TimeRange
@@ -19,6 +18,7 @@ from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in
 from strandline.quality.completeness import Taken
 from strandline.spec.window import Session
+from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
 
 
 def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
@@ -26,13 +26,13 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     if ctx.store.table("windows") is None:
         return {}
     if isinstance(ctx.spec.window, Session):
-        slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
+        slots = _of_slots(ctx, COMPLETENESS, older)
         accepted = F.col("on_time") + F.col("late_accepted")
         return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
     taken = taken_by_window(_windows_of_slots(ctx, older), grid)
     if grid.one_window_each:
         return taken
-    slots = _of_slots(ctx, COMPLETENESS, "slot_start", older)
+    slots = _of_slots(ctx, COMPLETENESS, older)
     missed = slots.select(
         F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
     )
@@ -55,7 +55,7 @@ def refused_in_all(
         return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
     names = ["record_id", "slot_start", "reason"]
     # what arrived since is judged again, and staged if it is late
-    there = _of_slots(ctx, QUARANTINE, "slot_start", older)
+    there = _of_slots(ctx, QUARANTINE, older)
     before = arrived(ctx, there, ~arrived_in(since_ms, horizon_ms)).select(*names)
     every = before.unionByName(quarantine.select(*names)).dropDuplicates(
         ["record_id", "slot_start"]
@@ -68,21 +68,21 @@ def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:
     table = ctx.store.table("windows")
     within = started_in("window_start", _from_first_to_last(older))
     few = None if table is None else published_rows(table, within)
-    target = windows_target(list(ctx.spec.source.key))
-    return _of_slots(ctx, target, "window_start", older) if few is None else few
+    windows = windows_table(ctx.spec.source.key)
+    return _of_slots(ctx, windows, older) if few is None else few
 
 
 def _from_first_to_last(slots: pd.DataFrame) -> TimeRange:
     return TimeRange(int(slots["slot_ms"].min()), int(slots["slot_ms"].max()) + 1)
 
 
-def _of_slots(ctx: Context, target: Target, start: str, older: pd.DataFrame) -> DataFrame:
+def _of_slots(ctx: Context, table: PublishedTable, older: pd.DataFrame) -> DataFrame:
     """The published rows between the first and the last of some slots."""
-    there = ctx.spark.read.format("delta").load(ctx.store.uri(target.name))
+    there = ctx.spark.read.format("delta").load(ctx.store.uri(table.name))
     least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
     last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
-    in_days = F.col(target.partition).between(least.cast("date"), last.cast("date"))
-    return there.where(in_days & F.col(start).between(least, last))
+    in_days = F.col(table.partition).between(least.cast("date"), last.cast("date"))
+    return there.where(in_days & F.col(table.start).between(least, last))
 
 
 def few_or_all(ctx: Context, part: str, rows: DataFrame) -> Rows:

@@ -15,25 +15,24 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
 from strandline.lake.staging import Staging
+from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
 from strandline.pipeline.diff import (
-    FIRINGS,
-    TABLES,
     Change,
     old_firings,
     parts_of,
-    targets_of,
     whole_part,
 )
 from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
+from strandline.tables import tables_of
 
 
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
-    targets = targets_of(list(ctx.spec.source.key))
+    targets = tables_of(ctx.spec.source.key)
     firings = out.firings_schema(staged.windows.schema)
     with ctx.store.lock(ctx.spark):
         for name, rows in parts_of(staged).items():
@@ -82,9 +81,9 @@ def publish(
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
-            "emptied": [FIRINGS] * (old_firings(ctx) > 0),
+            "emptied": ["firings"] * (old_firings(ctx) > 0),
         }
-        before = {name: v for name, v in ctx.store.versions().items() if name in TABLES}
+        before = {name: v for name, v in ctx.store.versions().items() if name in PUBLISHED}
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
             out.publish(
@@ -139,7 +138,7 @@ def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:
     """
     begun = dead.publish or {}
     staging = Staging(ctx.spark, ctx.store, dead.run_id)
-    targets = targets_of(begun["key"])
+    targets = tables_of(begun["key"])
     for name in begun["parts"]:
         if name in begun["whole"]:
             rows = staging.read(name)

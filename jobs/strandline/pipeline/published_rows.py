@@ -17,12 +17,12 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.records.quarantine import as_landed, quarantine_malformed
 from strandline.engine.records.read import in_days, read_records, slot_of
-from strandline.lake.publish import QUARANTINE
 from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
 from strandline.spec.window import Session
+from strandline.tables import QUARANTINE
 
 
 def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:

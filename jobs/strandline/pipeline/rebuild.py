@@ -18,6 +18,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import identity
 from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.lake.schema import arrow_schema
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
@@ -32,32 +33,13 @@ from strandline.pipeline.older_slots import few_or_all, published_before, refuse
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Taken, completeness
 from strandline.spec.window import Session
+from strandline.tables import COMPLETENESS
 
 Refused = Mapping[tuple[int, str], int]
 """By home and reason: the records that no window took."""
 
-_UTC = pa.timestamp("us", tz="UTC")
 _MOST_RECORDS = 1_000_000
 """Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
-COMPLETENESS_SCHEMA = pa.schema(
-    [
-        ("slot_date", pa.date32()),
-        ("slot_start", _UTC),
-        ("slot_end", _UTC),
-        ("state", pa.string()),
-        ("gap", pa.bool_()),
-        ("fired_at", _UTC),
-        ("closed_at", _UTC),
-        ("on_time", pa.int64()),
-        ("late_accepted", pa.int64()),
-        ("late", pa.int64()),
-        ("no_window", pa.int64()),
-        ("missed_pairs", pa.int64()),
-        ("channels_heard", pa.list_(pa.string())),
-        ("run_id", pa.string()),
-        ("spec_fingerprint", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -129,7 +111,9 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     if not isinstance(ctx.spec.window, Session):
         taken = taken_by_window(few_or_all(ctx, "windows", windows), history.grid)
     rows = _calendar(ctx, plan, history, pieces, taken, refused, quarantine)
-    table = pa.Table.from_pandas(rows, schema=COMPLETENESS_SCHEMA, preserve_index=False)
+    table = pa.Table.from_pandas(
+        rows, schema=arrow_schema(COMPLETENESS.columns), preserve_index=False
+    )
     within, older = scope.windows, pieces[0].older
     start = pd.Timestamp(within.start_ms, unit="ms", tz="UTC") if len(rows) else None
     return Staged(

@@ -24,36 +24,8 @@ from strandline.spec.values import (
 )
 from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session, WindowField
+from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS
 
-RESULT_COLUMNS = (
-    "window_start",
-    "window_end",
-    "window_date",
-    "records",
-    "late_accepted",
-    "firings",
-    "state",
-    "fired_at",
-    "closed_at",
-    "run_id",
-    "spec_fingerprint",
-)
-"""The columns of `windows` that no key column and no aggregate may claim."""
-
-FIRING_COLUMNS = (
-    "firing",
-    "timing",
-    "fired_by",
-    "watermark_ms",
-    "supersedes",
-    "supersedes_windows",
-    "order_instant",
-    "order_rank",
-    "order_sequence",
-    "order_ts_ms",
-    "order_window_ms",
-)
-"""What `firings` has beside the columns of `windows`: its rows hold keys and aggregates, too."""
 OWN_PREFIX = "_strandline_"
 """What the names of the engine's own columns begin with, without case."""
 
@@ -97,7 +69,7 @@ class PipelineSpec(SpecModel):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
-        taken = {*RESULT_COLUMNS, *FIRING_COLUMNS}
+        taken = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
         for place, names in (("source.key", self.source.key), ("aggregates", self.aggregates)):
             for name in names:
                 if name.lower().startswith(OWN_PREFIX):

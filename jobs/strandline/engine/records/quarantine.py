@@ -14,18 +14,8 @@ from strandline.engine.records.identity import SourceColumns, content, identity
 from strandline.engine.records.read import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
+from strandline.tables import QUARANTINE
 
-OWN_COLUMNS = (
-    "record_id",
-    "reason",
-    "watermark_ms",
-    "late_by_ms",
-    "slot_start",
-    "missed_windows",
-    "run_id",
-    "spec_fingerprint",
-    "quarantine_date",
-)
 _CONTENT = "_strandline_content"
 
 
@@ -84,9 +74,9 @@ def quarantine_malformed(
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     """The name of each source column in quarantine: `source_<name>` where ours has it."""
     names = {name: name for name in source_columns}
-    taken = {*OWN_COLUMNS, *(name.lower() for name in source_columns)}
+    taken = {*QUARANTINE.columns, *(name.lower() for name in source_columns)}
     for name in source_columns:
-        if name.lower() in OWN_COLUMNS:
+        if name.lower() in QUARANTINE.columns:
             while names[name].lower() in taken:
                 names[name] = f"source_{names[name]}"
     return names

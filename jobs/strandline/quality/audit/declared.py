@@ -12,26 +12,9 @@ from pydantic.v1 import ValidationError
 
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec
-from strandline.spec.pipeline import RESULT_COLUMNS
 from strandline.spec.quality import ExpectationSpec
+from strandline.tables import COMPLETENESS, WINDOW_COLUMNS
 
-COMPLETENESS_COLUMNS = (
-    "slot_date",
-    "slot_start",
-    "slot_end",
-    "state",
-    "gap",
-    "fired_at",
-    "closed_at",
-    "on_time",
-    "late_accepted",
-    "late",
-    "no_window",
-    "missed_pairs",
-    "channels_heard",
-    "run_id",
-    "spec_fingerprint",
-)
 _ENGINES = {"windows": "Spark", "completeness": "Pandas"}
 _NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
 _ONE_COLUMN = ("column", "column_A", "column_B")
@@ -103,8 +86,8 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
     """The columns that an expectation can name."""
     if table == "completeness":
-        return COMPLETENESS_COLUMNS
-    return (*spec.source.key, *spec.aggregates, *RESULT_COLUMNS)
+        return tuple(COMPLETENESS.columns)
+    return (*spec.source.key, *spec.aggregates, *WINDOW_COLUMNS)
 
 
 def _arguments_of(kind: type[Expectation]) -> list[str]:

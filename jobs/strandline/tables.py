@@ -1,0 +1,137 @@
+"""The published tables, each said once: their columns, their keys, and by what ranges go.
+
+Types are named as Delta names them. `windows` and `firings` have the key columns and the aggregates
+of their pipeline beside these, `quarantine` the whole source row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table that runs publish into.
+
+    Attributes:
+        name: below the pipeline's folder.
+        columns: its own columns with their types, those of the pipeline left out.
+        keys: what tells its rows apart, as Spark compares names: without case.
+        partition: the date that it is partitioned by.
+        start: the instant by which a row belongs to a range.
+        has_older_slots: whether a run also changes rows of slots before its range, to which late
+            records have come.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    keys: tuple[str, ...]
+    partition: str
+    start: str
+    has_older_slots: bool
+
+
+WINDOW_COLUMNS = {
+    "window_start": "timestamp",
+    "window_end": "timestamp",
+    "window_date": "date",
+    "records": "long",
+    "late_accepted": "long",
+    "firings": "long",
+    "state": "string",
+    "fired_at": "timestamp",
+    "closed_at": "timestamp",
+    "run_id": "string",
+    "spec_fingerprint": "string",
+}
+FIRING_COLUMNS = {
+    "firing": "long",
+    "timing": "string",
+    "fired_by": "string",
+    "watermark_ms": "long",
+    "supersedes": "long",
+    "order_instant": "decimal(38,0)",
+    "order_rank": "long",
+    "order_sequence": "long",
+    "order_ts_ms": "long",
+    "order_window_ms": "long",
+}
+"""What a firing has beside the content and the times of its window."""
+NOT_OF_A_FIRING = frozenset({"late_accepted", "firings", "state", "closed_at"})
+"""What only the last firing of a window knows."""
+
+COMPLETENESS = PublishedTable(
+    name="completeness",
+    columns={
+        "slot_date": "date",
+        "slot_start": "timestamp",
+        "slot_end": "timestamp",
+        "state": "string",
+        "gap": "boolean",
+        "fired_at": "timestamp",
+        "closed_at": "timestamp",
+        "on_time": "long",
+        "late_accepted": "long",
+        "late": "long",
+        "no_window": "long",
+        "missed_pairs": "long",
+        "channels_heard": "array<string>",
+        "run_id": "string",
+        "spec_fingerprint": "string",
+    },
+    keys=("slot_date", "slot_start", "slot_end"),
+    partition="slot_date",
+    start="slot_start",
+    has_older_slots=True,
+)
+QUARANTINE = PublishedTable(
+    name="quarantine",
+    columns={
+        "record_id": "string",
+        "reason": "string",
+        "watermark_ms": "long",
+        "late_by_ms": "long",
+        "slot_start": "timestamp",
+        "missed_windows": "long",
+        "quarantine_date": "date",
+        "run_id": "string",
+        "spec_fingerprint": "string",
+    },
+    keys=("quarantine_date", "slot_start", "record_id"),
+    partition="quarantine_date",
+    start="slot_start",
+    has_older_slots=True,
+)
+
+
+def windows_table(key: Iterable[str]) -> PublishedTable:
+    """The windows of a pipeline with these key columns."""
+    return PublishedTable(
+        name="windows",
+        columns=WINDOW_COLUMNS,
+        keys=("window_date", "window_start", "window_end", *key),
+        partition="window_date",
+        start="window_start",
+        has_older_slots=False,
+    )
+
+
+def firings_table(key: Iterable[str]) -> PublishedTable:
+    """The firings of a pipeline with these key columns."""
+    of_window = {name: of for name, of in WINDOW_COLUMNS.items() if name not in NOT_OF_A_FIRING}
+    return PublishedTable(
+        name="firings",
+        columns=of_window | FIRING_COLUMNS,
+        keys=("window_date", "window_start", "window_end", *key, "firing"),
+        partition="window_date",
+        start="window_start",
+        has_older_slots=False,
+    )
+
+
+def tables_of(key: Iterable[str]) -> dict[str, PublishedTable]:
+    """All of them, in the order of publishing: who sees a window can see what it left behind."""
+    names = tuple(key)
+    tables = (QUARANTINE, COMPLETENESS, firings_table(names), windows_table(names))
+    return {table.name: table for table in tables}
