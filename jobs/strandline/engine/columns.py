@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strandline.spec.pipeline import OWN_PREFIX as _PREFIX
+from strandline.spec.pipeline import PipelineSpec
 
 ARRIVAL_DAY = _PREFIX + "arrival_day"
 """The partition that a record lies in (a date), or the date of its arrival."""
@@ -109,3 +110,8 @@ def is_ours(name: str) -> bool:
 def key_column(name: str) -> str:
     """The engine's column of a key: the source may have another column of the same name."""
     return f"{_PREFIX}key_{name}"
+
+
+def keys_of(spec: PipelineSpec) -> list[str]:
+    """The engine's columns of a pipeline's keys."""
+    return [key_column(name) for name in spec.source.key]

@@ -18,9 +18,9 @@ from strandline.engine.past.history import History
 from strandline.engine.past.observed import ObservedDay, cells_of, observe_days, put_together
 from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import in_days, lies_in_its_day, on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.quarantine import quarantine_malformed
-from strandline.engine.records.read import in_days, lies_in_its_day, on_days
 from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError

@@ -11,7 +11,7 @@ from strandline.engine.frames import collected
 from strandline.engine.idleness.activity import Activity
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.read import tick_after
+from strandline.engine.records.arithmetic import tick_after
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import Punctuated

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
+from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
-from strandline.engine.records.read import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
 
 

@@ -20,7 +20,7 @@ from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.read import on_days
+from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, cells_from
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import DAY_MS

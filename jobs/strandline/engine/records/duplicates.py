@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.records.days import in_days, on_days
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content
-from strandline.engine.records.read import in_days, on_days, quoted
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
 from strandline.spec.pipeline import PipelineSpec

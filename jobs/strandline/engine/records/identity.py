@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import quoted
+from strandline.engine.records.expressions import quoted
 from strandline.spec.pipeline import PipelineSpec
 
 _EXACT_JSON = {

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from strandline.engine import columns as c
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
-from strandline.engine.records.read import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.read import date_of, instant_of, keys_of
+from strandline.engine.records.arithmetic import date_of, instant_of
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import date_of
+from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
 from strandline.engine.results.rows import window_columns
 from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired

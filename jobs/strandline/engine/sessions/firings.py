@@ -14,9 +14,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.axis import AFTER_CHANNELS, TICK_RANK, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.read import first_of, instant_of, keys_of
+from strandline.engine.records.arithmetic import first_of, instant_of
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
 from strandline.engine.values.emissions import Emissions

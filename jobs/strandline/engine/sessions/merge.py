@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.read import keys_of
 from strandline.engine.sessions.condense import position
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.read import keys_of
 from strandline.engine.sessions.condense import begins
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,

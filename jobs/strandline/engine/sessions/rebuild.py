@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.arithmetic import date_of, slot_of
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.records.read import date_of, slot_of
 from strandline.engine.results.rows import window_columns
 from strandline.engine.sessions.condense import AT, row_key
 from strandline.engine.sessions.firing_rows import firing_rows, in_firings

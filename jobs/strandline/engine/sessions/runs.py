@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import keys_of
+from strandline.engine.columns import keys_of
 from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
 from strandline.spec.pipeline import PipelineSpec
 

@@ -18,7 +18,7 @@ from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.read import first_of, tick_after
+from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.values.between_thresholds import first_reaching
 from strandline.engine.values.emissions import seen_of_day, with_probes
 from strandline.model.intervals import DAY_MS, day_of, midnight_of

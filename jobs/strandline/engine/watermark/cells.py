@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.read import candidate_of, date_of, midnight_ms, slot_of
+from strandline.engine.records.arithmetic import candidate_of, date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session

@@ -6,8 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.read import floor, keys_of
+from strandline.engine.records.arithmetic import floor
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import window_columns
 from strandline.engine.windows.assign import fires_at_once, is_accepted
