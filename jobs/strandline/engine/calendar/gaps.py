@@ -109,10 +109,10 @@ def _windows_by_date(
         if history.grid.has_gaps:
             cells = _cells_of_date(history, here["arrival_date"].unique(), event_date)
         ts = cells["largest_ts_ms" if newest_first else "least_ts_ms"].to_numpy(dtype="int64")
-        oldest, home = history.grid.windows_of_panes(history.grid.panes_of(ts))
-        there = oldest <= home
+        oldest, newest = history.grid.windows_of_panes(history.grid.panes_of(ts))
+        there = oldest <= newest
         if there.any():
-            yield int(home[there].max() if newest_first else oldest[there].min())
+            yield int(newest[there].max() if newest_first else oldest[there].min())
 
 
 def _cells_of_date(history: History, days: Collection[date], event_date: date) -> pd.DataFrame:

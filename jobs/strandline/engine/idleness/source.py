@@ -1,7 +1,7 @@
 """The combined watermark where channels can go idle, day by day.
 
-What a channel's records do is told by few rows: on which tick something new became known, and how
-long it had been silent before. From one day to the next a small state is carried.
+Of a channel's records few rows are enough: on which tick something new became known, and how long
+it had been silent before. From one day to the next a small state is carried.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def known_records(
     for every way of being malformed costs as much as half a plain aggregation of it.
 
     Args:
-        records: the landing as `read_records` reads it, of `days_to_read` at most.
+        records: the landing as `read_records` reads it, of `DaysToRead` at most.
         history: everything observed below the horizon.
         horizon_ms: the horizon.
         days: the arrival days to read.

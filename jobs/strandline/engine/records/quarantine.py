@@ -84,10 +84,10 @@ def quarantine_malformed(
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     """The name of each source column in quarantine: `source_<name>` where ours has it."""
     names = {name: name for name in source_columns}
-    taken = {*OWN_COLUMNS, *(name.lower() for name in source_columns)}
+    in_use = {*OWN_COLUMNS, *(name.lower() for name in source_columns)}
     for name in source_columns:
         if name.lower() in OWN_COLUMNS:
-            while names[name].lower() in taken:
+            while names[name].lower() in in_use:
                 names[name] = f"source_{names[name]}"
     return names
 

@@ -149,7 +149,7 @@ def held(
         keys: what a probe and its holder must have in common.
         levels: of the holders' lengths.
     """
-    # a row of length <= 2^level begins in the point's stretch of 2^level or in the one before
+    # a row of length <= 2^level begins in the point's interval of 2^level or in the one before
     places = F.array(
         *(
             F.struct(F.lit(level).alias(_LEVEL), (F.shiftright(point, level) - back).alias(_BUCKET))

@@ -82,7 +82,7 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
             *(of(name).alias(found) for found, (of, name) in measured.items()),
         )
     )
-    # what is the same for all records of a cell, or told by it, is computed once for it
+    # what is the same for all records of a cell, or follows from it, is computed once for it
     is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
     shared = {
         c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
