@@ -18,10 +18,11 @@ from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
-from strandline.engine.records.read import on_days, read_records
+from strandline.engine.records.read import read_records
 from strandline.engine.results.rows import ORDER
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import EVERYTHING

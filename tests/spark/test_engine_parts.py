@@ -121,17 +121,17 @@ SESSIONS = rows(
 def test_rows_of_sessions_put_together_give_what_the_records_give(session):
     def answer(stream: Stream) -> tuple[list[tuple], list[tuple]]:
         rebuild = with_aggregates(Engine.on(session, stream), IN_TWO_STEPS).rebuild()
-        taken = rebuild.taken().select(c.SLOT, "accepted", "late_accepted")
-        by_slot = sorted(tuple(row.values()) for row in taken.toArrow().to_pylist())
+        accepted = rebuild.accepted_by_slot().select(c.SLOT, "accepted", "late_accepted")
+        by_slot = sorted(tuple(row.values()) for row in accepted.toArrow().to_pylist())
         return contents(rebuild.windows()), by_slot
 
-    for stream, (windows, taken) in each(drawn_streams(SESSIONS), answer):
+    for stream, (windows, accepted) in each(drawn_streams(SESSIONS), answer):
         assert windows == contents_by_the_reference(stream), stream
         slots = [
             (row.window.start_ms, row.on_time + row.late_accepted, row.late_accepted)
             for row in Tables(stream.spec, stream.replay()).completeness()
         ]
-        assert taken == [slot for slot in slots if slot[1]], stream
+        assert accepted == [slot for slot in slots if slot[1]], stream
 
 
 VIOLATIONS = rows(

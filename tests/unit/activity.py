@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from cells import axis_of, instant_of
 
+from strandline.engine.idleness.activity import Activity
 from strandline.engine.idleness.kept_steps import SOURCE_DAY_COLUMNS, StepDays
-from strandline.engine.idleness.source import Activity, Source
+from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -40,7 +41,7 @@ def step_days(told: Sequence[ObservedDay]) -> StepDays:
 def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
     """What the channels did on the arrival days of some records, as far as it moves something."""
     ticks, watermark = axis_of(stream).ticks, stream.spec.watermark
-    heard: dict[tuple[Any, ...], int | None] = {}
+    shown: dict[tuple[Any, ...], int | None] = {}
     at_once: dict[tuple[Any, ...], int] = {}
     first: dict[tuple[Any, ...], tuple[int, int, int]] = {}
     for record in records:
@@ -51,7 +52,7 @@ def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
         elif watermark.candidate is not None:
             offer = watermark.candidate.of(record.ts_ms)
         place = (day, record.channel, ticks.after(record.arrival_ms))
-        heard[place] = max((c for c in (offer, heard.get(place)) if c is not None), default=None)
+        shown[place] = max((c for c in (offer, shown.get(place)) if c is not None), default=None)
         if isinstance(watermark, Punctuated) and record.marker:
             moment = (day, record.channel, instant + 1)
             at_once[moment] = max(record.ts_ms, at_once.get(moment, record.ts_ms))
@@ -59,19 +60,19 @@ def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
         came = (instant, sequence, record.ts_ms)
         first[day, record.channel] = min(came, first.get((day, record.channel), came))
     told = []
-    places = sorted(heard)
-    patience_ms = Source(stream.spec, axis_of(stream)).patience_ms
+    places = sorted(shown)
+    timeout_ms = IdlenessRules.of(stream.spec, axis_of(stream)).timeout_ms
     for i, (day, channel, tick) in enumerate(places):
         before = [place for place in places[:i] if place[:2] == (day, channel)]
         last = places[i + 1 : i + 2] == [] or places[i + 1][:2] != (day, channel)
-        offer = heard[day, channel, tick]
-        offered = [heard[place] for place in before if heard[place] is not None]
+        offer = shown[day, channel, tick]
+        offered = [shown[place] for place in before if shown[place] is not None]
         higher = offer is not None and offer > max(offered, default=MIN_WATERMARK)
-        if last or higher or not before or tick - before[-1][2] > patience_ms:
+        if last or higher or not before or tick - before[-1][2] > timeout_ms:
             told.append((day, channel, tick, before[-1][2] if before else None, offer))
     declared = stream.spec.source.declared_channels is not None
     return Activity(
-        heard=pd.DataFrame(
+        on_ticks=pd.DataFrame(
             told, columns=["arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms"]
         ).astype({"before_ms": "Int64", "candidate_ms": "Int64"}),
         at_once=pd.DataFrame(

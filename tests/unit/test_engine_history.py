@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pandas as pd
 from cells import (
     a_cell,
@@ -163,11 +164,9 @@ def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(strea
     assert grid.first_not_final(reached_ms) == grid.first_not_final(final_ms) or (
         reached_ms == MIN_WATERMARK
     )
-    closed = [
-        start
-        for start in starts_around(stream)
-        if grid.close_threshold(start) <= final_ms and grid.close_threshold(start) < MAX_WATERMARK
-    ]
+    starts = np.array(starts_around(stream), dtype=np.int64)
+    closes = grid.close_thresholds(starts)
+    closed = starts[(closes <= final_ms) & (closes < MAX_WATERMARK)].tolist()
     assert all(start < grid.first_not_final(reached_ms) for start in closed)
 
 

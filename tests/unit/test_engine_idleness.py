@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from spec_strategies import any_watermarks
 from strategies import streams
 
-from strandline.engine.idleness.source import SILENCE, Carried, Source
+from strandline.engine.idleness.activity import SILENCE
+from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.position.axis import TICK_RANK
 from strandline.model.intervals import day_of
@@ -31,14 +33,14 @@ IDLE = any_watermarks(idleness=True).filter(
 def steps_of(stream: Stream) -> Steps:
     """The steps below the horizon, day by day."""
     axis = axis_of(stream)
-    source, carried = Source(stream.spec, axis), Carried.at_the_start(stream.spec, axis)
+    source, carried = Source(stream.spec, axis), SourceState.at_the_start(stream.spec, axis)
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
     days = sorted({day_of(record.arrival_ms) for record in known})
     told = []
     for day in days:
         activity = activity_of(stream, known)
-        carried = Carried.from_json(carried.to_json())
-        for _, steps, after in source.follow(carried, activity, [day], stream.horizon_ms):
+        carried = SourceState.from_json(carried.to_json())
+        for _, steps, after in source.advance_days(carried, activity, [day], stream.horizon_ms):
             told.append(steps)
             carried = after
     silent, carried = source.advance(carried, SILENCE, stream.horizon_ms)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from meter import a_meter
 
-from strandline.engine.idleness.source import Carried, Channel
+from strandline.engine.idleness.state import Channel, SourceState
 from strandline.model.intervals import midnight_of
 from strandline.quality.report.held_back_by import holding
 
@@ -67,10 +67,12 @@ def test_an_idle_channel_holds_nothing_and_one_that_came_back_behind_neither():
         Channel("b", watermark_ms=DAY - HOUR_MS, active=False, been_idle=True),
         Channel("c", watermark_ms=DAY - HOUR_MS, been_idle=True),
     )
-    found = holding(days(), spec(), Carried(DAY, channels, combined_ms=DAY))
+    found = holding(days(), spec(), SourceState(DAY, channels, combined_ms=DAY))
     assert str(found) == (
         "at 2013-01-05T00:00:00Z; held by channel a since 2013-01-05T00:00:00.007Z; "
         "idle, and left out: b"
     )
     asleep = tuple(Channel(name, active=False, been_idle=True) for name in "ab")
-    assert str(holding(days(), spec(), Carried(DAY, asleep))) == "none; idle, and left out: a, b"
+    assert (
+        str(holding(days(), spec(), SourceState(DAY, asleep))) == "none; idle, and left out: a, b"
+    )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.engine.idleness.kept_steps import KeptSteps
-from strandline.engine.idleness.source import Carried
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import TICK_RANK, Axis
@@ -52,7 +52,7 @@ def pasts(draw: st.DrawFn) -> Past:
             tick += more
         tick = until_ms // HOUR_MS - 1
         steps = pd.DataFrame(rows, columns=[*STEP_COLUMNS])
-        carried = Carried(until_ms=until_ms, combined_ms=watermark_ms)
+        carried = SourceState(until_ms=until_ms, combined_ms=watermark_ms)
         told.append(ObservedDay(day_of(day * DAY_MS), steps, carried))
     at_hand = draw(st.integers(0, len(told)))
     before, after = told[: len(told) - at_hand], told[len(told) - at_hand :]

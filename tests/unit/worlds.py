@@ -16,7 +16,8 @@ from activity import activity_of, step_days
 from cells import COUNTED, cell_of
 from strategies import Stream
 
-from strandline.engine.idleness.source import Carried, Source
+from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.past.history import History, history_of
 from strandline.engine.past.observed import KnownSteps, ObservedDay, put_together
 from strandline.engine.position.axis import Axis
@@ -281,11 +282,11 @@ class Life:
         cells = pd.concat(parts, ignore_index=True) if parts else fresh
         if not self.spec.watermark.idleness_in_effect:
             return history_of(Observed(cells), self.spec, axis)
-        source, carried = Source(self.spec, axis), Carried.at_the_start(self.spec, axis)
+        source, carried = Source(self.spec, axis), SourceState.at_the_start(self.spec, axis)
         stream = Stream(self.spec, tuple(known), axis.start_ms, horizon_ms, end_of_input=False)
         activity, steps = activity_of(stream, known), []
         for day in sorted({day_of(r.arrival_ms) for r in known}):
-            for _, found, after in source.follow(carried, activity, [day], horizon_ms):
+            for _, found, after in source.advance_days(carried, activity, [day], horizon_ms):
                 carried = after
                 steps.append(ObservedDay(day, found, after))
         # those of the days before the new ones are kept, and read again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strandline.spec.pipeline import OWN_PREFIX as _PREFIX
+from strandline.spec.pipeline import PipelineSpec
 
 ARRIVAL_DAY = _PREFIX + "arrival_day"
 """The partition that a record lies in (a date), or the date of its arrival."""
@@ -41,15 +42,15 @@ FIRST_ARRIVAL = _PREFIX + "first_arrival_ms"
 OLDEST = _PREFIX + "oldest_id"
 """The oldest window of a pane, or of those that are asked for."""
 NEWEST = _PREFIX + "newest_id"
-HOME = _PREFIX + "home_id"
+NEWEST_WINDOW = _PREFIX + "newest_window_id"
 """The window that a record is counted in: its newest; in a gap between windows the one before."""
 MISSED = _PREFIX + "missed"
 """How many windows a pane has; none in a gap."""
 SURE_BEFORE = _PREFIX + "sure_before"
 """Records before this instant are on time for all windows of their pane."""
-HOME_CLOSE_FROM = _PREFIX + "home_close_from"
-AT_HOME = _PREFIX + "at_home"
-"""Accepted records that are counted in this very window."""
+NEWEST_CLOSE_FROM = _PREFIX + "newest_close_from"
+IN_NEWEST_WINDOW = _PREFIX + "at_home"
+"""Accepted records whose newest window this is: they are counted in it, and in no other one."""
 MISSED_PAIRS = _PREFIX + "missed_pairs"
 """Records that this window refused and another kept."""
 
@@ -109,3 +110,8 @@ def is_ours(name: str) -> bool:
 def key_column(name: str) -> str:
     """The engine's column of a key: the source may have another column of the same name."""
     return f"{_PREFIX}key_{name}"
+
+
+def keys_of(spec: PipelineSpec) -> list[str]:
+    """The engine's columns of a pipeline's keys."""
+    return [key_column(name) for name in spec.source.key]

@@ -36,7 +36,7 @@ def close(
         clock: what the run knows.
         scope: what it rebuilds.
     """
-    clock = history.crossings.heard(clock)
+    clock = history.crossings.without_dropped_end(clock)
     fresh = OlderWindows()
     if scope.older_since_ms is not None:
         fresh = OlderWindows.of(

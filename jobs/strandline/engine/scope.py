@@ -57,7 +57,8 @@ class Rebuild(ABC):
         calendar: of all that the scope asks for.
         slots: the slots of the range (`Calendar.slots`), on the driver.
         older: the older slots that the scope's late records belong to, likewise.
-        older_records: how many records are at home in older slots, and have arrived since.
+        older_records: how many records have an older slot as their newest window, and have
+            arrived since.
     """
 
     spark: SparkSession

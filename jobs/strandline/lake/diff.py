@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.records.read import in_quotes, quoted
+from strandline.engine.records.expressions import in_quotes, quoted
 from strandline.lake.schema import fit
 
 OP = "_strandline_op"

@@ -17,9 +17,10 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import lies_in_its_day, on_days
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import result_names
-from strandline.engine.records.read import lies_in_its_day, on_days, read_records
+from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows, file_name
 from strandline.lake.identities import nulls_told

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import quoted
+from strandline.engine.records.expressions import quoted
 from strandline.lake.deletions import file_name
 from strandline.model.facts import DayFacts
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
-from strandline.engine.records.read import in_quotes
+from strandline.engine.records.expressions import in_quotes
 from strandline.errors import RetryableError
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.identities import marked

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.records.read import quoted
+from strandline.engine.records.expressions import quoted
 from strandline.errors import InputError
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from strandline.engine.frames import collected, to_pandas
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CELL_COLUMNS
-from strandline.engine.watermark import told_cells
+from strandline.engine.watermark import cell_rows
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -35,7 +35,7 @@ class StagedCells:
     @classmethod
     def written(cls, observed: DataFrame, axis: Axis, staging: Staging) -> StagedCells:
         """Stage the cells that `observe` counts, each day's by slot and threshold."""
-        cells = told_cells.told(observed, axis)
+        cells = cell_rows.cell_rows(observed, axis)
         folder = staging.folder(_PART)
         (
             cells.repartition("arrival_date")
@@ -47,9 +47,9 @@ class StagedCells:
         staged = staging.spark.read.schema(cells.schema).parquet(folder)
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
         return cls(
-            collected(told_cells.channel_days(staged)),
-            collected(told_cells.day_map(staged)),
-            collected(told_cells.malformed(staged)),
+            collected(cell_rows.channel_days(staged)),
+            collected(cell_rows.day_map(staged)),
+            collected(cell_rows.malformed(staged)),
             ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY),
         )
 

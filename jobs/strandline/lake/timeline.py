@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.frames import to_pandas
 from strandline.engine.idleness.kept_steps import StepDays
-from strandline.engine.idleness.source import Carried
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import steps_from
 from strandline.engine.past.observed import KnownSteps
 from strandline.engine.position.axis import Axis
@@ -134,7 +134,9 @@ def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> 
     if not old:
         return days
     rows = table.rows("source", ["arrival_date", "source_state"], fingerprint, of_days=old)
-    told = {row["arrival_date"]: Carried.from_json(row["source_state"]) for row in rows.to_pylist()}
+    told = {
+        row["arrival_date"]: SourceState.from_json(row["source_state"]) for row in rows.to_pylist()
+    }
     there = days["arrival_date"].map(told)
     return days.assign(
         until_arrival_ms=there.map(lambda state: state.until_ms),
@@ -144,7 +146,7 @@ def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> 
 
 def read_source(
     table: TimelineTable, fingerprint: str | None = None, *, before_ms: int | None = None
-) -> Carried | None:
+) -> SourceState | None:
     """Where the source stands after the last whole day observed before an instant.
 
     None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
@@ -154,7 +156,7 @@ def read_source(
     if last is None:
         return None
     rows = table.rows("source", ["source_state"], fingerprint, of_days=[last])
-    return Carried.from_json(rows["source_state"][0].as_py())
+    return SourceState.from_json(rows["source_state"][0].as_py())
 
 
 def channel_days(table: TimelineTable) -> pd.DataFrame:

@@ -22,9 +22,9 @@ def fired(windows: Rows) -> Any:
     """The staged windows that Flink has emitted; the others were staged to be counted."""
     if isinstance(windows, DataFrame):
         emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
-        return emitted.drop(c.AT_HOME, c.MISSED_PAIRS)
+        return emitted.drop(c.IN_NEWEST_WINDOW, c.MISSED_PAIRS)
     emitted = windows.filter((ds.field("state") != "open") & (ds.field("records") > 0))
-    counts = {c.AT_HOME, c.MISSED_PAIRS}  # sessions have none
+    counts = {c.IN_NEWEST_WINDOW, c.MISSED_PAIRS}  # sessions have none
     return emitted.select([name for name in emitted.column_names if name not in counts])
 
 
@@ -34,7 +34,7 @@ def taken_by_window(windows: Rows, grid: Grid) -> dict[int, Taken]:
     These are known for what is staged only.
     """
     names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
-    counts = ["records", "late_accepted", c.AT_HOME, c.MISSED_PAIRS]
+    counts = ["records", "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
     known = [name for name in counts if name in names]
     sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
     return {int(id_): Taken(*map(int, counts)) for id_, *counts in sums}

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine.records.days import in_days, on_days
 from strandline.engine.records.quarantine import quarantine_malformed
-from strandline.engine.records.read import in_days, on_days
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing

@@ -20,8 +20,8 @@ from strandline.engine.past.observed import (
 )
 from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
-from strandline.engine.records.read import lies_in_its_day
 from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError

@@ -48,7 +48,7 @@ def plan_backfill(
         standing = [rest for closure in standing for rest in without(closure, within)]
     if request.close:
         standing.append(Closure(within, horizon_ms))
-    clock = history.crossings.heard(Clock(horizon_ms, tuple(standing)))
+    clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(standing)))
     _require_order(within, history, clock)
     if request.close and not clock.closes_now:
         notes.append("the source is idle, and Flink drops the end of such an input: none is closed")

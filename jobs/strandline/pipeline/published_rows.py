@@ -14,9 +14,11 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
+from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.records.quarantine import as_landed, quarantine_malformed
-from strandline.engine.records.read import in_days, read_records, slot_of
+from strandline.engine.records.read import read_records
 from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context

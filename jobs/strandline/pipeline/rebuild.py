@@ -168,7 +168,9 @@ def _rebuild_piece(
         older_records=rebuild.older_records,
         listed_gaps=gaps.listed(listed),
         gaps=gaps.count(plan.scope.windows),
-        taken=taken_by_slot(rebuild.taken()) if isinstance(rebuild, SessionRebuild) else {},
+        taken=taken_by_slot(rebuild.accepted_by_slot())
+        if isinstance(rebuild, SessionRebuild)
+        else {},
         written=written,
     )
 

@@ -96,5 +96,5 @@ def _first_start(grid: Grid, ts_ms: int) -> int:
 
 def _windows_of(grid: Grid, ts_ms: int) -> tuple[int, int]:
     """The oldest and the newest window of an event time; in a gap both are the one before it."""
-    oldest, home = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
-    return min(int(oldest[0]), int(home[0])), int(home[0])
+    oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
+    return min(int(oldest[0]), int(newest[0])), int(newest[0])

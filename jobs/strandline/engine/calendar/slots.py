@@ -30,7 +30,7 @@ from strandline.model.intervals import (
 class Calendar:
     """The windows that hold records of some cells, as of a clock.
 
-    A record's *home* is its newest window, in which it is counted; in a gap between windows it is
+    A record is counted in its newest window; in a gap between windows it is
     the one before.
 
     Attributes:
@@ -52,22 +52,26 @@ class Calendar:
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """Every window that has a record or is one's home.
+        """Every window that has a record, or is the newest one of a record in a gap.
 
-        Columns: `window_id`, `channels_heard`, `records` (at home in it).
+        Columns: `window_id`, `channels_heard`, `records` (whose newest it is).
         """
         cells = self.cells
-        homes = cells.groupby("home_id")["records"].sum()
-        pairs = cells[["oldest_id", "home_id", "channel"]].drop_duplicates()
-        heard = [pairs[["home_id", "channel"]].rename(columns={"home_id": "window_id"})]
+        counted = cells.groupby("newest_window_id")["records"].sum()
+        pairs = cells[["oldest_id", "newest_window_id", "channel"]].drop_duplicates()
+        parts = [
+            pairs[["newest_window_id", "channel"]].rename(columns={"newest_window_id": "window_id"})
+        ]
         for channel, of_channel in pairs.groupby("channel"):
-            oldest, home = (of_channel[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
-            ids = ids_between(oldest, home, self.history.grid.step_ms)
-            heard.append(pd.DataFrame({"window_id": ids, "channel": channel}))
-        every = pd.concat(heard).drop_duplicates().sort_values(["window_id", "channel"])
+            oldest, newest = (
+                of_channel[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
+            )
+            ids = ids_between(oldest, newest, self.history.grid.step_ms)
+            parts.append(pd.DataFrame({"window_id": ids, "channel": channel}))
+        every = pd.concat(parts).drop_duplicates().sort_values(["window_id", "channel"])
         windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
         table = windows.reset_index()
-        table["records"] = table["window_id"].map(homes).fillna(0).astype("int64")
+        table["records"] = table["window_id"].map(counted).fillna(0).astype("int64")
         return table
 
     def starting_in(self, within: TimeRange) -> pd.DataFrame:
@@ -91,48 +95,54 @@ class Calendar:
         return placed(ids, history.grid, history.axis, history.crossings, self.clock)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
-        """The panes with a record whose home is one of some slots, as records are to meet them.
+        """The panes with a record whose newest window is one of some slots, for records to meet.
 
-        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `home_id`; `missed` (how many
-        windows it has; 0 in a gap); of the home: `close_from`, `ended_at_ms`.
+        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `newest_window_id`;
+        `missed` (how many windows it has; 0 in a gap); of the newest window: `close_from`,
+        `ended_at_ms`.
         """
-        panes = self.cells[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
-        homes = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
-        met = panes.merge(homes, left_on="home_id", right_on="window_id").drop(columns="window_id")
-        met["missed"] = (met["home_id"] - met["oldest_id"]) // self.history.grid.step_ms + 1
+        panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
+        newest = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
+        met = panes.merge(newest, left_on="newest_window_id", right_on="window_id").drop(
+            columns="window_id"
+        )
+        met["missed"] = (
+            met["newest_window_id"] - met["oldest_id"]
+        ) // self.history.grid.step_ms + 1
         return met
 
     def panes_within(self, within: TimeRange, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record of a window that starts in a range, and those of their windows.
 
-        Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `home_id`; `sure_before`:
-        where the oldest fires; `home_close_from`: where the home, inside or not, closes.
+        Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `newest_window_id` (inside
+        or not); `sure_before`: where the oldest fires; `newest_close_from`: where the newest
+        window, inside or not, closes.
         """
         ids = self.history.grid.ids_within(within)
-        panes = self.cells[["pane_ms", "oldest_id", "home_id"]].drop_duplicates()
-        panes = panes[panes["oldest_id"] <= panes["home_id"]]
-        panes = panes[(panes["oldest_id"] < ids.stop) & (panes["home_id"] >= ids.start)]
-        homes = panes["home_id"].unique()
-        closes = self.placed(homes.tolist())["close_from"].set_axis(homes)
+        panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
+        panes = panes[panes["oldest_id"] <= panes["newest_window_id"]]
+        panes = panes[(panes["oldest_id"] < ids.stop) & (panes["newest_window_id"] >= ids.start)]
+        newest = panes["newest_window_id"].unique()
+        closes = self.placed(newest.tolist())["close_from"].set_axis(newest)
         oldest = panes["oldest_id"].clip(lower=ids.start)
         return panes.assign(
             oldest_id=oldest,
-            newest_id=panes["home_id"].clip(upper=ids[-1] if len(ids) else ids.start),
+            newest_id=panes["newest_window_id"].clip(upper=ids[-1] if len(ids) else ids.start),
             sure_before=slots.set_index("window_id")["fire_from"].reindex(oldest).to_numpy(),
-            home_close_from=closes.reindex(panes["home_id"]).to_numpy(),
+            newest_close_from=closes.reindex(panes["newest_window_id"]).to_numpy(),
         )
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
-        """The arrival days on which a record at home in these slots can be refused.
+        """The arrival days on which a record counted in these slots can be refused.
 
-        They end after the home's close; in a gap between windows every day counts.
+        They end after the slot's close; in a gap between windows every day counts.
         """
         closes = slots.set_index("window_id")["close_from"]
-        cells = self.cells[self.cells["home_id"].isin(closes.index)]
+        cells = self.cells[self.cells["newest_window_id"].isin(closes.index)]
         after = {day: _end_of(day, self.history.axis) for day in cells["arrival_date"].unique()}
         ends = cells["arrival_date"].map(after)
-        late = ends.to_numpy() > closes.reindex(cells["home_id"]).to_numpy()
-        gap = (cells["oldest_id"] > cells["home_id"]).to_numpy()
+        late = ends.to_numpy() > closes.reindex(cells["newest_window_id"]).to_numpy()
+        gap = (cells["oldest_id"] > cells["newest_window_id"]).to_numpy()
         return sorted(cells.loc[late | gap, "arrival_date"].unique())
 
     def least_delay(self, panes: pd.DataFrame) -> int | None:
@@ -153,22 +163,22 @@ class Calendar:
 
 
 def with_windows(cells: pd.DataFrame, history: History) -> pd.DataFrame:
-    """Cells with their PANE and the ids of their oldest window and of their home."""
+    """Cells with their PANE and the ids of their oldest and their newest window."""
     grid = history.grid
     panes = grid.panes_of(cells["least_ts_ms"].to_numpy(dtype="int64"))
-    oldest, home = grid.windows_of_panes(panes)
-    return cells.assign(pane_ms=panes, oldest_id=oldest, home_id=home)
+    oldest, newest = grid.windows_of_panes(panes)
+    return cells.assign(pane_ms=panes, oldest_id=oldest, newest_window_id=newest)
 
 
 @dataclass(frozen=True)
 class OlderWindows:
     """The windows before an instant that records which arrived on later days belong to.
 
-    A late record whose home is in a range may have missed windows that start before it.
+    A late record whose newest window is in a range may have missed windows that start before it.
 
     Attributes:
         ids: of the windows.
-        records: how many of these records are at home before the instant.
+        records: how many of these records are counted in windows before the instant.
     """
 
     ids: frozenset[int] = frozenset()
@@ -186,14 +196,16 @@ class OlderWindows:
         end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
         near = TimeRange(LEAST_INSTANT_MS, end_ms)
         fresh = with_windows(history.timeline.cells(days, slots=near), history)
-        oldest, home = (fresh[name].to_numpy("int64") for name in ("oldest_id", "home_id"))
-        of_records = {*home.tolist(), *ids_between(oldest, home, grid.step_ms).tolist()}
+        oldest, newest = (
+            fresh[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
+        )
+        of_records = {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
         asked = {window for start in too for window in grid.ids_within(TimeRange(start, start + 1))}
         ids = np.array(sorted(of_records | asked), dtype=np.int64)
-        at_home = fresh["slot_ms"].to_numpy("int64") < before_ms
+        counted_before = fresh["slot_ms"].to_numpy("int64") < before_ms
         return cls(
             frozenset(ids[grid.starts_of(ids) < before_ms].tolist()),
-            int(fresh.loc[at_home, "records"].sum()),
+            int(fresh.loc[counted_before, "records"].sum()),
         )
 
     def starts(self, grid: Grid) -> list[TimeRange]:

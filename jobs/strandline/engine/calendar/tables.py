@@ -32,8 +32,8 @@ def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFr
     return spark.createDataFrame(table)
 
 
-def home_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The panes of `History.panes`, each with its home, as a DataFrame."""
+def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The panes of `Calendar.panes`, each with its newest window, as a DataFrame."""
     table = pa.table(
         {
             c.PANE: _column(panes["pane_ms"], _WHOLE),
@@ -59,15 +59,15 @@ def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFram
 
 
 def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The panes of `History.panes_within`, each with its windows of a range, as a DataFrame."""
+    """The panes of `Calendar.panes_within`, each with its windows of a range, as a DataFrame."""
     table = pa.table(
         {
             c.PANE: _column(panes["pane_ms"], _WHOLE),
             c.OLDEST: _column(panes["oldest_id"], _WHOLE),
             c.NEWEST: _column(panes["newest_id"], _WHOLE),
-            c.HOME: _column(panes["home_id"], _WHOLE),
+            c.NEWEST_WINDOW: _column(panes["newest_window_id"], _WHOLE),
             c.SURE_BEFORE: _column(panes["sure_before"], axis.kind),
-            c.HOME_CLOSE_FROM: _column(panes["home_close_from"], axis.kind),
+            c.NEWEST_CLOSE_FROM: _column(panes["newest_close_from"], axis.kind),
         }
     )
     return spark.createDataFrame(table)

@@ -127,7 +127,7 @@ class KeptSteps:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """From where on each day's steps lie: silent days before a day are told with it."""
+        """From where on each day's steps lie: the steps of silent days before a day are its."""
         days: list[Any] = self.kept.days["arrival_date"].tolist()
         if not days:
             return []

@@ -115,3 +115,21 @@ def steps_from(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
     steps = rows.assign(seen_from=first, until=until, rank=rows["rank"].astype("int64"))
     steps["watermark_ms"] = steps["watermark_ms"].astype("int64")
     return steps[list(STEP_COLUMNS)].sort_values(["seen_from", "rank"], ignore_index=True)
+
+
+def step_rows(
+    seen_from: npt.NDArray[Any],
+    rank: npt.NDArray[Any],
+    watermark_ms: npt.NDArray[Any],
+    until: npt.NDArray[Any] | None = None,
+) -> pd.DataFrame:
+    """Steps as rows; the arrival day that they are kept with is not known here.
+
+    Args:
+        seen_from: the first instant that sees each of them.
+        rank: the order at one instant.
+        watermark_ms: what the combined watermark rises to.
+        until: the last tick of a run of ticks; None: each step is one rise.
+    """
+    columns = (None, seen_from, seen_from if until is None else until, rank, watermark_ms)
+    return pd.DataFrame(dict(zip(STEP_COLUMNS, columns, strict=True)))

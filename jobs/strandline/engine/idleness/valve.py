@@ -1,4 +1,4 @@
-"""How the events of several channels become one watermark, in stretches of arrays.
+"""How the events of several channels become one watermark, in batches of arrays.
 
 The set form of `StatusWatermarkValve` and of the combiner of a source's splits: between two changes
 of status the combined watermark is a running minimum of running maxima.
@@ -83,7 +83,7 @@ class Valve:
             end = min(start + chunk, len(events))
             change = self._first_change(events, start, end)
             if change > start:
-                start = self._stretch(events, start, change, rises)
+                start = self._batch(events, start, change, rises)
             else:
                 self._single(events, start, rises)
                 start += 1
@@ -111,7 +111,7 @@ class Valve:
         changes = np.flatnonzero(np.where(events.kind[start:end] == IDLE, active, ~active))
         return start + int(changes[0]) if len(changes) else end
 
-    def _stretch(self, events: Events, start: int, end: int, rises: Rises) -> int:
+    def _batch(self, events: Events, start: int, end: int, rises: Rises) -> int:
         """Take in raises of active channels; up to where one that was behind has caught up."""
         at = self.channels
         if end - start < _SHORT:
@@ -202,10 +202,10 @@ class Splits:
         rises: Rises = []
         chunk = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
         for start in range(0, len(events), chunk):
-            self._stretch(events, start, min(start + chunk, len(events)), rises)
+            self._batch(events, start, min(start + chunk, len(events)), rises)
         return rises
 
-    def _stretch(self, events: Events, start: int, end: int, rises: Rises) -> None:
+    def _batch(self, events: Events, start: int, end: int, rises: Rises) -> None:
         at, length = self.channels, end - start
         channel, kind = events.channel[start:end], events.kind[start:end]
         rows = np.arange(length)

@@ -1,4 +1,4 @@
-"""Which arrival days, and which part of them, a question needs: told by the narrow facts alone."""
+"""Which arrival days, and which part of them, a question needs: by the narrow facts alone."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class DaysToRead:
         return TimeRange(within.start_ms, end_ms)
 
     def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
-        """The start of the oldest window, or home, of what arrived on the days of a range.
+        """The start of the oldest window of what arrived on the days of a range.
 
-        The end of all instants, if nothing did. Of a record in a gap between windows its home is
-        older than any window.
+        The end of all instants, if nothing did. A record in a gap between windows counts for
+        the window before the gap.
         """
         arrived = self.between(since_ms, until_ms)
         if not len(arrived):
@@ -163,10 +163,6 @@ class DaysToRead:
     def _ends(self) -> pd.Series[int]:
         """The largest end of each row of the day map; what an older timeline does not tell: any."""
         return self.held["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
-
-    def holding(self, starts: Collection[TimeRange]) -> list[date]:
-        """The arrival days that may hold records of windows that start in one of some ranges."""
-        return sorted({day for within in starts for day in self.of_windows(within)})
 
 
 def close_together(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:

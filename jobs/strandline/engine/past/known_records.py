@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
+from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
-from strandline.engine.records.read import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
 
 
@@ -24,7 +24,7 @@ def known_records(
     for every way of being malformed costs as much as half a plain aggregation of it.
 
     Args:
-        records: the landing as `read_records` reads it, of `days_to_read` at most.
+        records: the landing as `read_records` reads it, of `DaysToRead` at most.
         history: everything observed below the horizon.
         horizon_ms: the horizon.
         days: the arrival days to read.

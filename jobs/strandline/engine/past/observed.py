@@ -12,13 +12,15 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
-from strandline.engine.idleness.activity import observe_activity
+from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
-from strandline.engine.idleness.source import SILENCE, Carried, Source
+from strandline.engine.idleness.observe import observe_activity
+from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.read import on_days
+from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, cells_from
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import DAY_MS
@@ -40,7 +42,7 @@ class ObservedDay:
 
     day: date
     steps: pd.DataFrame
-    carried: Carried
+    carried: SourceState
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ class KnownSteps:
     """The steps of the days that are known already, and where the source stands after them."""
 
     steps: StepDays
-    carried: Carried
+    carried: SourceState
 
     @classmethod
     def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
         """Nothing is known."""
-        return cls(StepDays.none(), Carried.at_the_start(spec, axis))
+        return cls(StepDays.none(), SourceState.at_the_start(spec, axis))
 
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
@@ -82,10 +84,12 @@ def observe_days(
     source, carried = Source(spec, axis), known.carried
     chosen = records.where(F.col(c.REASON).isNull()) if len(fresh.malformed) else records
     counts = fresh.day_map.groupby("arrival_date")["records"].sum()
-    most = DAY_MS // source.ticks.interval_ms * max(1, fresh.channel_days["channel"].nunique())
+    most = (
+        DAY_MS // source.rules.ticks.interval_ms * max(1, fresh.channel_days["channel"].nunique())
+    )
     for days in _batches(counts.clip(upper=most)):
         activity = observe_activity(on_days(chosen, days, counts.index), spec, axis)
-        for day, steps, after in source.follow(carried, activity, days, horizon_ms):
+        for day, steps, after in source.advance_days(carried, activity, days, horizon_ms):
             carried = after
             yield ObservedDay(day, steps, after)
 

@@ -1,9 +1,10 @@
 """Positions as plain numbers, so that "first", "late" and "fired" are comparisons of integers.
 
 A record is judged by the watermark as it stands before its *instant*: its arrival, and with a
-`sequence` that counts its sequence too. Everything that a watermark does is therefore told by the
-first instant that sees it, `seen_from`: a tick at T is seen by the arrivals from T on, and what an
-instant emits per record is seen from the next instant on. `late <=> instant >= seen_from(close)`.
+`sequence` that counts its sequence too. Everything that a watermark does is therefore given as
+the first instant that sees it, `seen_from`: a tick at T is seen by the arrivals from T on, and what
+an instant emits per record is seen from the next instant on:
+`late <=> instant >= seen_from(close)`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from strandline.model.intervals import (
     LEAST_INSTANT_MS,
     TimeRange,
 )
-from strandline.model.lateness import MAX_WATERMARK, cleanup_time
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Cumulative, Session, Sliding
@@ -233,12 +233,6 @@ class Grid:
         step, last = self.threshold_step_ms, self.residues[0]
         below, past = within.start_ms - 1, within.end_ms
         return below - (below - last) % step, past + (last - past) % step
-
-    def close_threshold(self, window_id: int) -> int:
-        """The watermark that drops a window; MAX_WATERMARK: none before the end."""
-        return cleanup_time(
-            self.fire_threshold(window_id), allowed_lateness_ms=self.allowed_lateness_ms
-        )
 
     def first_not_final(self, watermark_ms: int) -> int:
         """The first window start whose records a watermark does not leave as they are.

@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.records.days import in_days, on_days
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content
-from strandline.engine.records.read import in_days, on_days, quoted
 from strandline.errors import InputError
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
 from strandline.spec.pipeline import PipelineSpec
@@ -73,7 +74,7 @@ def _needed(days: Collection[date | None], within_ms: int) -> Column:
     """The rows of some arrival days, and those that arrived less than a time before one of them."""
     needed = [F.col(c.ARRIVAL_DAY).isNull()] if None in days else []
     back = -(-(within_ms - 1) // DAY_MS)
-    for first, last in _stretches(day for day in days if day is not None):
+    for first, last in _runs_of_days(day for day in days if day is not None):
         needed.append(_between(first, last))
         if back:
             earliest = first - timedelta(min(back, (first - date.min).days))
@@ -87,8 +88,8 @@ def _between(first: date, last: date) -> Column:
     return F.expr(f"`{c.ARRIVAL_DAY}` BETWEEN DATE'{first}' AND DATE'{last}'")
 
 
-def _stretches(days: Iterable[date]) -> Iterator[tuple[date, date]]:
-    """The first and last day of each stretch of days that follow each other."""
+def _runs_of_days(days: Iterable[date]) -> Iterator[tuple[date, date]]:
+    """The first and last day of each run of days that follow each other."""
     first = last = None
     for day in sorted(days):
         if first is None or last is None:

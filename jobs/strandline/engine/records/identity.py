@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import quoted
+from strandline.engine.records.expressions import quoted
 from strandline.spec.pipeline import PipelineSpec
 
 _EXACT_JSON = {
@@ -38,25 +38,25 @@ class SourceColumns:
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
     """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
     arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
-    told = _told(spec.source.id or source.names, source.nulls_told)
-    return F.substring(F.sha2(F.concat_ws("|", told, arrival), 256), 1, 32)
+    text = _as_text(spec.source.id or source.names, source.nulls_told)
+    return F.substring(F.sha2(F.concat_ws("|", text, arrival), 256), 1, 32)
 
 
 def content(source: SourceColumns) -> Column:
     """A hash of a whole row: an order among rows that are equal in all that counts."""
-    return F.sha2(_told(source.names, source.nulls_told), 256)
+    return F.sha2(_as_text(source.names, source.nulls_told), 256)
 
 
-def _told(names: Collection[str], nulls_told: frozenset[str]) -> Column:
-    """Columns as a text: first those whose nulls are told, then the others that are not null."""
+def _as_text(names: Collection[str], nulls_told: frozenset[str]) -> Column:
+    """Columns as a text: first those whose nulls are in it, then the others that are not null."""
     before = [name for name in names if name in nulls_told]
     others = [name for name in names if name not in nulls_told]
-    told = [_json(before, nulls=True)] * bool(before)
+    texts = [_json(before, nulls=True)] * bool(before)
     if others:
         written = _json(others, nulls=False)
-        # what is null is left out, so that a row without any of these is told as it was before
-        told.append(F.nullif(written, F.lit("{}")) if before else written)
-    return F.concat_ws("|", *told)
+        # what is null is left out, so that a row without any of these keeps its text
+        texts.append(F.nullif(written, F.lit("{}")) if before else written)
+    return F.concat_ws("|", *texts)
 
 
 def _json(names: Collection[str], *, nulls: bool) -> Column:

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from strandline.engine import columns as c
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
-from strandline.engine.records.read import quoted
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
@@ -74,10 +74,10 @@ def quarantine_malformed(
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     """The name of each source column in quarantine: `source_<name>` where ours has it."""
     names = {name: name for name in source_columns}
-    taken = {*QUARANTINE.columns, *(name.lower() for name in source_columns)}
+    in_use = {*QUARANTINE.columns, *(name.lower() for name in source_columns)}
     for name in source_columns:
         if name.lower() in QUARANTINE.columns:
-            while names[name].lower() in taken:
+            while names[name].lower() in in_use:
                 names[name] = f"source_{names[name]}"
     return names
 

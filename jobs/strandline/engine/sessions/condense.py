@@ -3,8 +3,7 @@
 A record is *ahead* if it came before the watermark had reached its own event time. It then holds
 every session end that lies inside its window together with its own, so that nothing is cut there,
 and came before every record that the watermark had passed: neither its position nor the watermark
-that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row;
-and rows ahead that touch each other, however many, are one *stretch* to whoever asks for sessions.
+that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.read import date_of, instant_of, keys_of
+from strandline.engine.records.arithmetic import date_of, instant_of
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -28,10 +28,8 @@ from strandline.spec.pipeline import PipelineSpec
 AT = "_strandline_at_ms"
 """The arrival of a record behind the watermark; before every arrival of one ahead."""
 AT_SEQUENCE = "_strandline_at_sequence"
-_AHEAD = LEAST_INSTANT_MS - 2
+AHEAD = LEAST_INSTANT_MS - 2
 """Before every arrival, and a watermark that no record is behind of."""
-_IS_AHEAD = "_strandline_is_ahead"
-_BEGINS = "_strandline_begins"
 
 
 def row_key(spec: PipelineSpec) -> list[str]:
@@ -91,7 +89,7 @@ def in_rows(
                     ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms),
                     F.lit(0),
                 ),
-                AT: F.when(is_ahead, F.lit(_AHEAD)).otherwise(F.col(c.ARRIVAL)),
+                AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
                 AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(F.col(c.SEQUENCE)),
             }
         )
@@ -116,7 +114,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 
 def with_watermarks(rows: DataFrame, emitted: Emissions, axis: Axis) -> DataFrame:
     """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
-    is_ahead = F.col(AT) == _AHEAD
+    is_ahead = F.col(AT) == AHEAD
     probes = rows.where(~is_ahead).withColumns(
         {
             c.ARRIVAL_DAY: date_of(F.col(AT)),
@@ -125,44 +123,5 @@ def with_watermarks(rows: DataFrame, emitted: Emissions, axis: Axis) -> DataFram
         }
     )
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
-    ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(_AHEAD).cast("bigint"))
+    ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(AHEAD).cast("bigint"))
     return ahead.unionByName(behind)
-
-
-def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The rows of `with_watermarks`, those of a stretch with one ROW; at hand.
-
-    Whoever holds the end of a row from its own event time on does so without having met a watermark
-    of interest: with the watermarks at hand far more rows are ahead than the calendar could tell.
-    """
-    is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
-    by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
-    first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)
-    until_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return (
-        rows.withColumn(_IS_AHEAD, is_ahead)
-        .withColumn(_BEGINS, begins(by_start) | ~F.col(_IS_AHEAD))
-        .withColumn(c.ROW, first.over(until_here))
-        .drop(_BEGINS)
-        .localCheckpoint()
-    )
-
-
-def stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """One row for each ROW of `in_stretches`: nothing is cut inside a stretch."""
-    ahead = F.col(_IS_AHEAD)
-    instead = {c.WATERMARK: _AHEAD, AT: _AHEAD, AT_SEQUENCE: 0}
-    return (
-        rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)
-        .agg(
-            F.min(c.START).alias(c.START),
-            F.max(c.END).alias(c.END),
-            F.sum("records").alias("records"),
-            *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
-            *(
-                F.max(F.when(ahead, value).otherwise(F.col(name))).alias(name)
-                for name, value in instead.items()
-            ),
-        )
-        .drop(_IS_AHEAD)
-    )

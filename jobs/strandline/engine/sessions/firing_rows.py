@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.records.read import date_of
+from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
 from strandline.engine.results.rows import window_columns
 from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired
@@ -14,7 +14,8 @@ from strandline.engine.values.emissions import Emissions
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-_COPY = "_strandline_copy"
+_TIME = "_strandline_time"
+"""The first, second … time that a firing happens."""
 _NUMBER = "_strandline_number"
 _LATE = "_strandline_late"
 _LATER = "_strandline_later_"
@@ -35,8 +36,8 @@ def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
     return both.withColumn(c.FIRING, F.coalesce(c.FIRING, c.UNIT))
 
 
-def told(
-    happened: DataFrame,
+def firing_rows(
+    firings: DataFrame,
     held: DataFrame,
     emitted: Emissions,
     spec: PipelineSpec,
@@ -45,68 +46,84 @@ def told(
     """One row for each firing, with the columns of `windows.firings`.
 
     Args:
-        happened: the firings, of `in_order`.
+        firings: those that happen, of `in_order`.
         held: the accepted records with RECORD_ID, once for each FIRING that holds them.
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
         aggregates: the content of a firing.
     """
-    # records of one position and gap fire one after the other, by their ids
-    in_unit = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
-    each = happened.withColumn(
-        _COPY, F.explode(F.sequence(F.lit(1).cast("bigint"), times_fired()))
-    ).withColumn(_LATE, is_late())
-    causes = F.col(_LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
-    contents = (
-        held.withColumn(_NUMBER, F.row_number().over(in_unit))
-        .join(each.select(c.FIRING, _COPY, _LATE), c.FIRING)
-        .where(~causes | (F.col(_NUMBER) <= F.col(_COPY)))
-        .groupBy(c.FIRING, _COPY)
+    each = _each_time(firings)
+    contents = _contents(each, held, aggregates)
+    order = F.col(ORDER)
+    position = {
+        c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
+        c.SEEN_FROM: order["instant"],
+        c.RANK: order["rank"],
+    }
+    probes = each.drop("records").join(contents, [c.FIRING, _TIME]).withColumns(position)
+    numbered = _numbered(emitted.at(probes).select(*_columns(spec)), spec)
+    return _with_superseded(numbered, list(spec.source.key)).drop(_SESSION, _ORDER)
+
+
+def _each_time(firings: DataFrame) -> DataFrame:
+    """The firings once for each TIME that they happen, with whether they are LATE.
+
+    Records of one position and gap are one unit, and fire one after the other, by their ids.
+    """
+    times = F.sequence(F.lit(1).cast("bigint"), times_fired())
+    return firings.withColumn(_TIME, F.explode(times)).withColumn(_LATE, is_late())
+
+
+def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+    """What each firing held at each TIME: the aggregates, `records`, and the RECORD_ID it is by.
+
+    The n-th time it holds the first n of the records that cause it, and all others.
+    """
+    by_id = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
+    is_cause = F.col(_LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
+    is_fired_by = is_cause & (F.col(_NUMBER) == F.col(_TIME))
+    return (
+        held.withColumn(_NUMBER, F.row_number().over(by_id))
+        .join(each.select(c.FIRING, _TIME, _LATE), c.FIRING)
+        .where(~is_cause | (F.col(_NUMBER) <= F.col(_TIME)))
+        .groupBy(c.FIRING, _TIME)
         .agg(
             *(column.alias(name) for name, column in aggregates.items()),
             F.count(F.lit(1)).alias("records"),
-            F.max(F.when(causes & (F.col(_NUMBER) == F.col(_COPY)), F.col(c.RECORD_ID))).alias(
-                c.RECORD_ID
-            ),
+            F.max(F.when(is_fired_by, F.col(c.RECORD_ID))).alias(c.RECORD_ID),
         )
     )
+
+
+def _columns(spec: PipelineSpec) -> list[Column]:
+    """The columns of `windows.firings`, but for what numbers the firings; and what does."""
     order = F.col(ORDER)
-    probes = (
-        each.drop("records")
-        .join(contents, [c.FIRING, _COPY])
-        .withColumns(
-            {
-                c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
-                c.SEEN_FROM: order["instant"],
-                c.RANK: order["rank"],
-            }
-        )
-    )
+    names = ("rank", "sequence", "ts_ms", "window_ms")
+    return [
+        *window_columns(c.START, c.END, spec),
+        F.col("records"),
+        F.when(F.col(_LATE), "LATE").otherwise("ON_TIME").alias("timing"),
+        F.timestamp_millis(FIRED_AT).alias("fired_at"),
+        F.col(c.RECORD_ID).alias("fired_by"),
+        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+        order["instant"].cast("decimal(38,0)").alias("order_instant"),
+        *(order[name].alias(f"order_{name}") for name in names),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        F.struct(c.SESSION, c.ENDED).alias(_SESSION),
+        F.col(_TIME),
+    ]
+
+
+def _numbered(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Firings with their number in their window, `firing`, and the one before, `supersedes`."""
     of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
-    numbered = (
-        emitted.at(probes)
-        .select(
-            *window_columns(c.START, c.END, spec),
-            "records",
-            F.when(F.col(_LATE), "LATE").otherwise("ON_TIME").alias("timing"),
-            F.timestamp_millis(FIRED_AT).alias("fired_at"),
-            F.col(c.RECORD_ID).alias("fired_by"),
-            F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
-            order["instant"].cast("decimal(38,0)").alias("order_instant"),
-            *(
-                order[name].alias(f"order_{name}")
-                for name in ("rank", "sequence", "ts_ms", "window_ms")
-            ),
-            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-            F.struct(c.SESSION, c.ENDED).alias(_SESSION),
-            _COPY,
-        )
-        .withColumn(_ORDER, F.struct(*FIRING_ORDER, _COPY))
-        .drop(_COPY)
-        .withColumn("firing", F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint"))
+    number = F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint")
+    return (
+        firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, _TIME))
+        .drop(_TIME)
+        .withColumn("firing", number)
         .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
     )
-    return _with_superseded(numbered, list(spec.source.key)).drop(_SESSION, _ORDER)
 
 
 def _with_superseded(numbered: DataFrame, keys: list[str]) -> DataFrame:

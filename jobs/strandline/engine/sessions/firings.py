@@ -14,9 +14,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.axis import AFTER_CHANNELS, TICK_RANK, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.read import first_of, instant_of, keys_of
+from strandline.engine.records.arithmetic import first_of, instant_of
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
 from strandline.engine.values.emissions import Emissions
@@ -33,6 +34,9 @@ ORDER = "_strandline_order"
 _POSITION = "_strandline_position"
 _POINT = "_strandline_point"
 _LATER = "_later"
+_BEGINS_ISLAND = "_begins_island"
+_ISLAND = "_island"
+_ISLAND_OF_CAUSE = "_island_of_cause"
 
 
 def session_of(spec: PipelineSpec) -> list[str]:
@@ -128,7 +132,7 @@ def latest_close() -> list[Column]:
     ]
 
 
-def is_quiet() -> Column:
+def fires_once() -> Column:
     """Whether a session is one segment: it fires once, with everything."""
     return (F.col(UNITS) == 1) & F.col(c.SEGMENT).isNotNull()
 
@@ -138,55 +142,69 @@ def _event() -> Column:
     return F.struct(*own, "records", position().alias(_POSITION)).alias(EVENT)
 
 
-def islands(loud: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """For every unit as an EVENT the units that hang together with it at its moment."""
+def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The units that each firing would hold: once for each FIRING, with its cause as an EVENT.
+
+    Every unit is the cause of a firing. That one holds the cause, and what hangs together with it
+    of the units that are there by then: the windows of the next ones overlap or touch each other.
+
+    Args:
+        units: of `units_of`.
+        spec: the pipeline.
+    """
     session = session_of(spec)
-    events = loud.select(*session, _event())
-    event = F.col(EVENT)
-    by_watermark, behind = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNull()
-    there = F.when(
-        by_watermark,
-        F.when(behind, F.col(c.WATERMARK) < event[c.END] - 1).otherwise(
-            F.col(c.END) <= event[c.END]
-        ),
-    ).otherwise(
-        F.when(behind, position() <= event[_POSITION]).otherwise(
-            F.col(c.END) - 1 <= event[c.WATERMARK]
-        )
-    )
-    firing = Window.partitionBy(c.FIRING)
-    by_start = firing.orderBy(c.START)
+    of_firing = Window.partitionBy(c.FIRING)
+    by_start = of_firing.orderBy(c.START)
+    up_to_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    is_cause = F.col(c.UNIT) == F.col(c.FIRING)
+    island_of_cause = F.max(F.when(is_cause, F.col(_ISLAND))).over(of_firing)
     return (
-        events.join(loud, session)
-        .where(there)
-        .withColumn(c.FIRING, event[c.UNIT])
-        .withColumn("_begins", begins(by_start).cast("int"))
-        .withColumn(
-            "_island",
-            F.sum("_begins").over(by_start.rowsBetween(Window.unboundedPreceding, 0)),
-        )
-        .withColumn(
-            "_own", F.max(F.when(F.col(c.UNIT) == F.col(c.FIRING), F.col("_island"))).over(firing)
-        )
-        .where(F.col("_island") == F.col("_own"))
-        .drop("_begins", "_island", "_own")
+        units.select(*session, _event())
+        .join(units, session)
+        .where(_is_there_at(F.col(EVENT)))
+        .withColumn(c.FIRING, F.col(EVENT)[c.UNIT])
+        .withColumn(_BEGINS_ISLAND, begins(by_start).cast("int"))
+        .withColumn(_ISLAND, F.sum(_BEGINS_ISLAND).over(up_to_here))
+        .withColumn(_ISLAND_OF_CAUSE, island_of_cause)
+        .where(F.col(_ISLAND) == F.col(_ISLAND_OF_CAUSE))
+        .drop(_BEGINS_ISLAND, _ISLAND, _ISLAND_OF_CAUSE)
     )
 
 
-def fired(together: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec) -> DataFrame:
-    """The firings of sessions that are not quiet: START, END, `records` and EVENT.
+def _is_there_at(event: Column) -> Column:
+    """Whether a unit is there when another one of its session causes a firing.
+
+    As the watermark fires a segment there are the segments up to this one, and the records behind
+    it that met a watermark which had not fired it yet. As a record behind the watermark fires there
+    are the records behind up to this one, and the segments that the watermark it met had fired.
+    """
+    by_watermark, is_segment = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNotNull()
+    last_ms = F.col(c.END) - 1
+    as_watermark_fires = F.when(is_segment, F.col(c.END) <= event[c.END]).otherwise(
+        F.col(c.WATERMARK) < event[c.END] - 1
+    )
+    as_record_fires = F.when(is_segment, last_ms <= event[c.WATERMARK]).otherwise(
+        position() <= event[_POSITION]
+    )
+    return F.when(by_watermark, as_watermark_fires).otherwise(as_record_fires)
+
+
+def fired(
+    held_units: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec
+) -> DataFrame:
+    """The firings of sessions that do not fire just once: START, END, `records` and EVENT.
 
     A record behind the watermark does not fire if a record on time, come before it, holds the end
     of what it hangs together with: that session still has its timer. Flink: `EventTimeTrigger`.
 
     Args:
-        together: of `islands`.
+        held_units: of `held_by_firings`.
         rows: the rows of `units_of`.
         levels: of the rows' lengths.
         spec: the pipeline.
     """
     session, event = session_of(spec), F.col(EVENT)
-    found = together.groupBy(*session, c.FIRING).agg(
+    found = held_units.groupBy(*session, c.FIRING).agg(
         F.min(c.START).alias(c.START),
         F.max(c.END).alias(c.END),
         F.sum("records").alias("records"),
@@ -200,14 +218,14 @@ def fired(together: DataFrame, rows: DataFrame, levels: list[int], spec: Pipelin
         *(event[name].alias(name) for name in (AT, AT_SEQUENCE, c.START, c.END)),
     )
     on_time = rows.where(F.col(c.SEGMENT).isNotNull())
-    silent = held(probes, F.col(_POINT), on_time, session, levels).select(c.FIRING).distinct()
-    return found.join(silent, c.FIRING, "left_anti")
+    have_timer = held(probes, F.col(_POINT), on_time, session, levels).select(c.FIRING).distinct()
+    return found.join(have_timer, c.FIRING, "left_anti")
 
 
-def fired_alone(quiet: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The firings of quiet sessions, in the shape of `fired`."""
+def fired_once(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The firings of the units of sessions that fire once, in the shape of `fired`."""
     own = (c.START, c.END, "records", c.CLOSE_FROM, c.CLOSE_RANK)
-    return quiet.select(*session_of(spec), F.col(c.UNIT).alias(c.FIRING), *own, _event())
+    return units.select(*session_of(spec), F.col(c.UNIT).alias(c.FIRING), *own, _event())
 
 
 def is_late() -> Column:
@@ -239,7 +257,7 @@ def times_fired() -> Column:
     return F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(1).cast("bigint"))
 
 
-def standing(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
+def not_superseded(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The windows that `fired` has emitted and no later firing has superseded.
 
     Their FIRING is the last one. Inside a session a later firing that covers an earlier one holds

@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.read import keys_of
 from strandline.engine.sessions.condense import position
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
@@ -149,7 +149,7 @@ def held(
         keys: what a probe and its holder must have in common.
         levels: of the holders' lengths.
     """
-    # a row of length <= 2^level begins in the point's stretch of 2^level or in the one before
+    # a row of length <= 2^level begins in the point's interval of 2^level or in the one before
     places = F.array(
         *(
             F.struct(F.lit(level).alias(_LEVEL), (F.shiftright(point, level) - back).alias(_BUCKET))

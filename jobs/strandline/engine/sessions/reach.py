@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.read import keys_of
 from strandline.engine.sessions.condense import begins
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -72,34 +72,54 @@ def first_not_final(
         until_ms: records that arrived before it count.
         watermark_ms: as it stood when all that was final had been published.
     """
-    spec, grid, gap_ms = history.spec, history.grid, gap_of(history.spec)
+    grid = history.grid
     slot_ms = grid.first_not_final(watermark_ms)
+    # what ends there has been dropped, and so has everything that ends before
+    final_ms = max(watermark_ms - history.spec.allowed_lateness + 1, LEAST_INSTANT_MS)
+    start_ms = _first_start_ending_after(final_ms, records, history, until_ms)
+    if start_ms is None:
+        return slot_ms
+    return min(slot_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
+
+
+def _first_start_ending_after(
+    final_ms: int, records: DataFrame, history: History, until_ms: int
+) -> int | None:
+    """The least start of what hangs together and ends after an instant; None: there is nothing.
+
+    What hangs together may reach back beyond what was read; then more is read.
+    """
     events = history.days.events
     if events is None:
-        return slot_ms
-    first_ms = events.start_ms
-    # what ends there has been dropped, and so has everything that ends before
-    final_ms = max(watermark_ms - spec.allowed_lateness + 1, LEAST_INSTANT_MS)
-    least_ms = history.days.first_reaching(final_ms)
+        return None
+    least_ms = max(history.days.first_reaching(final_ms), events.start_ms)
     while True:
-        least_ms = max(least_ms, first_ms)
-        days = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
-        days = [day for day in days if midnight_of(day) < until_ms]
-        known = known_records(records, history, until_ms, days).where(F.col(c.TS) >= least_ms)
-        ts = F.col(c.TS)
-        place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
-        rows = known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(
-            F.min(c.TS).alias(c.START), F.max(c.END).alias(c.END)
-        )
-        found = _chains(rows, spec).where(F.col(c.END) > final_ms).agg(F.min(c.START)).first()
-        start_ms = None if found is None else found[0]
-        if start_ms is None:
-            return slot_ms
-        reached_ms = history.days.first_reaching(int(start_ms))
-        if max(reached_ms, first_ms) >= least_ms:
-            first_slot_ms = int(start_ms) - (int(start_ms) - grid.offset_ms) % grid.step_ms
-            return min(slot_ms, first_slot_ms)
-        least_ms = min(reached_ms, final_ms - _WIDER * (final_ms - least_ms))
+        rows = _rows_from(least_ms, records, history, until_ms)
+        ends_after = _chains(rows, history.spec).where(F.col(c.END) > final_ms)
+        found = ends_after.agg(F.min(c.START)).first()
+        if found is None or found[0] is None:
+            return None
+        start_ms = int(found[0])
+        reached_ms = history.days.first_reaching(start_ms)
+        if max(reached_ms, events.start_ms) >= least_ms:
+            return start_ms
+        wider_ms = min(reached_ms, final_ms - _WIDER * (final_ms - least_ms))
+        least_ms = max(wider_ms, events.start_ms)
+
+
+def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: int) -> DataFrame:
+    """Records from an event time on, with those of a key put together that are close: START, END.
+
+    Where all have one gap, those of one part of its length overlap; else those of one event time.
+    """
+    spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
+    of_events = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
+    days = [day for day in of_events if midnight_of(day) < until_ms]
+    known = known_records(records, history, until_ms, days).where(ts >= least_ms)
+    place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
+    return known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(
+        F.min(c.TS).alias(c.START), F.max(c.END).alias(c.END)
+    )
 
 
 def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:

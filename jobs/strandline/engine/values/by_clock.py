@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.read import candidate_of, tick_after
+from strandline.engine.records.arithmetic import candidate_of, tick_after
 from strandline.engine.watermark.by_clock import ClockCrossings
 from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK

@@ -18,7 +18,7 @@ from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.read import first_of, tick_after
+from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.values.between_thresholds import first_reaching
 from strandline.engine.values.emissions import seen_of_day, with_probes
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
@@ -115,7 +115,7 @@ class RecordEmissions:
             c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
         )
         over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
-        # what later days' arrivals go into is told with them
+        # what later days' arrivals go into is given with them
         own = F.col(c.SEEN_FROM) < over + axis.literal(axis.known_below(0))
         day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, _NUMBER)
         before = F.coalesce(F.lag(c.WATERMARK).over(day), F.lit(MIN_WATERMARK))

@@ -93,8 +93,8 @@ class ClockCrossings:
         """See `Crossings.days_of_steps`: there are no steps."""
         return set()
 
-    def heard(self, clock: Clock) -> Clock:
-        """See `Crossings.heard`: every end of the input is."""
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """See `Crossings.without_dropped_end`: none is dropped."""
         return clock
 
     def watermark_reached(self, horizon_ms: int) -> int:

@@ -1,6 +1,6 @@
 """When thresholds were reached, where each channel's records alone decide about its watermark.
 
-`T_c(b)`, the first instant that sees channel c at b, is told by its first record that offers b or
+`T_c(b)`, the first instant that sees channel c at b, is that of its first record that offers b or
 more. That record lies in the first day on which c offered so much, so of all cells only those of
 these days are asked for.
 """
@@ -182,8 +182,8 @@ class RecordCrossings:
         """See `Crossings.days_of_steps`: there are no steps."""
         return set()
 
-    def heard(self, clock: Clock) -> Clock:
-        """See `Crossings.heard`: every end of the input is."""
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """See `Crossings.without_dropped_end`: none is dropped."""
         return clock
 
     def watermark_reached(self, horizon_ms: int) -> int:

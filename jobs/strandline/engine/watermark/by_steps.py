@@ -62,8 +62,8 @@ class StepCrossings:
         """See `Crossings.days_of_steps`."""
         return {day for day in self.kept.dates() if midnight_of(day) < horizon_ms}
 
-    def heard(self, clock: Clock) -> Clock:
-        """See `Crossings.heard`."""
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """See `Crossings.without_dropped_end`."""
         if self.kept.at_end or not self.channels:
             return clock
         before = tuple(one for one in clock.closures if one.at_ms != clock.horizon_ms)

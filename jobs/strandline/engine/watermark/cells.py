@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.read import candidate_of, date_of, midnight_ms, slot_of
+from strandline.engine.records.arithmetic import candidate_of, date_of, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session
@@ -82,7 +82,7 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
             *(of(name).alias(found) for found, (of, name) in measured.items()),
         )
     )
-    # what is the same for all records of a cell, or told by it, is computed once for it
+    # what is the same for all records of a cell, or follows from it, is computed once for it
     is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
     shared = {
         c.REASON: F.when(~is_cell, F.col(_SUBJECT)),

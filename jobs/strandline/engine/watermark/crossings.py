@@ -1,7 +1,7 @@
 """When the combined watermark reached a threshold: three forms of one question, chosen once.
 
 By records (each channel's first record that offers it), by the clock (ticks alone decide), or by
-steps (where channels can go idle, no threshold can be told without the steps before it).
+steps (where channels can go idle, no threshold can be found without the steps before it).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Crossings(Protocol):
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """The days on which a step is known that no arrival of the same day need have caused."""
 
-    def heard(self, clock: Clock) -> Clock:
-        """The clock without an end of the input at its horizon that an idle source swallows."""
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """The clock without an end of the input at its horizon, if an idle source drops that."""
 
 
 def never(length: int, axis: Axis) -> Instants:

@@ -8,21 +8,21 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 
 
-def refused(records: DataFrame, homes: DataFrame, least_delay_ms: int | None) -> DataFrame:
-    """The records that no window took, each with where its home closes.
+def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int | None) -> DataFrame:
+    """The records that no window took, each with where its newest window closes.
 
     Windows close in the order of their ends, so a record that its newest window refuses is refused
     by all; one in a gap between windows has none.
 
     Args:
         records: the well-formed records.
-        homes: the panes, each with its home.
+        newest_windows: the panes, each with its newest window.
         least_delay_ms: what has come sooner after its event time is not late: see
-            `History.least_delay`. Nearly all records need only this comparison.
+            `Calendar.least_delay`. Nearly all records need only this comparison.
     """
     if least_delay_ms is not None:
         records = records.where(F.col(c.ARRIVAL) - F.col(c.TS) >= least_delay_ms)
-    placed = records.join(F.broadcast(homes), c.PANE)
+    placed = records.join(F.broadcast(newest_windows), c.PANE)
     return placed.where((F.col(c.INSTANT) >= F.col(c.CLOSE_FROM)) | (F.col(c.MISSED) <= 0))
 
 

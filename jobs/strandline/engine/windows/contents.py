@@ -6,8 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.read import floor, keys_of
+from strandline.engine.records.arithmetic import floor
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import window_columns
 from strandline.engine.windows.assign import fires_at_once, is_accepted
@@ -38,7 +39,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
         F.timestamp_millis(fired_at).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        c.AT_HOME,
+        c.IN_NEWEST_WINDOW,
         c.MISSED_PAIRS,
     )
 
@@ -51,22 +52,28 @@ def count_each(
     What the windows refused is counted in rows of its own, which hold no record.
     """
     keys = keys_of(spec)
-    taken = [column.alias(name) for name, column in aggregates.items()]
+    contents = [column.alias(name) for name, column in aggregates.items()]
     if grid.one_window_each:
         return (
             met.where(is_accepted())
             .groupBy(*keys, c.WINDOW)
-            .agg(*taken, *_counts())
-            .withColumns({c.AT_HOME: F.col("records"), c.MISSED_PAIRS: F.lit(0).cast("bigint")})
+            .agg(*contents, *_counts())
+            .withColumns(
+                {c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: F.lit(0).cast("bigint")}
+            )
         )
-    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM))
+    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
     counted = (
         met.withColumn(_ACCEPTED, is_accepted())
         .where(F.col(_ACCEPTED) | kept_elsewhere)
         .groupBy(*keys, c.WINDOW, _ACCEPTED)
-        .agg(*taken, *_counts(), F.count_if(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME))
+        .agg(
+            *contents,
+            *_counts(),
+            F.count_if(F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)).alias(c.IN_NEWEST_WINDOW),
+        )
     )
-    return _taken_or_missed(counted)
+    return _accepted_or_missed(counted)
 
 
 def count_panes(
@@ -99,16 +106,16 @@ def count_panes(
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
         .join(F.broadcast(limits), c.WINDOW)
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
-        .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.HOME_CLOSE_FROM)))
+        .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM)))
     )
     counted = met.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
         F.sum("records").alias("records"),
         _records_where(fires_at_once()).alias("late_accepted"),
         F.min(c.FIRST_ARRIVAL).alias(c.FIRST_ARRIVAL),
-        _records_where(F.col(c.WINDOW) == F.col(c.HOME)).alias(c.AT_HOME),
+        _records_where(F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)).alias(c.IN_NEWEST_WINDOW),
     )
-    return _taken_or_missed(counted)
+    return _accepted_or_missed(counted)
 
 
 def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
@@ -139,15 +146,15 @@ def _counts() -> list[Column]:
     ]
 
 
-def _taken_or_missed(counted: DataFrame) -> DataFrame:
+def _accepted_or_missed(counted: DataFrame) -> DataFrame:
     """Rows of what was refused hold no record: they only say how many were missed."""
-    taken = F.col(_ACCEPTED)
+    accepted = F.col(_ACCEPTED)
     nothing = F.lit(0).cast("bigint")
     return counted.withColumn(
-        c.MISSED_PAIRS, F.when(taken, nothing).otherwise(F.col("records"))
+        c.MISSED_PAIRS, F.when(accepted, nothing).otherwise(F.col("records"))
     ).withColumns(
         {
-            name: F.when(taken, F.col(name)).otherwise(nothing)
-            for name in ("records", "late_accepted", c.AT_HOME)
+            name: F.when(accepted, F.col(name)).otherwise(nothing)
+            for name in ("records", "late_accepted", c.IN_NEWEST_WINDOW)
         }
     )

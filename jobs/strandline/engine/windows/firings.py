@@ -6,16 +6,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
 from strandline.engine.position.axis import AFTER_CHANNELS
-from strandline.engine.records.read import keys_of
 from strandline.engine.results.rows import window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-_NUMBER = "_strandline_number"
-_AT = "_strandline_at"
+_FIRST_HELD_BY = "_strandline_first_held_by"
+_FIRING = "_strandline_nth_firing"
+"""The number of a firing in its window: 0 is the one on time, n the n-th late one."""
 
 
 def firings(
@@ -39,66 +40,88 @@ def firings(
         aggregates: the content of a firing.
         identity: orders records of equal position; its value is the `fired_by` of a LATE firing.
     """
-    window = [*keys_of(spec), c.WINDOW]
-    whole = Window.partitionBy(*window)
-    until_here = whole.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
-        Window.unboundedPreceding, Window.currentRow
+    contents = _contents(
+        _members(accepted.withColumn(c.RECORD_ID, identity), spec), aggregates, spec
     )
-    # a record belongs to the first firing that holds it (0: the one on time, n: the n-th late one)
-    # and to all that follow
-    members = (
-        accepted.where(F.col(c.FIRE_AT).isNotNull())
-        .withColumn(c.RECORD_ID, identity)
-        .withColumn(_NUMBER, F.count_if(fires_at_once()).over(until_here))
-        .withColumn(_AT, F.max(_NUMBER).over(whole))
-        .withColumn(_AT, F.explode(F.sequence(_NUMBER, _AT)))
-    )
-    causes = fires_at_once() & (F.col(_NUMBER) == F.col(_AT))
-    held = members.groupBy(*window, _AT).agg(
-        *(column.alias(name) for name, column in aggregates.items()),
-        F.count(F.lit(1)).alias("records"),
-        *(
-            F.max(F.when(causes, F.col(name))).alias(name)
-            for name in (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-        ),
-    )
-    on_time = F.col(_AT) == 0
-    placed = (
-        held.join(F.broadcast(windows), c.WINDOW)
-        .withColumn(c.SEEN_FROM, F.when(on_time, F.col(c.FIRE_FROM)).otherwise(F.col(c.INSTANT)))
-        .withColumn(c.RANK, F.when(on_time, F.col(c.RANK)).otherwise(F.lit(AFTER_CHANNELS)))
-        .withColumn("order_rank", F.col(c.RANK))
-        .withColumn(
-            c.ARRIVAL_DAY,
-            F.when(on_time, F.timestamp_millis(c.FIRE_AT).cast("date")).otherwise(
-                F.col(c.ARRIVAL_DAY)
-            ),
-        )
-    )
-    order = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_AT)
+    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
+    firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_FIRING)
     return (
         emitted.at(placed)
-        .select(
-            *window_columns(c.SLOT, c.SLOT_END, spec),
-            "records",
-            F.when(on_time, "ON_TIME").otherwise("LATE").alias("timing"),
-            F.timestamp_millis(F.when(on_time, F.col(c.FIRE_AT)).otherwise(F.col(c.ARRIVAL))).alias(
-                "fired_at"
-            ),
-            F.col(c.RECORD_ID).alias("fired_by"),
-            F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
-            F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
-            "order_rank",
-            F.col(c.SEQUENCE).alias("order_sequence"),
-            F.col(c.TS).alias("order_ts_ms"),
-            # a watermark fires by rising ends, a record its newest window first
-            F.when(on_time, F.col(c.SLOT_END))
-            .otherwise(-F.col(c.SLOT_END))
-            .alias("order_window_ms"),
-            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-            _AT,
-        )
-        .withColumn("firing", F.row_number().over(order).cast("bigint"))
+        .select(*_columns(spec), _FIRING)
+        .withColumn("firing", F.row_number().over(firing).cast("bigint"))
         .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
-        .drop(_AT)
+        .drop(_FIRING)
     )
+
+
+def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The accepted records of windows that have fired, once for each FIRING that holds them.
+
+    A record belongs to the first firing that holds it (`FIRST_HELD_BY`: 0, the one on time; n, the
+    n-th late one) and to all that follow.
+    """
+    window = Window.partitionBy(*_window_of(spec))
+    up_to_here = window.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
+        Window.unboundedPreceding, Window.currentRow
+    )
+    last_firing = F.max(_FIRST_HELD_BY).over(window)
+    return (
+        accepted.where(F.col(c.FIRE_AT).isNotNull())
+        .withColumn(_FIRST_HELD_BY, F.count_if(fires_at_once()).over(up_to_here))
+        .withColumn(_FIRING, last_firing)
+        .withColumn(_FIRING, F.explode(F.sequence(_FIRST_HELD_BY, _FIRING)))
+    )
+
+
+def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec) -> DataFrame:
+    """What each FIRING of each window holds; of a late one, where the record that causes it is."""
+    is_cause = fires_at_once() & (F.col(_FIRST_HELD_BY) == F.col(_FIRING))
+    of_cause = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
+    return members.groupBy(*_window_of(spec), _FIRING).agg(
+        *(column.alias(name) for name, column in aggregates.items()),
+        F.count(F.lit(1)).alias("records"),
+        *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
+    )
+
+
+def _placed(firings: DataFrame) -> DataFrame:
+    """Firings with their position: where the watermark fires the window, or the late record is."""
+    fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
+    return firings.withColumns(
+        {
+            c.SEEN_FROM: _on_time_or_late(F.col(c.FIRE_FROM), F.col(c.INSTANT)),
+            c.RANK: _on_time_or_late(F.col(c.RANK), F.lit(AFTER_CHANNELS)),
+            c.ARRIVAL_DAY: _on_time_or_late(fired_on, F.col(c.ARRIVAL_DAY)),
+        }
+    ).withColumn("order_rank", F.col(c.RANK))
+
+
+def _columns(spec: PipelineSpec) -> list[Column]:
+    """The columns of `windows.firings`, but for what numbers the firings."""
+    fired_at = F.timestamp_millis(_on_time_or_late(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
+    # a watermark fires by rising ends, a record its newest window first
+    order_window = _on_time_or_late(F.col(c.SLOT_END), -F.col(c.SLOT_END))
+    return [
+        *window_columns(c.SLOT, c.SLOT_END, spec),
+        F.col("records"),
+        _on_time_or_late(F.lit("ON_TIME"), F.lit("LATE")).alias("timing"),
+        fired_at.alias("fired_at"),
+        F.col(c.RECORD_ID).alias("fired_by"),
+        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+        F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
+        F.col("order_rank"),
+        F.col(c.SEQUENCE).alias("order_sequence"),
+        F.col(c.TS).alias("order_ts_ms"),
+        order_window.alias("order_window_ms"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+    ]
+
+
+def _on_time_or_late(on_time: Column, late: Column) -> Column:
+    """What holds of a firing on time, or of a late one."""
+    return F.when(F.col(_FIRING) == 0, on_time).otherwise(late)
+
+
+def _window_of(spec: PipelineSpec) -> list[str]:
+    """What tells a window of a key from every other one."""
+    return [*keys_of(spec), c.WINDOW]

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.calendar.tables import home_table, pane_table, window_table
+from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.quarantine import quarantine_late
@@ -53,8 +53,10 @@ class GridRebuild(Rebuild):
         """The records of the scope that no window took, as quarantine rows."""
         both = pd.concat([self.older, self.slots], ignore_index=True)
         panes = self.calendar.panes(both)
-        homes = home_table(self.spark, panes, self.history.axis)
-        late = refused(self._known(self.late_days), homes, self.calendar.least_delay(panes))
+        newest_windows = newest_window_table(self.spark, panes, self.history.axis)
+        late = refused(
+            self._known(self.late_days), newest_windows, self.calendar.least_delay(panes)
+        )
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from strandline.engine.idleness.source import Carried
+from strandline.engine.idleness.state import SourceState
 from strandline.model.intervals import text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.format import duration
@@ -52,7 +52,7 @@ class _Standing:
 
 
 def holding(
-    channels: pd.DataFrame, spec: PipelineSpec, carried: Carried | None = None
+    channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
 ) -> Holding | None:
     """What holds the watermark of a pipeline with channels; None where channels decide nothing.
 
@@ -71,7 +71,7 @@ def holding(
     return _least([*standing, *(_Standing(name, MIN_WATERMARK, None) for name in silent)])
 
 
-def _of_source(carried: Carried) -> Holding | None:
+def _of_source(carried: SourceState) -> Holding | None:
     taking_part = [
         _Standing(
             channel.name,

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from strandline.engine.idleness.source import Carried
+from strandline.engine.idleness.state import SourceState
 from strandline.quality.report.calendar import calendar
 from strandline.quality.report.format import NOTHING, duration, percent
 from strandline.quality.report.held_back_by import holding
@@ -42,7 +42,7 @@ class ReportTables:
     lateness: pd.DataFrame
     channels: pd.DataFrame
     runs: pd.DataFrame
-    source: Carried | None = None
+    source: SourceState | None = None
 
 
 _MEANINGS = {

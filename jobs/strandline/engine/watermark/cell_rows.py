@@ -1,4 +1,4 @@
-"""Cells under the timeline's names, and the narrow facts that they tell, without the driver.
+"""Cells under the timeline's names, and the narrow facts in them, without the driver.
 
 The set form of `timeline.cells_from`, `channel_days_of`, `day_map_of` and `malformed_of`: for days
 whose cells are too many to be held together.
@@ -30,7 +30,7 @@ _NAMES = {
 }
 
 
-def told(observed: DataFrame, axis: Axis) -> DataFrame:
+def cell_rows(observed: DataFrame, axis: Axis) -> DataFrame:
     """The cells that `observe` counted; columns `CELL_COLUMNS`."""
     arrival, sequence = _parts(F.col(c.FIRST_INSTANT), axis)
     return observed.select(

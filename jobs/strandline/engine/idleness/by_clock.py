@@ -1,0 +1,190 @@
+"""The steps of the combined watermark where ticks alone decide.
+
+Every channel that is not idle offers the clock less the lag on each tick, so the combined watermark
+rises on every tick on which one of them offers. Between two changes of who is idle, the ticks are
+one row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine.idleness.received import Interval, Received
+from strandline.engine.idleness.rules import IdlenessRules
+from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.steps import step_rows
+from strandline.engine.position.axis import TICK_RANK
+from strandline.model.lateness import MIN_WATERMARK
+
+
+@dataclass(frozen=True)
+class _TickRun:
+    """Ticks one after the other on which the same channels offer.
+
+    Attributes:
+        first_ms: the first of them.
+        last_ms: the last of them.
+        offering: the numbers of the channels that offer.
+        awaited: the channels that took part just before the first tick: a valve waits for them on
+            that tick, and only on that one they may be others than those that offer.
+    """
+
+    first_ms: int
+    last_ms: int
+    offering: set[int]
+    awaited: set[int]
+
+
+@dataclass(frozen=True)
+class _RisingTicks:
+    """Ticks one after the other on each of which the watermark rises, at one rank."""
+
+    first_ms: int
+    last_ms: int
+    rank: int
+
+
+def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
+    """The steps of an interval, and where the source stands after it."""
+    offering = _offering_before(rules, interval)
+    rising: list[_RisingTicks] = []
+    for run in _tick_runs(rules, interval):
+        rising += _rises_of_source(run, rules) if rules.splits else _rises_of_valve(run, rules)
+        offering = run.offering
+    steps = _step_rows(rising, rules)
+    before = interval.before
+    return steps, replace(
+        before,
+        channels=_channels_after(interval, offering),
+        combined_ms=_last_value(steps, before.combined_ms),
+        says_idle=_says_idle(rules, interval, offering),
+    )
+
+
+# ------------------------------------------------------------------------------------ who offers
+
+
+def _offering_before(rules: IdlenessRules, interval: Interval) -> set[int]:
+    """The channels that were not idle on the tick before the interval's first one."""
+    tick_ms = interval.first_tick_ms - rules.ticks.interval_ms
+    return {
+        number
+        for number, received in enumerate(interval.channels)
+        if received.before.last_shown_ms is not None
+        and tick_ms < received.before.last_shown_ms + rules.timeout_ms
+    }
+
+
+def _active_spans(
+    received: Received, rules: IdlenessRules, interval: Interval
+) -> list[tuple[int, int]]:
+    """The ticks on which a channel offers, as [first, end)."""
+    silences, shown = received.silences(rules.timeout_ms), received.shown.ticks
+    begins = interval.first_tick_ms
+    if received.before.last_shown_ms is None:  # it offers from the tick that shows its first record
+        if not len(shown):
+            return []
+        begins = int(shown[0])
+    firsts = [begins, *silences.back_at.tolist()]
+    spans = zip(firsts, silences.idle_from.tolist(), strict=True)
+    return [(first, end) for first, end in spans if first < end]
+
+
+def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
+    """The ticks of an interval, cut wherever a channel begins or ends to offer."""
+    begins, ends, joins = (defaultdict[int, set[int]](set) for _ in range(3))
+    for number, received in enumerate(interval.channels):
+        spans = _active_spans(received, rules, interval)
+        for first, end in spans:
+            begins[first].add(number)
+            ends[end].add(number)
+        if spans and received.before.last_shown_ms is None:
+            joins[spans[0][0]].add(number)
+    last_ms = rules.axis.last_tick_before(interval.until_ms)
+    changes = {interval.first_tick_ms, *begins, *ends}
+    if rules.splits:
+        changes.add(rules.main_output_idle_from_ms)
+    cuts = sorted(tick for tick in changes if interval.first_tick_ms <= tick <= last_ms)
+    interval_ms = rules.ticks.interval_ms
+    offering = _offering_before(rules, interval)
+    for first, following in pairwise([*cuts, last_ms + interval_ms]):
+        awaited = offering | joins.get(first, set())
+        offering = (offering - ends.get(first, set())) | begins.get(first, set())
+        yield _TickRun(first, following - interval_ms, offering, awaited)
+
+
+# ------------------------------------------------------------------------------ where that rises
+
+
+def _rises_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
+    """Splits are merged at once; the main output offers as well, until it is idle."""
+    if run.offering or run.first_ms < rules.main_output_idle_from_ms:
+        yield _RisingTicks(run.first_ms, run.last_ms, TICK_RANK)
+
+
+def _rises_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
+    """The watermark rises with the last channel that a valve waits for, in probe order.
+
+    On the first tick these are the channels that took part before it, whether they offer or go idle
+    now. One that comes back is behind, and not waited for before it has offered; if none else
+    offers, the first one to come back lets the watermark rise.
+    """
+    if not run.offering:
+        return
+    last_awaited = max(run.awaited, default=-1)
+    decides_first = max(last_awaited, min(run.offering))
+    yield _RisingTicks(run.first_ms, run.first_ms, TICK_RANK + decides_first)
+    if run.last_ms > run.first_ms:
+        second_ms = run.first_ms + rules.ticks.interval_ms
+        yield _RisingTicks(second_ms, run.last_ms, TICK_RANK + max(run.offering))
+
+
+def _step_rows(rising: Iterable[_RisingTicks], rules: IdlenessRules) -> pd.DataFrame:
+    """Steps: one row for ticks one after the other; an offer of MIN_WATERMARK or below is none."""
+    lag_ms, interval_ms = rules.lag_ms or 0, rules.ticks.interval_ms
+    rows = []
+    for ticks in rising:
+        missing_ms = max(MIN_WATERMARK + lag_ms + 1 - ticks.first_ms, 0)
+        first_ms = ticks.first_ms + -(-missing_ms // interval_ms) * interval_ms
+        if first_ms <= ticks.last_ms:
+            rows.append((first_ms, ticks.rank, first_ms - lag_ms, ticks.last_ms))
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    return step_rows(*columns)
+
+
+# --------------------------------------------------------------------------- where it stands then
+
+
+def _channels_after(interval: Interval, offering: set[int]) -> tuple[Channel, ...]:
+    """Who has joined after the last tick takes part, without an offer."""
+
+    def after(number: int, channel: Channel) -> Channel:
+        has_offered = channel.last_shown_ms is not None
+        return replace(
+            channel,
+            active=number in offering or not has_offered,
+            been_idle=number not in offering and has_offered,
+        )
+
+    return tuple(after(number, one.after) for number, one in enumerate(interval.channels))
+
+
+def _last_value(steps: pd.DataFrame, before_ms: int) -> int:
+    if not len(steps):
+        return before_ms
+    last = steps.iloc[-1]
+    return int(last["watermark_ms"] + last["until"] - last["seen_from"])
+
+
+def _says_idle(rules: IdlenessRules, interval: Interval, offering: set[int]) -> bool:
+    """Whether the source has said that it is idle, by the last tick."""
+    last_ms = rules.axis.last_tick_before(interval.until_ms)
+    if last_ms < interval.first_tick_ms:
+        return interval.before.says_idle
+    return not offering and last_ms >= rules.main_output_idle_from_ms

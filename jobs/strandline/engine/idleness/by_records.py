@@ -1,0 +1,137 @@
+"""The steps of the combined watermark where the channels' records decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.idleness.events import PlacedEvents
+from strandline.engine.idleness.received import Interval, Received
+from strandline.engine.idleness.rules import IdlenessRules
+from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.steps import step_rows
+from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Rises, Splits, Valve
+from strandline.engine.position.axis import TICK_RANK
+
+_BEFORE_ALL = -1
+"""The rank of a channel that joins: ahead of what is offered at the same moment."""
+
+
+def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
+    """The steps of an interval, and where the source stands after it."""
+    channels, events = interval.combined_channels(), _events(rules, interval)
+    combiner = Splits(channels) if rules.splits else Valve(channels)
+    rises = combiner.run(events.events) if len(events) else []
+    steps = _step_rows(events, rises)
+    state = replace(
+        interval.before,
+        channels=_channels_after(rules, interval, events, channels),
+        combined_ms=channels.combined_ms,
+    )
+    if isinstance(combiner, Splits):
+        state = _with_status(state, rules, interval, combiner, rose=bool(len(steps)))
+    return steps, state
+
+
+def _events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+    parts = [
+        part
+        for number, received in enumerate(interval.channels)
+        for part in _events_of_channel(rules, interval, number, received)
+    ]
+    events = PlacedEvents.together(parts)
+    if rules.splits:
+        return events
+    return events.without_swallowed_offers([one.before.watermark_ms for one in interval.channels])
+
+
+def _events_of_channel(
+    rules: IdlenessRules, interval: Interval, number: int, received: Received
+) -> Iterator[PlacedEvents]:
+    """What happens to a channel: it joins, goes idle, offers at once, offers on ticks."""
+    on_tick, at_once = TICK_RANK + number, number
+    if rules.splits:  # all of a moment are merged at once
+        on_tick, at_once = TICK_RANK, 0
+    if interval.is_new(number):
+        joins = np.array([received.before.joined_at + 1])
+        yield PlacedEvents.of(joins, _BEFORE_ALL, number, JOIN)
+    idle_from = received.silences(rules.timeout_ms).idle_from
+    judged = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
+    yield PlacedEvents.of(_instants(judged, rules), on_tick, number, IDLE)
+    seen_from, candidates = received.at_once
+    yield PlacedEvents.of(seen_from, at_once, number, RAISE, candidates)
+    if rules.offers_on_ticks:
+        ticks = _instants(received.shown.ticks, rules)
+        yield PlacedEvents.of(ticks, on_tick, number, RAISE, received.shown.candidates)
+
+
+def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]:
+    """The first instants of some ticks."""
+    return ticks.astype(object) * rules.axis.scale if rules.axis.sequenced else ticks
+
+
+def _step_rows(events: PlacedEvents, rises: Rises) -> pd.DataFrame:
+    none = np.zeros(0, dtype=np.int64)
+    places = np.concatenate([none, *(place for place, _ in rises)])
+    values = np.concatenate([none, *(value for _, value in rises)])
+    return step_rows(events.seen_from[places], events.rank[places], values)
+
+
+def _channels_after(
+    rules: IdlenessRules, interval: Interval, events: PlacedEvents, combined: Channels
+) -> tuple[Channel, ...]:
+    return tuple(
+        replace(
+            received.after,
+            watermark_ms=int(combined.watermark_ms[number]),
+            active=bool(combined.active[number]),
+            been_idle=bool(combined.been_idle[number]),
+            raised_ms=_last_raise_ms(rules, events, number, received.before.raised_ms),
+        )
+        for number, received in enumerate(interval.channels)
+    )
+
+
+def _last_raise_ms(
+    rules: IdlenessRules, events: PlacedEvents, channel: int, before_ms: int | None
+) -> int | None:
+    raises = events.raises_of(channel)
+    if not len(raises):
+        return before_ms
+    last = raises[-1]
+    return rules.axis.event_ms(int(events.seen_from[last]), int(events.rank[last]))
+
+
+def _with_status(
+    after: SourceState, rules: IdlenessRules, interval: Interval, splits: Splits, *, rose: bool
+) -> SourceState:
+    """Whether a source of splits has said that it is idle, which only its end depends on.
+
+    It says so if its splits and its main output are idle, and on its first tick if it has no split
+    by then; until its watermark rises again. Flink: `ProgressiveTimestampsAndWatermarks`.
+    """
+    before = interval.before
+    last_tick_ms = rules.axis.last_tick_before(interval.until_ms)
+    splits_idle = splits.all_idle_since_rise or (before.splits_idle and not rose)
+    main_output_idle = last_tick_ms >= rules.main_output_idle_from_ms
+    still_says_idle = before.says_idle and not rose
+    began_without_split = not rose and _first_tick_saw_no_split(rules, interval, last_tick_ms)
+    return replace(
+        after,
+        says_idle=still_says_idle or began_without_split or (main_output_idle and splits_idle),
+        splits_idle=splits_idle,
+    )
+
+
+def _first_tick_saw_no_split(rules: IdlenessRules, interval: Interval, last_tick_ms: int) -> bool:
+    first_tick_ms = rules.first_tick_ms
+    runs_here = interval.first_tick_ms == first_tick_ms <= last_tick_ms
+    return runs_here and not any(
+        one.before.joined is None or rules.axis.arrival_of(one.before.joined) < first_tick_ms
+        for one in interval.channels
+    )

@@ -1,0 +1,99 @@
+"""What happens to the channels of a source, with its position: what the combiners go by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.engine.idleness.valve import JOIN, RAISE, Events
+from strandline.model.lateness import MIN_WATERMARK
+
+Longs = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PlacedEvents:
+    """What happens to channels, by position; at one position, in the order of the ranks.
+
+    Attributes:
+        seen_from: the first instant that sees it.
+        rank: the order at one instant.
+        channel: the number of the channel.
+        kind: JOIN, RAISE or IDLE.
+        value: the watermark that a RAISE offers.
+    """
+
+    seen_from: Longs
+    rank: Longs
+    channel: Longs
+    kind: Longs
+    value: Longs
+
+    @classmethod
+    def of(
+        cls, seen_from: Longs, rank: int, channel: int, kind: int, value: Longs | None = None
+    ) -> PlacedEvents:
+        """The events of one kind, of one channel."""
+        length = len(seen_from)
+        return cls(
+            seen_from,
+            np.full(length, rank),
+            np.full(length, channel),
+            np.full(length, kind, dtype=np.int8),
+            np.full(length, MIN_WATERMARK) if value is None else value,
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
+        """All events, in order."""
+        every = [cls.of(np.zeros(0, dtype=np.int64), 0, 0, JOIN), *parts]
+        names = [column.name for column in fields(cls)]
+        events = cls(*(np.concatenate([getattr(p, name) for p in every]) for name in names))
+        return events.where(events.order)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.kind)
+
+    def where(self, chosen: Longs) -> PlacedEvents:
+        """Some of the events, by place or by a mask."""
+        return PlacedEvents(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def raises_of(self, channel: int) -> Longs:
+        """The places of what a channel offers."""
+        return np.flatnonzero((self.kind == RAISE) & (self.channel == channel))
+
+    def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> PlacedEvents:
+        """Only those offers that are higher than all that their channel has offered before.
+
+        Flink: `WatermarkEmitter`; an idle channel stays idle at an offer that is swallowed.
+
+        Args:
+            watermarks_ms: of the channels, before the events.
+        """
+        kept = self.kind != RAISE
+        for channel, watermark_ms in enumerate(watermarks_ms):
+            own = self.raises_of(channel)
+            offered = self.value[own]
+            largest = np.maximum.accumulate(np.append(watermark_ms, offered))
+            kept[own] = offered > largest[:-1]
+        return self.where(kept)
+
+    @property
+    def order(self) -> Longs:
+        """The places in order."""
+        if self.seen_from.dtype != object:
+            return np.lexsort((self.rank, self.seen_from))
+        keys = list(zip(self.seen_from.tolist(), self.rank.tolist(), strict=True))
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+    @property
+    def events(self) -> Events:
+        """As the combiners take them."""
+        same = (self.seen_from[1:] == self.seen_from[:-1]) & (self.rank[1:] == self.rank[:-1])
+        last = np.append(~same.astype(bool), True)[: len(self.kind)]
+        return Events(self.channel, self.kind, self.value, last)

@@ -1,0 +1,115 @@
+"""Where channels can go idle: which ticks show records of theirs, and what they offered there."""
+
+from __future__ import annotations
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import collected
+from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.rules import IdlenessRules
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.arithmetic import tick_after
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.watermark import Punctuated
+
+_TICK = "_strandline_tick_ms"
+_BEFORE = "_strandline_before_ms"
+_LARGEST = "_strandline_largest_ms"
+
+
+def observe_activity(records: DataFrame, spec: PipelineSpec, axis: Axis) -> Activity:
+    """What the channels did on the arrival days of some well-formed records.
+
+    Only rows that can move something come to the driver: a day's first and last ones of a channel,
+    those that raise its watermark, and those before which it may have gone idle.
+    """
+    rules = IdlenessRules.of(spec, axis)
+    by_records = isinstance(spec.watermark, Punctuated)
+    tick = tick_after(F.col(c.ARRIVAL), rules.ticks)
+    offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")
+    of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(_TICK)
+    on_ticks = (
+        records.withColumn(_TICK, tick)
+        .groupBy(c.ARRIVAL_DAY, c.CHANNEL, _TICK)
+        .agg(offered.alias(c.CANDIDATE))
+        .withColumns(
+            {
+                _BEFORE: F.lag(_TICK).over(of_day),
+                _LARGEST: _largest_before(of_day),
+                "last": F.lead(_TICK).over(of_day).isNull(),
+            }
+        )
+        .where(
+            F.col("last")
+            | F.col(_BEFORE).isNull()
+            | (F.col(_TICK) - F.col(_BEFORE) > rules.timeout_ms)
+            | (F.col(c.CANDIDATE) > F.col(_LARGEST))
+        )
+        .select(
+            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
+            F.col(c.CHANNEL).alias("channel"),
+            F.col(_TICK).alias("tick_ms"),
+            F.col(_BEFORE).alias("before_ms"),
+            F.col(c.CANDIDATE).alias("candidate_ms"),
+        )
+    )
+    return Activity(
+        on_ticks=collected(on_ticks),
+        at_once=_at_once(records.where(F.lit(by_records)).withColumn(_TICK, tick)),
+        first=_first(records.where(F.lit(spec.source.declared_channels is None))),
+    )
+
+
+def _at_once(records: DataFrame) -> pd.DataFrame:
+    """The offers of punctuated records: those that are higher, and the first before each tick."""
+    of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.INSTANT)
+    offers = (
+        records.where(F.col(c.CANDIDATE).isNotNull())
+        .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.INSTANT)
+        .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE), F.first(_TICK).alias(_TICK))
+        .withColumns({_BEFORE: F.lag(_TICK).over(of_day), _LARGEST: _largest_before(of_day)})
+        .where(
+            F.col(_BEFORE).isNull()
+            | (F.col(_BEFORE) < F.col(_TICK))
+            | (F.col(c.CANDIDATE) > F.col(_LARGEST))
+        )
+        .select(
+            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
+            F.col(c.CHANNEL).alias("channel"),
+            (F.col(c.INSTANT) + 1).alias("seen_from"),
+            F.col(c.CANDIDATE).alias("candidate_ms"),
+        )
+    )
+    return _whole(collected(offers), "seen_from")
+
+
+def _first(records: DataFrame) -> pd.DataFrame:
+    """The first record of each channel on each day."""
+    first = (
+        records.groupBy(c.ARRIVAL_DAY, c.CHANNEL)
+        .agg(F.min(F.struct(c.INSTANT, c.SEQUENCE, c.TS)).alias("first"))
+        .select(
+            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
+            F.col(c.CHANNEL).alias("channel"),
+            F.col(f"first.{c.INSTANT}").alias("instant"),
+            F.col(f"first.{c.SEQUENCE}").alias("sequence"),
+            F.col(f"first.{c.TS}").alias("ts_ms"),
+        )
+    )
+    return _whole(collected(first), "instant")
+
+
+def _largest_before(of_day: object) -> Column:
+    before = of_day.rowsBetween(Window.unboundedPreceding, -1)  # type: ignore[attr-defined]
+    return F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
+
+
+def _whole(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Instants as whole numbers: with a sequence they come as decimals."""
+    if rows[name].dtype == object:
+        return rows.assign(**{name: pd.Series([int(v) for v in rows[name]], dtype=object)})
+    return rows.astype({name: "int64"})

@@ -1,0 +1,221 @@
+"""What each channel of a source received between two instants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.rules import LONGEST_MS, IdlenessRules
+from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.valve import Channels
+from strandline.model.lateness import MIN_WATERMARK
+
+NO_TICK = -LONGEST_MS
+"""Below all ticks: there was none."""
+Longs = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ShownRecords:
+    """The ticks that show something new of one channel, in order.
+
+    Attributes:
+        ticks: these ticks.
+        previous: for each, the tick that has shown the record before; `NO_TICK`: none has.
+        candidates: what is offered there; MIN_WATERMARK: nothing.
+    """
+
+    ticks: Longs
+    previous: Longs
+    candidates: Longs
+
+    @classmethod
+    def of_day(cls, on_ticks: pd.DataFrame | None) -> ShownRecords:
+        """Those of one arrival day; of its first one the tick before is not known yet."""
+        if on_ticks is None:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(none, none, none)
+        rows = on_ticks.sort_values("tick_ms")
+        return cls(
+            rows["tick_ms"].to_numpy(dtype=np.int64),
+            rows["before_ms"].fillna(NO_TICK).to_numpy(dtype=np.int64),
+            rows["candidate_ms"].fillna(MIN_WATERMARK).to_numpy(dtype=np.int64),
+        )
+
+    def following(self, channel: Channel) -> ShownRecords:
+        """Those of a day and what was pending before it, which the same tick may show."""
+        both = self._with_pending(channel)
+        last_shown = NO_TICK if channel.last_shown_ms is None else channel.last_shown_ms
+        one_before = np.append(last_shown, both.ticks)[: len(both.ticks)]
+        return replace(both, previous=np.where(both.previous == NO_TICK, one_before, both.previous))
+
+    def _with_pending(self, channel: Channel) -> ShownRecords:
+        if channel.pending_ms is None:
+            return self
+        offer, own = channel.pending_candidate_ms, self
+        offer = MIN_WATERMARK if offer is None else offer
+        if len(self.ticks) and self.ticks[0] == channel.pending_ms:
+            offer, own = max(offer, int(self.candidates[0])), self[1:]
+        return ShownRecords(
+            np.append(channel.pending_ms, own.ticks),
+            np.append(NO_TICK, own.previous),
+            np.append(offer, own.candidates),
+        )
+
+    def __getitem__(self, places: slice) -> ShownRecords:
+        """Some of them."""
+        return ShownRecords(self.ticks[places], self.previous[places], self.candidates[places])
+
+
+@dataclass(frozen=True)
+class Silences:
+    """When one channel is idle, in order: from one tick on, up to another one.
+
+    Attributes:
+        idle_from: the ticks on which it is judged idle after it was not.
+        back_at: the ticks that show a record again; there is none after the last silence.
+    """
+
+    idle_from: Longs
+    back_at: Longs
+
+
+@dataclass(frozen=True)
+class Received:
+    """What one channel received between two instants.
+
+    Attributes:
+        before: the channel as it stood.
+        after: the channel with what it has shown and what is pending; its watermark and whether it
+            is active are those of before.
+        shown: what ticks have shown of it.
+        at_once: (seen from, candidate) of what its records offer at once.
+    """
+
+    before: Channel
+    after: Channel
+    shown: ShownRecords
+    at_once: tuple[Longs, Longs]
+
+    @classmethod
+    def of(
+        cls,
+        channel: Channel,
+        on_ticks: pd.DataFrame | None,
+        at_once: pd.DataFrame | None,
+        until_ms: int,
+    ) -> Received:
+        """What a channel received until an instant: some rows of an `Activity`, None: no row."""
+        every = ShownRecords.of_day(on_ticks).following(channel)
+        count = int(np.searchsorted(every.ticks, until_ms))
+        shown, pending = every[:count], every[count:]
+        return cls(channel, _after(channel, shown, pending), shown, _offers(at_once))
+
+    def silences(self, timeout_ms: int) -> Silences:
+        """When the channel is idle, if no record comes after the instant.
+
+        Its last silence may begin after the instant; before its first record it has none.
+        """
+        shown, last_shown_ms = self.shown, self.after.last_shown_ms
+        if last_shown_ms is None:
+            return Silences(shown.ticks[:0], shown.ticks[:0])
+        known = shown.previous != NO_TICK
+        ends_silence = known & (shown.previous + timeout_ms < shown.ticks)
+        last_shown = np.append(shown.previous[ends_silence], last_shown_ms)
+        return Silences(last_shown + timeout_ms, shown.ticks[ends_silence])
+
+
+def _after(channel: Channel, shown: ShownRecords, pending: ShownRecords) -> Channel:
+    last_shown_ms = channel.last_shown_ms
+    if len(pending.ticks):
+        # of the ticks that move nothing only the one before a tick that does is known
+        previous = int(pending.previous[0])
+        last_shown_ms = last_shown_ms if previous == NO_TICK else previous
+    elif len(shown.ticks):
+        last_shown_ms = int(shown.ticks[-1])
+    return replace(
+        channel,
+        last_shown_ms=last_shown_ms,
+        pending_ms=int(pending.ticks[0]) if len(pending.ticks) else None,
+        pending_candidate_ms=int(pending.candidates[0]) if len(pending.ticks) else None,
+    )
+
+
+def _offers(at_once: pd.DataFrame | None) -> tuple[Longs, Longs]:
+    if at_once is None:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    rows = at_once.sort_values("seen_from")
+    return rows["seen_from"].to_numpy(), rows["candidate_ms"].to_numpy(dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a source received between two instants.
+
+    Attributes:
+        before: where it stood.
+        channels: what each of its channels received, in probe order, those that are new at the end.
+        first_tick_ms: the first tick that has not run.
+        until_ms: the later instant.
+    """
+
+    before: SourceState
+    channels: tuple[Received, ...]
+    first_tick_ms: int
+    until_ms: int
+
+    @classmethod
+    def of(
+        cls, before: SourceState, activity: Activity, until_ms: int, rules: IdlenessRules
+    ) -> Interval:
+        """From where a source stands to an instant that no record of the activity reaches."""
+        channels = [*before.channels, *_newcomers(before.channels, activity.first)]
+        on_ticks = dict(iter(activity.on_ticks.groupby("channel")))
+        at_once = dict(iter(activity.at_once.groupby("channel")))
+        received = (
+            Received.of(channel, on_ticks.get(channel.name), at_once.get(channel.name), until_ms)
+            for channel in channels
+        )
+        first_tick_ms = rules.first_tick_ms
+        if before.until_ms is not None:
+            first_tick_ms = rules.ticks.after(before.until_ms - 1)
+        return cls(before, tuple(received), first_tick_ms, until_ms)
+
+    def is_new(self, number: int) -> bool:
+        """Whether a channel joins in this interval."""
+        return number >= len(self.before.channels)
+
+    def combined_channels(self) -> Channels:
+        """The channels as they stood, as the combiners take them; new ones have not joined yet."""
+        return channels_of([one.before for one in self.channels], self.before)
+
+
+def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
+    """Channels as the combiners take them; what the state does not know has not joined yet."""
+    there = len(state.channels)
+    return Channels(
+        np.array([channel.watermark_ms for channel in channels], dtype=np.int64),
+        np.array([c.active and i < there for i, c in enumerate(channels)], dtype=bool),
+        np.array([channel.been_idle for channel in channels], dtype=bool),
+        state.combined_ms,
+    )
+
+
+def _newcomers(known: Sequence[Channel], first: pd.DataFrame) -> list[Channel]:
+    """The channels that have their first record of all, in the order of these, then by name."""
+    names = {channel.name for channel in known}
+    rows = sorted(
+        (int(instant), int(sequence), int(ts), str(name))
+        for name, instant, sequence, ts in zip(
+            first["channel"], first["instant"], first["sequence"], first["ts_ms"], strict=True
+        )
+        if name not in names
+    )
+    return [Channel(name, joined=instant) for instant, _, _, name in rows]

@@ -1,0 +1,92 @@
+"""Where a source stands between two ticks: all that later days need to know of the earlier ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from strandline.engine.position.axis import Axis
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+_STORED_AS = {"last_shown_ms": "heard_ms", "says_idle": "quiet"}
+"""Names in the timeline's texts that are older than those here."""
+_READ_AS = {stored: name for name, stored in _STORED_AS.items()}
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Where a channel stands between two ticks.
+
+    Attributes:
+        name: of the channel.
+        joined: the instant of its first record; None: declared, there from the beginning.
+        watermark_ms: what it has offered.
+        active: whether it takes part in the combined watermark.
+        been_idle: whether it has ever been idle.
+        last_shown_ms: the last tick that has shown a record, the clock's start at first; None:
+            none has.
+        pending_ms: the tick to come that will show a record; None: there is none.
+        pending_candidate_ms: what it will offer there.
+        raised_ms: the moment at which it last raised its watermark; None: not yet.
+    """
+
+    name: str
+    joined: int | None = None
+    watermark_ms: int = MIN_WATERMARK
+    active: bool = True
+    been_idle: bool = False
+    last_shown_ms: int | None = None
+    pending_ms: int | None = None
+    pending_candidate_ms: int | None = None
+    raised_ms: int | None = None
+
+    @property
+    def joined_at(self) -> int:
+        """The instant of its first record; 0: declared."""
+        return self.joined or 0
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """Where a source stands at an instant.
+
+    Attributes:
+        until_ms: the ticks before it have run; None: none has.
+        channels: in probe order.
+        combined_ms: the combined watermark.
+        says_idle: whether a source of splits has said that it is idle.
+        splits_idle: whether all its splits have been idle since its watermark rose.
+    """
+
+    until_ms: int | None = None
+    channels: tuple[Channel, ...] = ()
+    combined_ms: int = MIN_WATERMARK
+    says_idle: bool = False
+    splits_idle: bool = True
+
+    @classmethod
+    def at_the_start(cls, spec: PipelineSpec, axis: Axis) -> SourceState:
+        """Before any tick."""
+        declared = spec.source.declared_channels or ()
+        return cls(channels=tuple(Channel(name, last_shown_ms=axis.start_ms) for name in declared))
+
+    def to_json(self) -> str:
+        """As a text for the timeline."""
+        return json.dumps(asdict(self, dict_factory=_stored))
+
+    @classmethod
+    def from_json(cls, text: str) -> SourceState:
+        """The state of such a text."""
+        state = _read(json.loads(text))
+        channels = tuple(Channel(**_read(channel)) for channel in state.pop("channels"))
+        return cls(channels=channels, **state)
+
+
+def _stored(items: list[tuple[str, object]]) -> dict[str, object]:
+    return {_STORED_AS.get(name, name): value for name, value in items}
+
+
+def _read(stored: dict[str, Any]) -> dict[str, Any]:
+    return {_READ_AS.get(name, name): value for name, value in stored.items()}

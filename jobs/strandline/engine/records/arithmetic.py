@@ -1,0 +1,83 @@
+"""The arithmetic of instants and slots as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.watermarks import Candidate, Ticks
+
+
+def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
+    """The start of the step of a grid that a time lies in."""
+    return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
+
+
+def slot_of(ts: Column, grid: Grid) -> Column:
+    """The start of the newest window of an event time."""
+    return floor(ts, grid.span_ms, grid.offset_ms)
+
+
+def pane_of(grid: Grid) -> Column:
+    """The start of a record's pane; the set form of `Grid.panes_of`."""
+    step = F.col(c.STEP)
+    if not grid.cut_ms:
+        return step
+    return step + F.when(F.col(c.TS) - step >= grid.cut_ms, grid.cut_ms).otherwise(0)
+
+
+def windows_fit(grid: Grid) -> Column:
+    """Whether all windows of a record lie in the years 0001 to 9999: `Grid.windows_of_panes`."""
+    step, size = F.col(c.STEP), grid.size_ms
+    if grid.cumulative:
+        start = slot_of(F.col(c.TS), grid)
+        return (start >= LEAST_INSTANT_MS) & (start <= END_OF_INSTANTS_MS - 1 - size)
+    lets_go = F.col(c.PANE) > step if grid.cut_ms else F.lit(True)
+    oldest = step - size // grid.step_ms * grid.step_ms + F.when(lets_go, grid.step_ms).otherwise(0)
+    inside = (oldest >= LEAST_INSTANT_MS) & (step <= END_OF_INSTANTS_MS - 1 - size)
+    return inside | (oldest > step)
+
+
+def midnight_ms(day: Column) -> Column:
+    """The first millisecond of a date; plain arithmetic, where a cast would ask for time zones."""
+    return F.unix_date(day).cast("bigint") * DAY_MS
+
+
+def date_of(instant_ms: Column) -> Column:
+    """The date of an instant in ms; plain arithmetic as well."""
+    return F.date_from_unix_date(F.floor(instant_ms / DAY_MS).cast("int"))
+
+
+def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
+    """The instant of a record; the set form of `Axis.instant`."""
+    if not axis.sequenced:
+        return arrival
+    return first_of(axis, arrival) + (
+        sequence.cast("decimal(20,0)") - F.lit(Decimal(MIN_WATERMARK))
+    )
+
+
+def first_of(axis: Axis, arrival: Column) -> Column:
+    """The first instant of an arrival millisecond; the set form of `Axis.first_of`."""
+    if not axis.sequenced:
+        return arrival
+    return arrival.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+
+
+def tick_after(arrival: Column, ticks: Ticks) -> Column:
+    """The tick that shows a record; the set form of `Ticks.after`."""
+    interval = F.lit(ticks.interval_ms)
+    tick = arrival + interval - F.pmod(arrival - ticks.start_ms, interval)
+    return F.greatest(tick, F.lit(ticks.start_ms + ticks.interval_ms))
+
+
+def candidate_of(rule: Candidate, ts: Column) -> Column:
+    """The watermark that an event time offers; the set form of `Candidate.of`."""
+    return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)

@@ -1,0 +1,46 @@
+"""Records by the day of their arrival, which is what the landing table is partitioned by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import date
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.records.arithmetic import midnight_ms
+from strandline.engine.records.expressions import in_quotes, quoted
+from strandline.model.intervals import DAY_MS
+
+
+def in_days(column: str, days: Iterable[date | None]) -> Column:
+    """Whether a date column is one of some days; None: whether it is null.
+
+    Written as one text of literals: a year of them, one by one, would take Spark's gateway seconds.
+    """
+    wanted = set(days)
+    named = ", ".join(f"DATE'{day.isoformat()}'" for day in wanted if day is not None)
+    inside = F.expr(f"{in_quotes(column)} IN ({named})") if named else F.lit(False)
+    return inside | quoted(column).isNull() if None in wanted else inside
+
+
+def on_days(
+    records: DataFrame,
+    days: Collection[date | None],
+    among: Iterable[date | None] | None = None,
+) -> DataFrame:
+    """The records of some arrival days; a table partitioned by them reads no others.
+
+    Where these are all the days that there are (`among`) nothing is filtered: a filter that names
+    every day would only be work for the log's reader.
+    """
+    if among is not None and set(days) >= set(among):
+        return records
+    return records.where(in_days(c.ARRIVAL_DAY, days))
+
+
+def lies_in_its_day() -> Column:
+    """Whether a row's arrival lies in the day of its partition; false where either is null."""
+    since_midnight = F.col(c.ARRIVAL) - midnight_ms(F.col(c.ARRIVAL_DAY))
+    return F.coalesce(since_midnight.between(0, DAY_MS - 1), F.lit(False))

@@ -1,0 +1,68 @@
+"""What is malformed, and why: it belongs to no window, and is kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.grid import Grid
+from strandline.engine.records.arithmetic import windows_fit
+from strandline.engine.records.days import lies_in_its_day
+from strandline.engine.records.expressions import condition
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
+
+
+def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
+    """The first reason that makes a row malformed; null: none.
+
+    Args:
+        landing: the landing table.
+        spec: the pipeline.
+        ts_given: whether the row has an event time of its own; None: nobody looks at it.
+    """
+    (reason, applies), *others = _reasons(landing, spec, ts_given)
+    first = F.when(applies, reason)
+    for reason, applies in others:
+        first = first.when(applies, reason)
+    return first
+
+
+def _reasons(
+    landing: DataFrame, spec: PipelineSpec, ts_given: Column | None
+) -> Iterator[tuple[str, Column]]:
+    """Each reason and whether it applies to a row, in the order in which they count."""
+    source, ts = spec.source, F.col(c.TS)
+    if ts_given is not None:
+        yield "null_event_time", ~ts_given
+        yield "unparsable_event_time", ts.isNull()
+    yield "null_arrival", F.col(c.ARRIVAL).isNull()
+    yield "arrival_outside_partition", ~lies_in_its_day()
+    if source.max_ahead is not None:
+        yield "ahead_of_arrival", ts - F.col(c.ARRIVAL) > source.max_ahead
+    if source.channel is not None:
+        yield "null_channel", F.col(c.CHANNEL).isNull()
+        if source.declared_channels is not None:
+            yield "undeclared_channel", ~F.col(c.CHANNEL).isin(*source.declared_channels)
+    if source.key:
+        yield "null_key", reduce(Column.__or__, (F.col(key).isNull() for key in c.keys_of(spec)))
+    if source.valid is not None:
+        valid = condition(landing, source.valid, f"{spec.pipeline}: source.valid")
+        yield "invalid", ~valid
+    if isinstance(spec.window, Session) and spec.window.gap_ms is None:
+        yield "invalid", F.col(c.END).isNull()
+    yield "event_time_out_of_range", ~_inside_the_years(spec)
+
+
+def _inside_the_years(spec: PipelineSpec) -> Column:
+    """Whether the record and all of its windows lie in the years 0001 to 9999."""
+    within = F.col(c.TS).between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    inside = within & windows_fit(Grid.of(spec))
+    if isinstance(spec.window, Session):
+        return inside & (F.col(c.END) < END_OF_INSTANTS_MS)
+    return inside

@@ -1,0 +1,162 @@
+"""The records that decide about a range: put together as far as they share their fate."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.tables import part_table
+from strandline.engine.position.clock import Closure
+from strandline.engine.results.aggregates import Partial, in_two_steps
+from strandline.engine.scope import Rebuild
+from strandline.engine.sessions.ahead import Parts, rise_days
+from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
+from strandline.engine.sessions.firings import (
+    fired,
+    fired_once,
+    fires_once,
+    held_by_firings,
+    in_order,
+    units_of,
+)
+from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
+from strandline.engine.sessions.reach import read_far_enough
+from strandline.engine.sessions.runs import numbered_by_run, one_row_per_run
+from strandline.engine.values.emissions import Emissions
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.spec.pipeline import PipelineSpec
+
+FEW = 1_000_000
+"""So many rows are handed to every task; more are shuffled."""
+
+
+@dataclass(frozen=True)
+class SessionRows(Rebuild, ABC):
+    """The rows, the units and the firings of a range's sessions, computed when first asked for."""
+
+    @property
+    def _spec(self) -> PipelineSpec:
+        return self.history.spec
+
+    @cached_property
+    def _partials(self) -> dict[str, Partial] | None:
+        return in_two_steps(self.records, self._spec)
+
+    def _parts_of(self, region: TimeRange) -> Parts:
+        """The parts of slots that hold records of some event times, or of more than these."""
+        for known, parts in self._parts.items():
+            if known.start_ms <= region.start_ms and region.end_ms <= known.end_ms:
+                return parts
+        return self._parts.setdefault(region, Parts.of(self.history, region, self.clock))
+
+    @cached_property
+    def _parts(self) -> dict[TimeRange, Parts]:
+        return {}
+
+    @property
+    def _ended(self) -> list[Closure]:
+        """The ranges whose input had ended before the horizon, in that order."""
+        horizon_ms = self.clock.horizon_ms
+        before = [closure for closure in self.clock.closures if closure.at_ms < horizon_ms]
+        return sorted(before, key=lambda closure: closure.at_ms)
+
+    @property
+    def _region(self) -> TimeRange:
+        """The event times that decide about the range: see `read_far_enough`."""
+        return self._digested[0]
+
+    @cached_property
+    def _digested(self) -> tuple[TimeRange, DataFrame]:
+        def digested(region: TimeRange) -> DataFrame:
+            records = self._in_rows(self._days(region), region)
+            return digest(records, self._spec, self._partials or {})
+
+        return read_far_enough(digested, self.scope.windows, self.history)
+
+    def _days(self, within: TimeRange) -> list[date]:
+        return self.history.days.of_events(within)
+
+    def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
+        records = self._known(days)
+        if within != EVERYTHING:
+            inside = starts_in(F.col(c.TS), within)
+            # a record with a gap of its own may reach into the range from anywhere before it
+            reaches = F.col(c.END) >= self.scope.windows.start_ms
+            records = records.where(inside & reaches)
+        ends_ms = [closure.at_ms for closure in self._ended]
+        ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
+        return in_rows(records, ahead, self._spec, self.history.grid, ends_ms)
+
+    @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of all days on which a record came behind, or a session fired or closed."""
+        region, history = self._region, self.history
+        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
+        asked = TimeRange(self.scope.windows.start_ms - 1, last)
+        behind = self._parts_of(region).behind_days(history) & set(self._days(region))
+        days = behind.union(rise_days(history, asked, self.clock))
+        return self._emissions(sorted(days)).at_hand()
+
+    @cached_property
+    def _met(self) -> DataFrame:
+        """The rows of the digest with the watermarks that they met, and the ROW of their run.
+
+        Where some input had ended before, a run could reach across it: every row stays alone.
+        """
+        spec, (_, rows) = self._spec, self._digested
+        met = with_watermarks(rows, self._emitted, self.history.axis)
+        return met if self._ended else numbered_by_run(met, spec)
+
+    @cached_property
+    def _rows(self) -> DataFrame:
+        """The runs of rows, and the rows that are in none, with their sessions."""
+        spec = self._spec
+        met = self._met if self._ended else one_row_per_run(self._met, spec)
+        return sessions_of(met, spec, self._ended)
+
+    @cached_property
+    def _accepted_rows(self) -> DataFrame:
+        """The rows of the digest that a session has accepted, each with its UNIT."""
+        accepted = self._rows.where(F.col(c.SESSION).isNotNull())
+        if self._ended:
+            return accepted
+        units = accepted.select(c.ROW, c.UNIT)
+        return self._met.join(F.broadcast(units) if units.count() <= FEW else units, c.ROW)
+
+    def _records_in_units(self) -> DataFrame:
+        """The accepted records, each with the UNIT that it is in."""
+        spec = self._spec
+        units = self._accepted_rows.select(*row_key(spec), c.UNIT)
+        return self._in_rows(self._days(self._region), self._region).join(units, row_key(spec))
+
+    @cached_property
+    def _units(self) -> DataFrame:
+        spec = self._spec
+        return units_of(self._rows, self._emitted, spec, self.history.axis, self.clock)
+
+    @cached_property
+    def _held_by_firings(self) -> DataFrame:
+        """The units that each firing holds, of sessions that do not fire just once."""
+        refired = self._units.where(~fires_once())
+        return held_by_firings(refired, self._spec).localCheckpoint()
+
+    @cached_property
+    def _refired(self) -> DataFrame | None:
+        """The firings of sessions that do not fire just once; None: there is no such session."""
+        if self._units.where(~fires_once()).isEmpty():
+            return None
+        levels = levels_of(self._rows)
+        found = fired(self._held_by_firings, self._rows, levels, self._spec)
+        return in_order(found, self.history.axis, self.clock).localCheckpoint()
+
+    @property
+    def _firings(self) -> DataFrame:
+        once = fired_once(self._units.where(fires_once()), self._spec)
+        firings = in_order(once, self.history.axis, self.clock)
+        return firings if self._refired is None else firings.unionByName(self._refired)

@@ -1,0 +1,58 @@
+"""Runs of rows that are ahead of the watermark and touch each other: nothing is cut inside one.
+
+However many rows a run has, it is one row to whoever asks for sessions. What follows goes by the
+records that came behind the watermark, which are few.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
+from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
+from strandline.spec.pipeline import PipelineSpec
+
+_IS_AHEAD = "_strandline_is_ahead"
+_BEGINS_RUN = "_strandline_begins_run"
+
+
+def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The rows of `with_watermarks`, with the ROW of the first one of their run; at hand.
+
+    A row is ahead here if the watermark that it met is at least 2 ms below its own event time: it
+    holds all session ends inside its window then, whatever that watermark was (see `sessions_of`).
+    By this far more rows are ahead than by the calendar. A row that is not is a run of its own.
+    """
+    is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
+    by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
+    up_to_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    begins_run = begins(by_start) | ~F.col(_IS_AHEAD)
+    first_of_run = F.last(F.when(F.col(_BEGINS_RUN), F.col(c.ROW)), ignorenulls=True)
+    return (
+        rows.withColumn(_IS_AHEAD, is_ahead)
+        .withColumn(_BEGINS_RUN, begins_run)
+        .withColumn(c.ROW, first_of_run.over(up_to_here))
+        .drop(_BEGINS_RUN)
+        .localCheckpoint()
+    )
+
+
+def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """One row for each ROW of `numbered_by_run`; of a run ahead no position counts."""
+    of_runs_ahead = {c.WATERMARK: AHEAD, AT: AHEAD, AT_SEQUENCE: 0}
+    return (
+        rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)
+        .agg(
+            F.min(c.START).alias(c.START),
+            F.max(c.END).alias(c.END),
+            F.sum("records").alias("records"),
+            *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
+            *(
+                F.max(F.when(F.col(_IS_AHEAD), value).otherwise(F.col(name))).alias(name)
+                for name, value in of_runs_ahead.items()
+            ),
+        )
+        .drop(_IS_AHEAD)
+    )
