@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import FileResponse
+from fastapi import Depends, FastAPI, HTTPException, Query
+from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from strandline.errors import InputError
 from strandline_airflow.catalogue import read_catalogue
-from strandline_airflow.settings import pipelines_folder, report_file
+from strandline_airflow.outcomes import failure_of
+from strandline_airflow.settings import job_environment, pipelines_folder, report_file
 
 # The page runs its own scripts only, as nobody: it holds values out of the data, and Airflow's
 # cookie and API must stay out of their reach.
@@ -27,15 +34,40 @@ app = FastAPI(
 )
 
 
+_Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
 @app.get("/reports/{pipeline}")
-def report(pipeline: str) -> FileResponse:
-    """The report of a pipeline, as it was last made."""
+def report(pipeline: str, since: _Day = None, until: _Day = None) -> Response:
+    """The report of a pipeline, as it was last made; of other days, if asked for, made now."""
     if pipeline not in read_catalogue(pipelines_folder()).specs:
         raise HTTPException(404, f"There is no pipeline {pipeline}.")
+    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+    if since or until:
+        return HTMLResponse(_report_of(pipeline, since=since, until=until), headers=headers)
     where = report_file(pipeline)
     if "://" in where:
         raise HTTPException(404, f"The report lies on an object store: {where}")
     if not Path(where).is_file():
         raise HTTPException(404, "There is no report yet: run the DAG strandline_report.")
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     return FileResponse(where, media_type="text/html", headers=headers)
+
+
+def _report_of(pipeline: str, **days: str | None) -> str:
+    """The report of some days, by a process of its own: its libraries are not loaded here."""
+    command = Path(sys.executable).with_name("strandline")
+    asked = [f"--{name}={day}" for name, day in days.items() if day]
+    with TemporaryDirectory() as folder:
+        arguments = ["report", pipeline, *asked, "--no-docs", f"--output={folder}", "--json"]
+        done = subprocess.run(
+            [str(command), *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **job_environment()},
+        )
+        if done.returncode:
+            status = 400 if done.returncode == InputError.exit_code else 500
+            failure = failure_of(command.name, done.returncode, done.stdout.splitlines())
+            raise HTTPException(status, str(failure))
+        return Path(folder, "report.html").read_text(encoding="utf-8")

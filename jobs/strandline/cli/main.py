@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from strandline.cli import show
+from strandline.cli.days import Since, Until, asked_days
 from strandline.errors import (
     InputError,
     InterruptedByUserError,
@@ -250,6 +251,8 @@ def advance(
 @app.command()
 def status(
     pipeline: Pipeline,
+    since: Since = None,
+    until: Until = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -258,7 +261,7 @@ def status(
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
-    found = status_of(spec, _lake(lake))
+    found = status_of(spec, _lake(lake), **asked_days(since, until))
     show.document(found, as_json=as_json, human=show.status)
 
 
@@ -301,6 +304,9 @@ def validate(
 def report(
     pipeline: Pipeline,
     output: Annotated[Path | None, typer.Option(help="Folder to write into.")] = None,
+    since: Since = None,
+    until: Until = None,
+    docs: Annotated[bool, typer.Option(help="Write the Data Docs beside the report.")] = True,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
@@ -309,7 +315,8 @@ def report(
     from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
     spec = find_spec(_folder(pipelines), pipeline)
-    written = write_report(spec, _lake(lake), output)
+    days = asked_days(since, until)
+    written = write_report(spec, _lake(lake), output, **days, data_docs=docs)
     show.document(written, as_json=as_json, human=show.written)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from strandline.cli import days
 from strandline.errors import StrandlineError
 
 if TYPE_CHECKING:
@@ -127,16 +128,18 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("", f"windows from {last['start']} to {last['end']}, horizon {last['horizon']}")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
+    facts.add_row("in all", days.in_all(found["totals"]))
+    facts.add_row("shown", days.shown(found["days"]))
     facts.add_row("slots", _counts(found["slots"]))
+    facts.add_row("records", _counts(found["records"]))
+    facts.add_row("quarantine", _counts(found["quarantine"]))
     if found["open_behind_watermark"]:
         behind = f"{found['open_behind_watermark']:,} slots, although the watermark has passed them"
         facts.add_row("[red]still open[/]", behind)
-    for name, days in (("owed", found["owed"]), ("lost", found["lost"])):
-        if days:
-            facts.add_row(name, _days(name, days))
+    for name in ("owed", "lost"):
+        if found[name]:
+            facts.add_row(name, _named(name, found[name]))
     _add_rules(facts, found)
-    facts.add_row("records", _counts(found["records"]))
-    facts.add_row("quarantine", _counts(found["quarantine"]))
     _add_violations(facts, last)
     _out.print(facts)
     for name, stretches in found["lacking"].items():
@@ -151,13 +154,13 @@ def status(found: Mapping[str, Any]) -> None:
         _out.print("note: the pipeline file has changed since the last run")
 
 
-def _days(name: str, days: Sequence[str]) -> str:
+def _named(name: str, found: Sequence[str]) -> str:
     """Some arrival days, and what it means that they are owed or lost."""
     means = {
         "owed": "changed or landed late; the next scheduled run judges again from the first on",
         "lost": "rows have gone from the landing; windows made of them stay as published",
     }
-    shown = ", ".join(days[:5]) + (f" and {len(days) - 5:,} more" if len(days) > 5 else "")
+    shown = ", ".join(found[:5]) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
     return f"{escape(shown)}: {means[name]}"
 
 
@@ -232,10 +235,13 @@ def validated(results: Sequence[Mapping[str, Any]]) -> None:
             _out.print(f"[red]wrong[/]  {escape(result['problem'])}")
 
 
-def written(places: Mapping[str, str]) -> None:
-    """Where pages lie."""
-    for name, place in places.items():
-        _out.print(f"{name}: {escape(place)}")
+def written(report: Mapping[str, Any]) -> None:
+    """Where pages lie, and which days they show."""
+    for name in ("report", "data_docs"):
+        if name in report:
+            _out.print(f"{name}: {escape(report[name])}")
+    _out.print(f"shown: {days.shown(report['days'])}")
+    _out.print(f"in all: {days.in_all(report['totals'])}")
 
 
 def conformance_figures(result: ConformanceResult) -> dict[str, Any]:

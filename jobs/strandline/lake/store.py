@@ -14,7 +14,14 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
@@ -158,7 +165,12 @@ class Store:
         `to`: the table, where it is open.
         """
         write_deltalake(
-            self.uri(name) if to is None else to, rows, mode="append", schema_mode="merge"
+            self.uri(name) if to is None else to,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            # it looks through the whole log: whoever compacts the table does so
+            post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
         )
 
     def append_once(self, name: str, rows: pa.Table, application: str, run_id: str) -> None:

@@ -75,10 +75,13 @@ class TimelineTable:
     dataset: ds.Dataset | None
 
     @classmethod
-    def open(cls, store: Store) -> TimelineTable:
-        """The newest version of a pipeline's timeline."""
+    def open(cls, store: Store, days: ds.Expression | None = None) -> TimelineTable:
+        """The newest version of a pipeline's timeline; `days`: of all its rows these alone."""
         table = store.table("timeline")
-        return cls(None if table is None else dataset_of(table).replace_schema(SCHEMA))
+        if table is None:
+            return cls(None)
+        dataset = dataset_of(table).replace_schema(SCHEMA)
+        return cls(dataset if days is None else dataset.filter(days))
 
     def rows(
         self,

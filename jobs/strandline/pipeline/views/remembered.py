@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby, pairwise
@@ -10,16 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from strandline.lake.days import facts_of_files
 from strandline.lake.ledger import Entry, frontier, owed_days
-from strandline.lake.store import Store, dataset_of
-from strandline.lake.timeline import channel_days, read_source
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store import Store, dataset_of, rows_of
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
-from strandline.quality.report.held_back_by import holding
+from strandline.pipeline.views.channels import standing
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
 
 _INSTANT = pa.timestamp("us", tz="UTC")
+_TOLD_BY_FILES = {
+    "num_records",
+    *("min.slot_start", "max.slot_end", "min.spec_fingerprint", "max.spec_fingerprint"),
+}
+"""What the log must say of a file, so that its rules are known without opening it."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +71,46 @@ def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[s
 
 
 def _ranges_by_rules(store: Store) -> list[RulesRange]:
-    table = store.table("completeness")
-    if table is None:
-        return []
-    columns = ["slot_start", "slot_end", "spec_fingerprint"]
-    slots = sorted(
-        dataset_of(table).to_table(columns=columns).to_pylist(),
-        key=lambda slot: (slot["slot_start"], slot["slot_end"]),
-    )
+    """The neighbouring slots of the same rules: by the log, where a day's files are of one rule."""
+    pieces = sorted(_pieces(store), key=lambda piece: (piece.start_ms, piece.end_ms))
     ranges = []
-    for fingerprint, found in groupby(slots, key=lambda slot: slot["spec_fingerprint"]):
+    for fingerprint, found in groupby(pieces, key=lambda piece: piece.spec_fingerprint):
         of_range = list(found)
-        start_ms = instant_of(of_range[0]["slot_start"])
-        end_ms = max(instant_of(slot["slot_end"]) for slot in of_range)
-        ranges.append(RulesRange(str(fingerprint), start_ms, end_ms, len(of_range)))
+        end_ms = max(piece.end_ms for piece in of_range)
+        slots = sum(piece.slots for piece in of_range)
+        ranges.append(RulesRange(fingerprint, of_range[0].start_ms, end_ms, slots))
     return ranges
+
+
+def _pieces(store: Store) -> Iterator[RulesRange]:
+    """A piece a file; of a day whose files do not tell one rule, a piece a slot, which is read."""
+    files = facts_of_files(store, "completeness")
+    told = _TOLD_BY_FILES & files.keys()
+    rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]
+    mixed: list[date] = []
+    for day, found in groupby(sorted(rows, key=_by_day), key=lambda row: row["day"]):
+        of_day = [row for row in found if row["num_records"] != 0]
+        rules = {row.get(f"{end}.spec_fingerprint") for row in of_day for end in ("min", "max")}
+        if len(rules) > 1 or None in rules or told != _TOLD_BY_FILES:
+            mixed.append(day)
+            continue
+        for row in of_day:
+            start_ms, end_ms = instant_of(row["min.slot_start"]), instant_of(row["max.slot_end"])
+            rule = str(row["min.spec_fingerprint"])
+            yield RulesRange(rule, start_ms, end_ms, row["num_records"])
+    for slot in _slots_of(store, mixed):
+        start_ms, end_ms = instant_of(slot["slot_start"]), instant_of(slot["slot_end"])
+        yield RulesRange(str(slot["spec_fingerprint"]), start_ms, end_ms, 1)
+
+
+def _by_day(row: dict[str, Any]) -> date:
+    return row["day"] or date.min
+
+
+def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
+    wanted = ds.field("slot_date").isin(pa.array(days, pa.date32()))
+    columns = ["slot_start", "slot_end", "spec_fingerprint"]
+    return rows_of(store.table("completeness"), columns=columns, filter=wanted) if days else []
 
 
 def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | None) -> int:
@@ -88,12 +118,8 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
     table = store.table("completeness")
     if table is None or reached_ms is None:
         return 0
-    timeline = TimelineTable.open(store)
-    settled = channel_days(timeline)
-    last_day: date = day_of(reached_ms - DAY_MS)
     # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
-    settled = settled[settled["arrival_date"] <= last_day].assign(pending_ms=None)
-    found = holding(settled, spec, read_source(timeline, before_ms=reached_ms))
+    found = standing(spec, store, day_of(reached_ms - DAY_MS), settled=True).holding
     if found is None or found.watermark_ms is None:
         return 0
     passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)

@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from typing import Any
 
 import pyarrow.compute as pc
 
 from strandline.errors import InputError
+from strandline.lake.days import Days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
-from strandline.lake.timeline import channel_days, read_source
-from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import text_of
+from strandline.pipeline.views.channels import standing
 from strandline.pipeline.views.remembered import remembered
-from strandline.quality.report.held_back_by import holding
 from strandline.spec import PipelineSpec
 
 
-def status_of(spec: PipelineSpec, lake: Lake) -> dict[str, Any]:
+def status_of(
+    spec: PipelineSpec, lake: Lake, since: date | None = None, until: date | None = None
+) -> dict[str, Any]:
     """How far the pipeline is: frontier, last run, states of slots, records by what became of them.
 
+    Slots, records and quarantine are those of some days (see `shown_days`), `totals` of all.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        since: the first of these days; None: the trailing ones.
+        until: the last of them; None: the last there is.
+
     Raises:
-        InputError: nothing has run yet.
+        InputError: nothing has run yet, or the last day is before the first one.
     """
     store = lake.pipeline(spec.pipeline)
     entries = _entries(store)
+    days = shown_days(store, since, until)
     reached = frontier(entries)
     last = _run_line(_steps(entries, entries[-1].run_id))
-    slots, records = _calendar(store)
+    slots, records = _calendar(store, days)
     return {
         "pipeline": spec.pipeline,
         "lake": lake.root,
         "frontier": None if reached is None else text_of(reached),
         "last_run": last,
+        "days": days.named,
         "slots": slots,
         "records": records,
-        "quarantine": _quarantine(store),
+        "quarantine": _quarantine(store, days),
+        "totals": totals(store),
         "versions": store.versions(),
         "watermark": _watermark(spec, store),
         "lacking": _lacking(spec, store),
@@ -119,12 +132,13 @@ def _moment(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
 
 
-def _calendar(store: Store) -> tuple[dict[str, int], dict[str, int]]:
+def _calendar(store: Store, days: Days) -> tuple[dict[str, int], dict[str, int]]:
     table = store.table("completeness")
     counts = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
     if table is None:
         return {}, dict.fromkeys(counts, 0)
-    rows = dataset_of(table).to_table(columns=["state", "gap", *counts])
+    columns = ["state", "gap", *counts]
+    rows = dataset_of(table).to_table(columns=columns, filter=days.rows_of("completeness"))
     states = pc.if_else(rows["gap"], "gap", rows["state"])
     by_state = {
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
@@ -144,8 +158,7 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     """Where the combined watermark stands, and which channel holds it there; None: no channels."""
-    timeline = TimelineTable.open(store)
-    found = holding(channel_days(timeline), spec, read_source(timeline))
+    found = standing(spec, store).holding
     if found is None:
         return None
     combined_ms = found.watermark_ms
@@ -159,9 +172,9 @@ def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     }
 
 
-def _quarantine(store: Store) -> dict[str, int]:
+def _quarantine(store: Store, days: Days) -> dict[str, int]:
     table = store.table("quarantine")
     if table is None:
         return {}
-    rows = dataset_of(table).to_table(columns=["reason"])
+    rows = dataset_of(table).to_table(columns=["reason"], filter=days.rows_of("quarantine"))
     return {str(i["values"]): int(i["counts"]) for i in rows["reason"].value_counts().to_pylist()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,7 +17,7 @@ from strandline.quality.report.calendar import calendar
 from strandline.quality.report.format import NOTHING, duration, percent
 from strandline.quality.report.held_back_by import holding
 from strandline.quality.report.quarantine import REFUSED, lateness_plot, quarantine_plot, saved_by
-from strandline.quality.report.runs import run_lines
+from strandline.quality.report.runs import run_lines, runs_left_out
 from strandline.quality.report.watermarks import watermarks
 from strandline.spec import PipelineSpec
 
@@ -34,6 +36,8 @@ class ReportTables:
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
             and, if it is there, `pending_ms`.
         runs: the ledger `runs`.
+        latest: the same up to the last observed day, as far back as it takes to tell where each
+            channel stands; None: `channels`.
         source: where channels can go idle: where the source stands after the last observed day.
     """
 
@@ -42,7 +46,23 @@ class ReportTables:
     lateness: pd.DataFrame
     channels: pd.DataFrame
     runs: pd.DataFrame
+    latest: pd.DataFrame | None = None
     source: SourceState | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The days that a report shows, both among them, and what all days hold.
+
+    Attributes:
+        since: the first day; None: the first there is.
+        until: the last day; None: the last there is.
+        totals: of all days: `first_day`, `last_day`, `slots`, `windows`, `quarantine`.
+    """
+
+    since: str | None
+    until: str | None
+    totals: Mapping[str, Any]
 
 
 _MEANINGS = {
@@ -100,7 +120,9 @@ class Totals:
         return tuple(reason for reason in self.reasons if not reason.is_refused)
 
 
-def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) -> str:
+def build_report(
+    tables: ReportTables, *, spec: PipelineSpec, made_from: str, shown: Shown | None = None
+) -> str:
     """The report of a pipeline as one self-contained HTML page.
 
     Whatever stands in the tables is shown as text: none of it can become markup.
@@ -109,11 +131,13 @@ def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) ->
         tables: what was read from the lake.
         spec: the pipeline.
         made_from: what the tables were read from, such as a lake and its ledger's position.
+        shown: of which days they are; None: of all.
     """
-    runs = run_lines(tables.runs)
+    latest = tables.channels if tables.latest is None else tables.latest
+    runs, older_runs = run_lines(tables.runs), runs_left_out(tables.runs)
     published = [run for run in runs if run.outcome == "published"]
     slots = calendar(tables.completeness)
-    progress = watermarks(tables.channels, spec)
+    progress = watermarks(tables.channels, spec, latest)
     environment = Environment(
         loader=PackageLoader("strandline.quality.report"),
         autoescape=True,
@@ -125,11 +149,13 @@ def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) ->
     return environment.get_template("report.html.j2").render(
         spec=spec,
         made_from=made_from,
+        shown=shown,
         totals=_totals(tables),
         meanings=_MEANINGS,
         percent=percent,
         rules=_rules(spec),
         runs=runs,
+        older_runs=older_runs,
         last=runs[0] if runs else None,
         published=published[0] if published else None,
         frontier=next((run.frontier for run in published if run.frontier != NOTHING), NOTHING),
@@ -139,7 +165,7 @@ def build_report(tables: ReportTables, *, spec: PipelineSpec, made_from: str) ->
         lateness=lateness_plot(tables.lateness),
         saved=saved_by(tables.lateness),
         watermarks=progress,
-        holding=holding(tables.channels, spec, tables.source),
+        holding=holding(latest, spec, tables.source),
         plotly=Markup(get_plotlyjs()),
     )
 

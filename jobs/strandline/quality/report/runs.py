@@ -12,6 +12,9 @@ import pandas as pd
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.report.format import NOTHING, day_or_moment, moment
 
+MOST_RUNS = 40
+"""The runs that are listed, before the last published one."""
+_ATTEMPT = ["run_id", "attempt"]
 _OUTCOMES = {"published": "good", "repeated": "good", "rejected": "bad", "failed": "bad"}
 
 
@@ -49,13 +52,19 @@ class RunLine:
 
 
 def run_lines(runs: pd.DataFrame) -> list[RunLine]:
-    """The runs of a ledger, the one that wrote last first."""
+    """The last runs of a ledger, the one that wrote last first; and the last published one."""
     if runs.empty:
         return []
-    steps = runs.sort_values("position")
-    attempts = [steps.loc[at.index] for _, at in steps.groupby(["run_id", "attempt"], sort=False)]
-    attempts.sort(key=lambda attempt: -int(attempt["position"].iloc[-1]))
-    return [_line(attempt) for attempt in attempts]
+    steps = runs.sort_values("position").set_index(_ATTEMPT, drop=False)
+    newest_first = steps.index[::-1].unique()
+    published = steps.index[steps["step"] == "published"][-1:]
+    chosen = newest_first[:MOST_RUNS].union(published, sort=False)
+    return [_line(steps.loc[[attempt]]) for attempt in chosen]
+
+
+def runs_left_out(runs: pd.DataFrame) -> int:
+    """How many older runs of a ledger have no line."""
+    return max(len(runs[_ATTEMPT].drop_duplicates()) - MOST_RUNS, 0)
 
 
 def _line(steps: pd.DataFrame) -> RunLine:

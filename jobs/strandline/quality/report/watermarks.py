@@ -32,11 +32,14 @@ class Watermarks:
     left_out: int
 
 
-def watermarks(channels: pd.DataFrame, spec: PipelineSpec) -> Watermarks:
-    """The progress of the watermarks, as `ReportTables.channels` has them."""
+def watermarks(
+    channels: pd.DataFrame, spec: PipelineSpec, latest: pd.DataFrame | None = None
+) -> Watermarks:
+    """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
     behind = _hours_behind(channels)
     declared = spec.source.declared_channels
-    silent = tuple(name for name in declared or () if name not in behind)
+    said = (channels if latest is None else latest).dropna(subset=["settled_ms"])
+    silent = tuple(name for name in declared or () if name not in set(said["channel"]))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]

@@ -1,0 +1,52 @@
+"""Which days a command is to show, and how it says which it shows and what all days hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any
+
+import typer
+
+from strandline.errors import InputError
+
+Since = Annotated[
+    str | None, typer.Option(metavar="DATE", help="First day shown. [89 days before the last]")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Last day shown. [the last there is]")
+]
+
+
+def asked_days(since: str | None, until: str | None) -> dict[str, date | None]:
+    """The days that --since and --until name; None: not given.
+
+    Raises:
+        InputError: one is no day.
+    """
+    return {"since": _day("--since", since), "until": _day("--until", until)}
+
+
+def _day(option: str, text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise InputError(option, f"{text!r} is no day", "write one such as 2013-01-15") from None
+
+
+def shown(days: Mapping[str, str | None]) -> str:
+    """Some days, and how to see others."""
+    parts = [f"from {days['since']}" if days["since"] else "", f"to {days['until'] or 'the last'}"]
+    which = " ".join(filter(None, parts)) if any(days.values()) else "all days"
+    return f"{which}; --since and --until show others"
+
+
+def in_all(totals: Mapping[str, Any]) -> str:
+    """What all days hold."""
+    if not totals["slots"]:
+        return "no slot yet"
+    return (
+        f"{totals['slots']:,} slots, {totals['windows']:,} windows, "
+        f"{totals['quarantine']:,} records in quarantine, "
+        f"from {totals['first_day']} to {totals['last_day']}"
+    )

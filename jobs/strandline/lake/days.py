@@ -1,0 +1,104 @@
+"""Which days of a pipeline's tables are read, and what all days hold, by the tables' logs alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.errors import InputError
+from strandline.lake.store import Store
+
+TRAILING_DAYS = 90
+"""The days that are shown where nobody asks for others."""
+_PARTITIONS = {
+    "timeline": "arrival_date",
+    "windows": "window_date",
+    "quarantine": "quarantine_date",
+    "completeness": "slot_date",
+}
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days from `since` to `until`, both among them; None: without an end on that side."""
+
+    since: date | None = None
+    until: date | None = None
+
+    def rows_of(self, table: str) -> ds.Expression:
+        """The rows of a table on these days, and those of no day; no file of another is opened."""
+        day = ds.field(_PARTITIONS[table])
+        rows = ds.scalar(True)
+        if self.since is not None:
+            rows &= day >= self.since
+        if self.until is not None:
+            rows &= day <= self.until
+        return rows | day.is_null()
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """The days by the names of the options that ask for them."""
+        edges = {"since": self.since, "until": self.until}
+        return {name: None if day is None else day.isoformat() for name, day in edges.items()}
+
+
+def shown_days(store: Store, since: date | None = None, until: date | None = None) -> Days:
+    """The days that are asked for; without a first one, the trailing ones.
+
+    They are counted back from the last one asked for, or else from the last day of slots that is no
+    later than the last observed day: a wrong clock may have brought slots of the far future.
+
+    Raises:
+        InputError: the last day is before the first one.
+    """
+    if since is not None and until is not None and since > until:
+        raise InputError(
+            "--since", f"{since} is after --until {until}", "give the earlier day first"
+        )
+    last = until or _last_day(store)
+    if since is None and last is not None:
+        since = date.min + max(last - date.min - timedelta(TRAILING_DAYS - 1), timedelta(0))
+    return Days(since, until)
+
+
+def totals(store: Store) -> dict[str, Any]:
+    """The rows of all days: of slots, windows and quarantine; first and last day of slots."""
+    slots = rows_by_day(store, "completeness")
+    days = sorted(day for day in slots if day is not None)
+    return {
+        "first_day": days[0].isoformat() if days else None,
+        "last_day": days[-1].isoformat() if days else None,
+        "days": len(days),
+        "slots": sum(slots.values()),
+        "windows": sum(rows_by_day(store, "windows").values()),
+        "quarantine": sum(rows_by_day(store, "quarantine").values()),
+    }
+
+
+def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
+    """How many rows a table has of each day that it has any of."""
+    found: dict[date | None, int] = {}
+    files = facts_of_files(store, name)
+    for day, rows in zip(files.get("day", ()), files.get("num_records", ()), strict=True):
+        found[day] = found.get(day, 0) + (rows or 0)
+    return {day: rows for day, rows in found.items() if rows}
+
+
+def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
+    """What a table's log says of each of its files, `day` for the partition; empty: no files."""
+    table = store.table(name)
+    if table is None or not table.file_uris():
+        return {}
+    facts: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    return facts | {"day": facts[f"partition.{_PARTITIONS[name]}"]}
+
+
+def _last_day(store: Store) -> date | None:
+    observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
+    slots = [day for day in rows_by_day(store, "completeness") if day is not None]
+    known = [day for day in slots if observed is None or day <= observed]
+    return max(known, default=observed)

@@ -1,0 +1,156 @@
+"""A step of a run, and the row of the ledger that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import Field, Json, TypeAdapter
+
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of, midnight_before
+
+_UTC = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("run_id", pa.string()),
+        ("attempt", pa.int64()),
+        ("step", pa.string()),
+        ("written_at", _UTC),
+        ("kind", pa.string()),
+        ("range_start", _UTC),
+        ("range_end", _UTC),
+        ("horizon", _UTC),
+        ("closed", pa.bool_()),
+        ("reopened", pa.bool_()),
+        ("frontier", _UTC),
+        ("spec_fingerprint", pa.string()),
+        ("timeline_fingerprint", pa.string()),
+        ("clock_start", _UTC),
+        ("landing_version", pa.int64()),
+        ("base", pa.int64()),
+        ("books", pa.string()),
+        ("diff", pa.string()),
+        ("audit", pa.string()),
+        ("versions", pa.string()),
+        ("publish", pa.string()),
+        ("gaps", pa.int64()),
+        ("violations", pa.int64()),
+        ("owed", pa.string()),
+        ("settled", pa.string()),
+        ("lost", pa.string()),
+        ("accepted_loss", pa.string()),
+        ("touched_from", _UTC),
+        ("first_open", _UTC),
+        ("reason", pa.string()),
+        ("requested_by", pa.string()),
+        ("message", pa.string()),
+        ("request_fingerprint", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
+
+    A column of the ledger has the name of its field or, where it differs, of the field's alias.
+
+    Attributes:
+        violations: the records known at the horizon that came behind an earlier one of their
+            channel; None where the watermark assumes no order, or ignores what breaks it.
+        owed: of a step `owed`: arrival days whose rows have changed since they were observed, or
+            that came behind the frontier; what they change is still to be published.
+        settled: of a step `published`: the owed days that the run has settled.
+        lost: arrival days that were observed with more rows than the landing table now has.
+        accepted_loss: why a run goes by what is left of them; None: it does not.
+        touched_from_ms: the start of the oldest slot that the run brings up to date; its range
+            where that is older. What others publish from here on makes the run stale.
+        first_open_ms: the start of the first slot that was not closed once the run was published.
+        request_fingerprint: of what was asked of whom; None: it cannot be asked again.
+        versions: of a `published` step those of all tables that belong together; of a `publishing`
+            step those of the published tables before it, which `dropping` and `dropped` go back to.
+    """
+
+    run_id: str
+    attempt: int
+    step: str
+    kind: str
+    range: TimeRange | None = None
+    horizon_ms: Annotated[int | None, Field(alias="horizon")] = None
+    closed: bool = False
+    reopened: bool = False
+    frontier_ms: Annotated[int | None, Field(alias="frontier")] = None
+    spec_fingerprint: str = ""
+    timeline_fingerprint: str = ""
+    clock_start_ms: Annotated[int | None, Field(alias="clock_start")] = None
+    landing_version: int | None = None
+    base: int = 0
+    books: Json[list[dict[str, Any]]] | None = None
+    diff: Json[Mapping[str, Mapping[str, int]]] | None = None
+    audit: Json[list[dict[str, Any]]] | None = None
+    versions: Json[Mapping[str, int]] | None = None
+    publish: Json[Mapping[str, list[str]]] | None = None
+    gaps: int | None = None
+    violations: int | None = None
+    owed: Json[Sequence[date]] | None = None
+    settled: Json[Sequence[date]] | None = None
+    lost: Json[Sequence[date]] | None = None
+    accepted_loss: str | None = None
+    touched_from_ms: Annotated[int | None, Field(alias="touched_from")] = None
+    first_open_ms: Annotated[int | None, Field(alias="first_open")] = None
+    reason: str | None = None
+    requested_by: str | None = None
+    message: str | None = None
+    request_fingerprint: str | None = None
+    position: int = field(default=0)
+    written_at: datetime | None = None
+
+    @property
+    def touched(self) -> TimeRange | None:
+        """The slots that the run brings up to date: its range, and the older ones before it."""
+        if self.range is None or self.touched_from_ms is None:
+            return self.range
+        return TimeRange(min(self.touched_from_ms, self.range.start_ms), self.range.end_ms)
+
+
+_ENTRIES = TypeAdapter(list[Entry])
+_INSTANTS = {f.name for f in SCHEMA if f.type == _UTC} - {"written_at"}
+
+
+def _with_instants_as(kind: pa.DataType) -> pa.Schema:
+    return pa.schema([f.with_type(kind) if f.name in _INSTANTS else f for f in SCHEMA])
+
+
+_IN_MS, _AS_NUMBERS = _with_instants_as(pa.timestamp("ms", tz="UTC")), _with_instants_as(pa.int64())
+
+
+def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
+    """The row that keeps a step."""
+    kept = replace(entry, position=position, written_at=written_at)
+    (row,) = _ENTRIES.dump_python([kept], by_alias=True, round_trip=True)  # JSON as its text
+    if entry.range is not None:
+        row["range_start"] = entry.range.start_ms
+        row["range_end"] = min(entry.range.end_ms, END_OF_INSTANTS_MS - 1)
+    return pa.Table.from_pylist([row], schema=_IN_MS).cast(SCHEMA)
+
+
+def entries_of(rows: pa.Table) -> list[Entry]:
+    """The steps that rows of the ledger keep; what is null in one is as if it had not been said."""
+    numbers = rows.cast(_IN_MS, safe=False).cast(_AS_NUMBERS)
+    said = ({k: v for k, v in row.items() if v is not None} for row in numbers.to_pylist())
+    return _ENTRIES.validate_python([_as_known_then(row) for row in said])
+
+
+def _as_known_then(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its range; no run knows what comes after it, though an old ledger may say so."""
+    if {"range_start", "range_end"} <= row.keys():
+        row["range"] = TimeRange(row["range_start"], row["range_end"])
+    if "written_at" in row:
+        written_ms = instant_of(row["written_at"])
+        most = {"horizon": written_ms, "frontier": midnight_before(written_ms)}
+        row |= {name: min(row[name], ms) for name, ms in most.items() if name in row}
+    return row

@@ -1,0 +1,198 @@
+"""Which days `status` and `report` show, and that no file of another day is opened for it."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from many_days import FIRST, SLOTS, a_lake_of, day, without_files_of_other_days
+from meter import a_meter
+
+from strandline.cli.main import main
+from strandline.errors import InputError
+from strandline.lake.days import Days, rows_by_day, shown_days, totals
+from strandline.lake.store import Lake
+from strandline.lake.timeline_rows import SCHEMA
+from strandline.pipeline.views.report import report_tables, write_report
+from strandline.pipeline.views.status import status_of
+
+SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
+FILE = """
+pipeline: meter
+source:
+  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
+   key: {device: device}, channel: source, channels: [a]}
+watermark: {strategy: ascending}
+window: {tumbling: 12h}
+"""
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory):
+    """A lake of 400 days of which only the files of the last 90 are left."""
+    lake = a_lake_of(400, SPEC, tmp_path_factory.mktemp("year"))
+    gone = without_files_of_other_days(lake, "meter", day(310), day(399))
+    assert gone == 4 * 310
+    return lake
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    """A lake of 100 days."""
+    return a_lake_of(100, SPEC, tmp_path_factory.mktemp("few"))
+
+
+def test_the_report_opens_files_of_the_last_ninety_days_only(year, tmp_path):
+    written = write_report(SPEC, year, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert written["days"] == {"since": day(310).isoformat(), "until": None}
+    assert f"from <b>{day(310)}</b>" in page
+    assert f"In all, from {FIRST} to {day(399)}: 800 slots, 800 windows, 800 records" in page
+
+
+def test_status_opens_files_of_the_last_ninety_days_only(year):
+    found = status_of(SPEC, year)
+    assert found["slots"] == {"closed": 90 * SLOTS - 1, "open": 1}
+    assert found["records"]["on_time"] == 90 * SLOTS * 10
+    assert found["quarantine"] == {"late": 90 * SLOTS}
+    assert found["totals"] == {
+        "first_day": FIRST.isoformat(),
+        "last_day": day(399).isoformat(),
+        "days": 400,
+        **dict.fromkeys(("slots", "windows", "quarantine"), 800),
+    }
+
+
+def test_rules_of_all_days_are_told_without_opening_their_files(year):
+    (rules,) = status_of(SPEC, year)["rules"]
+    assert (rules["start"], rules["slots"]) == (f"{FIRST}T00:00:00Z", 800)
+
+
+def test_files_of_days_that_are_shown_are_opened(year, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write_report(SPEC, year, tmp_path, since=day(309))
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "first", "last"),
+    [
+        (None, None, 10, 99),
+        (day(0), None, 0, 99),
+        (day(3), day(3), 3, 3),
+        (day(3), day(5), 3, 5),
+        (None, day(95), 6, 95),
+        (None, day(5), 0, 5),
+        (day(98), date.max, 98, 99),
+        (date.min, None, 0, 99),
+    ],
+)
+def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
+    store = few.pipeline("meter")
+    tables = report_tables(SPEC, store, shown_days(store, since, until))
+    starts = tables.completeness["slot_start"].dt.date
+    assert (min(starts), max(starts)) == (day(first), day(last))
+    assert {*tables.quarantine["day"]} == {*starts}
+    assert {*tables.channels["arrival_date"]} == {*starts}
+    assert tables.lateness["records"].sum() == SLOTS * (last - first + 1)
+
+
+def test_days_are_counted_back_from_slots_that_have_been_observed(tmp_path):
+    wrong_clock = a_lake_of(30, SPEC, tmp_path / "a", observed=20).pipeline("meter")
+    assert shown_days(wrong_clock) == Days(day(19) - timedelta(89))
+    observed_long_since = a_lake_of(3, SPEC, tmp_path / "b", observed=300).pipeline("meter")
+    assert shown_days(observed_long_since) == Days(day(2) - timedelta(89))
+
+
+def test_a_first_day_near_the_beginning_of_time_is_no_error(few):
+    assert shown_days(few.pipeline("meter"), None, date(1, 1, 5)) == Days(date.min, date(1, 1, 5))
+
+
+def test_without_tables_there_is_nothing_to_count_back_from(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    assert shown_days(store) == Days()
+    assert totals(store)["slots"] == 0
+
+
+def test_days_the_wrong_way_round_are_refused(few):
+    with pytest.raises(InputError, match="2013-01-05 is after --until 2013-01-04"):
+        shown_days(few.pipeline("meter"), date(2013, 1, 5), date(2013, 1, 4))
+
+
+@pytest.mark.parametrize("asked", ["status", "report"])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--since", "yesterday"], "--since: 'yesterday' is no day"),
+        (["--until", "2013-02-30"], "--until: '2013-02-30' is no day"),
+        (["--since", "2013-01-05", "--until", "2013-01-04"], "is after --until 2013-01-04"),
+        (["--since", "<b>"], "--since: '<b>' is no day"),
+    ],
+)
+def test_days_that_are_none_end_with_exit_code_2(few, tmp_path, capsys, asked, arguments, problem):
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+    places = ["--lake", few.root, "--pipelines", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main([asked, "meter", *arguments, *places])
+    assert ended.value.code == 2
+    assert problem in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("asked", [["status"], ["report", "--no-docs"]])
+def test_the_command_says_which_days_it_shows_and_how_to_see_others(few, tmp_path, capsys, asked):
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+    places = ["--lake", few.root, "--pipelines", str(tmp_path)]
+    days = ["--since", "2013-01-05", "--until", "2013-01-06"]
+    with pytest.raises(SystemExit):
+        main([*asked, "meter", *days, *places])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "from 2013-01-05 to 2013-01-06; --since and --until show others" in said
+    assert "200 slots, 200 windows, 200 records in quarantine" in said
+    with pytest.raises(SystemExit):
+        main([*asked, "meter", *days, *places, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["days"] == {"since": "2013-01-05", "until": "2013-01-06"}
+    assert document["totals"]["slots"] == 200
+
+
+def a_day_of(store, number, channel, settled_ms):
+    row = {"arrival_date": day(number), "kind": "channel", "channel": channel}
+    row |= {"settled_ms": settled_ms, "timeline_fingerprint": SPEC.timeline_fingerprint}
+    write_deltalake(store.uri("timeline"), pa.Table.from_pylist([row], SCHEMA), mode="append")
+
+
+def test_a_channel_that_was_silent_for_long_holds_the_watermark_still(tmp_path):
+    spec = a_meter({"tumbling": "12h"}, channel="source", channels=["a", "b"])
+    lake = a_lake_of(100, spec, tmp_path)
+    a_day_of(lake.pipeline("meter"), 0, "b", 1_357_000_000_000)
+    watermark = status_of(spec, lake)["watermark"]
+    assert (watermark["held_by"], watermark["since"]) == ("b", FIRST.isoformat())
+
+
+def test_a_channel_whose_clock_was_once_ahead_keeps_its_watermark(tmp_path):
+    lake = a_lake_of(100, SPEC, tmp_path)
+    a_day_of(lake.pipeline("meter"), 0, "a", 4_102_444_800_000)
+    assert status_of(SPEC, lake)["watermark"]["combined"] == "2100-01-01T00:00:00Z"
+
+
+def test_slots_of_a_day_with_two_rules_are_told_apart(tmp_path):
+    lake = a_lake_of(4, SPEC, tmp_path)
+    store = lake.pipeline("meter")
+    rows = store.table("completeness").to_pyarrow_table().sort_by("slot_start").to_pylist()
+    for row in rows[3:]:
+        row["spec_fingerprint"] = "other"
+    schema = store.table("completeness").to_pyarrow_table().schema
+    write_deltalake(store.uri("completeness"), pa.Table.from_pylist(rows, schema), mode="overwrite")
+    rules = status_of(SPEC, lake)["rules"]
+    assert [(one["spec_fingerprint"], one["slots"]) for one in rules] == [
+        (SPEC.spec_fingerprint, 3),
+        ("other", 5),
+    ]
+
+
+def test_totals_are_those_of_the_log(few):
+    store = few.pipeline("meter")
+    assert rows_by_day(store, "windows") == dict.fromkeys(map(day, range(100)), SLOTS)
+    assert totals(store)["days"] == 100
