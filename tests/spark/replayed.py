@@ -96,8 +96,8 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
     """The tables of a pipeline over `lakes.SCHEMA` as of a horizon, whole days observed."""
     known = [row for row in rows if _known_from(row, spec) < instant(horizon)]
     counting, duplicates = _deduplicated(spec, known)
-    told = _replay(spec, counting, horizon)
-    tables = Tables(spec, told)
+    replayed = _replay(spec, counting, horizon)
+    tables = Tables(spec, replayed)
     return _sorted(
         windows=[
             (
@@ -138,7 +138,7 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
                 _content(firing.members),
                 (firing.timing.name, firing.watermark_ms, firing.moment.at_ms),
             )
-            for firing in told.firings
+            for firing in replayed.firings
         ],
     )
 

@@ -1,4 +1,4 @@
-"""Aggregates: whatever the records alone decide is taken, anything else is refused."""
+"""Aggregates: whatever the records alone decide is accepted, anything else is refused."""
 
 from __future__ import annotations
 
@@ -141,10 +141,10 @@ def test_what_is_no_aggregate_is_refused(landing, text):
     ],
 )
 def test_what_panes_cannot_put_together_is_told_with_the_way_out(landing, text, problem, way_out):
-    told = not_in_two_steps(landing, a_spec(text))
-    assert (in_two_steps(landing, a_spec(text)) is None) == bool(told)
-    assert list(told) == ([] if problem is None else ["total"])
-    for found in told.values():
+    problems = not_in_two_steps(landing, a_spec(text))
+    assert (in_two_steps(landing, a_spec(text)) is None) == bool(problems)
+    assert list(problems) == ([] if problem is None else ["total"])
+    for found in problems.values():
         assert repr(text) in found[0]
         assert problem in found[0]
         assert way_out in found[1]

@@ -123,8 +123,8 @@ def test_the_engine_answers_as_the_reference_does(number, answers):
 
 def in_windows_or_late(answer: Answer) -> list[int]:
     """The ids of all records, each once for all of its windows and once for being late."""
-    taken = {i for row in (*answer.windows, *answer.open) for i in row["ids"]}
-    return sorted([*taken, *(row["id"] for row in answer.late)])
+    accepted = {i for row in (*answer.windows, *answer.open) for i in row["ids"]}
+    return sorted([*accepted, *(row["id"] for row in answer.late)])
 
 
 def known(stream: Stream) -> list[int]:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from strandline.reference import Record
 
 
-def step_days(told: Sequence[ObservedDay]) -> StepDays:
+def step_days(observed: Sequence[ObservedDay]) -> StepDays:
     """The steps of some days as a timeline keeps them."""
-    of_day = {one.day: one.steps for one in told}
-    ends = [(one.day, one.carried.until_ms, one.carried.combined_ms) for one in told]
+    of_day = {one.day: one.steps for one in observed}
+    ends = [(one.day, one.carried.until_ms, one.carried.combined_ms) for one in observed]
     nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
 
     def read(days: Collection[date]) -> pd.DataFrame:
@@ -59,7 +59,7 @@ def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
         sequence = record.sequence or 0 if stream.spec.source.sequence else 0
         came = (instant, sequence, record.ts_ms)
         first[day, record.channel] = min(came, first.get((day, record.channel), came))
-    told = []
+    rows = []
     places = sorted(shown)
     timeout_ms = IdlenessRules.of(stream.spec, axis_of(stream)).timeout_ms
     for i, (day, channel, tick) in enumerate(places):
@@ -69,11 +69,11 @@ def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
         offered = [shown[place] for place in before if shown[place] is not None]
         higher = offer is not None and offer > max(offered, default=MIN_WATERMARK)
         if last or higher or not before or tick - before[-1][2] > timeout_ms:
-            told.append((day, channel, tick, before[-1][2] if before else None, offer))
+            rows.append((day, channel, tick, before[-1][2] if before else None, offer))
     declared = stream.spec.source.declared_channels is not None
     return Activity(
         on_ticks=pd.DataFrame(
-            told, columns=["arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms"]
+            rows, columns=["arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms"]
         ).astype({"before_ms": "Int64", "candidate_ms": "Int64"}),
         at_once=pd.DataFrame(
             [(*place, value) for place, value in at_once.items()],

@@ -100,7 +100,7 @@ def test_windows_fire_and_close_when_they_do_record_by_record(stream):
 @FEW
 @given(streams())
 def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
-    told = Tables(stream.spec, stream.replay()).completeness()
+    expected = Tables(stream.spec, stream.replay()).completeness()
     slots = slots_in(history_of(stream), EVERYTHING, clock_of(stream))
     assert [
         (row.slot_ms, row.slot_end_ms, row.records, tuple(row.channels_heard))
@@ -112,9 +112,9 @@ def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
             row.on_time + row.late_accepted + row.late,
             row.channels_heard,
         )
-        for row in told
+        for row in expected
     ]
-    assert states(slots) == [row.slot for row in told]
+    assert states(slots) == [row.slot for row in expected]
 
 
 @MANY
@@ -186,8 +186,8 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
             known = [int(offer) for offer in offers if not pd.isna(offer)]
             offered[row.channel] = max([offered[row.channel], *known])
         if midnight_ms <= stream.horizon_ms:
-            told = stream.replay(horizon_ms=midnight_ms)
-            assert min(offered.values()) == told.final_watermark_ms
+            replayed = stream.replay(horizon_ms=midnight_ms)
+            assert min(offered.values()) == replayed.final_watermark_ms
 
 
 @MANY
@@ -207,10 +207,10 @@ def test_gaps_are_the_slots_without_a_record_between_two_that_have_one(stream, a
 @FEW
 @given(streams())
 def test_no_day_with_a_late_record_is_left_out(stream):
-    told = stream.replay()
+    replayed = stream.replay()
     history = history_of(stream)
     days = late_days(history, clock_of(stream))
-    assert {day_of(late.at_ms) for late in told.late} <= set(days)
+    assert {day_of(late.at_ms) for late in replayed.late} <= set(days)
     assert days == sorted(days)
 
 
@@ -218,13 +218,15 @@ def test_no_day_with_a_late_record_is_left_out(stream):
 @given(streams())
 def test_the_day_map_counts_every_record_once(stream):
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
-    told: dict[tuple[date, date], list[int]] = {}
+    times_of_days: dict[tuple[date, date], list[int]] = {}
     for record in known:
-        told.setdefault((day_of(record.arrival_ms), day_of(record.ts_ms)), []).append(record.ts_ms)
+        times_of_days.setdefault((day_of(record.arrival_ms), day_of(record.ts_ms)), []).append(
+            record.ts_ms
+        )
     map_of_days = history_of(stream).timeline.day_map.drop(columns="largest_end_ms")
     rows = map_of_days.itertuples(index=False)
     assert [tuple(row) for row in rows] == [
-        (*days, len(times), min(times), max(times)) for days, times in sorted(told.items())
+        (*days, len(times), min(times), max(times)) for days, times in sorted(times_of_days.items())
     ]
 
 

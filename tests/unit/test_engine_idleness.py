@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from strategies import streams
 
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.source import Source
-from strandline.engine.idleness.state import SourceState
+from strandline.engine.idleness.state import Channel, SourceState
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.position.axis import TICK_RANK
 from strandline.model.intervals import day_of
@@ -36,15 +37,15 @@ def steps_of(stream: Stream) -> Steps:
     source, carried = Source(stream.spec, axis), SourceState.at_the_start(stream.spec, axis)
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
     days = sorted({day_of(record.arrival_ms) for record in known})
-    told = []
+    parts = []
     for day in days:
         activity = activity_of(stream, known)
         carried = SourceState.from_json(carried.to_json())
         for _, steps, after in source.advance_days(carried, activity, [day], stream.horizon_ms):
-            told.append(steps)
+            parts.append(steps)
             carried = after
     silent, carried = source.advance(carried, SILENCE, stream.horizon_ms)
-    table = pd.concat([*told, silent], ignore_index=True)
+    table = pd.concat([*parts, silent], ignore_index=True)
     return Steps(table, axis, stream.horizon_ms, source.at_end(carried))
 
 
@@ -61,12 +62,12 @@ def expanded(steps: Steps) -> list[tuple[int, str, int]]:
 
 def expected(stream: Stream) -> list[tuple[int, str, int]]:
     causes = {Cause.TICK: "tick", Cause.RECORD: "record", Cause.END: "end"}
-    told = [
+    rises = [
         (w.moment.at_ms, causes[w.moment.cause], w.watermark_ms) for w in stream.replay().watermarks
     ]
     merged: list[tuple[int, str, int]] = []
-    for row in told:
-        # by the clock, only the last rise of a tick is told: no record lies between
+    for row in rises:
+        # by the clock, only the last rise of a tick is a step: no record lies between
         if merged and merged[-1][:2] == row[:2] and stream.spec.watermark.goes_by_the_clock:
             merged.pop()
         merged.append(row)
@@ -93,10 +94,19 @@ def assert_crossed_where_the_reference_crosses(steps: Steps, stream: Stream) -> 
 @given(streams(watermark=IDLE, most=40), st.integers(0, 100))
 def test_the_steps_are_the_rises_of_the_reference(stream, back_ms):
     steps = steps_of(stream)
-    told = expanded(steps)
+    found = expanded(steps)
     if stream.end_of_input:
-        told += [(stream.horizon_ms - 1, "end", value) for _, value in steps.at_end]
-    assert told == expected(stream)
+        found += [(stream.horizon_ms - 1, "end", value) for _, value in steps.at_end]
+    assert found == expected(stream)
     assert_crossed_where_the_reference_crosses(steps, stream)
     earlier = replace(stream, horizon_ms=stream.horizon_ms - back_ms, end_of_input=False)
     assert expanded(steps.before(earlier.horizon_ms)) == expected(earlier)
+
+
+def test_a_state_keeps_the_names_under_which_older_timelines_hold_it():
+    channel = Channel("a", joined=7, watermark_ms=2, active=False, last_shown_ms=3)
+    state = SourceState(5, (channel,), combined_ms=4, says_idle=True, splits_idle=False)
+    kept = json.loads(state.to_json())
+    assert (kept["quiet"], kept["channels"][0]["heard_ms"]) == (True, 3)
+    assert not {"says_idle", "last_shown_ms"} & {*kept, *kept["channels"][0]}
+    assert SourceState.from_json(state.to_json()) == state

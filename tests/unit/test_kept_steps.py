@@ -35,7 +35,7 @@ class Past:
 def pasts(draw: st.DrawFn) -> Past:
     """Runs of ticks and single ones; some days have none, the last ones are at hand."""
     observed = sorted(draw(st.sets(st.integers(0, DAYS - 1), min_size=1)))
-    told, watermark_ms, tick = [], MIN_WATERMARK, 0
+    observed, watermark_ms, tick = [], MIN_WATERMARK, 0
     for day in observed:
         until_ms, rows = (day + 1) * DAY_MS, []
         while (tick := tick + draw(st.integers(1, 30))) * HOUR_MS < until_ms:
@@ -53,16 +53,16 @@ def pasts(draw: st.DrawFn) -> Past:
         tick = until_ms // HOUR_MS - 1
         steps = pd.DataFrame(rows, columns=[*STEP_COLUMNS])
         carried = SourceState(until_ms=until_ms, combined_ms=watermark_ms)
-        told.append(ObservedDay(day_of(day * DAY_MS), steps, carried))
-    at_hand = draw(st.integers(0, len(told)))
-    before, after = told[: len(told) - at_hand], told[len(told) - at_hand :]
+        observed.append(ObservedDay(day_of(day * DAY_MS), steps, carried))
+    at_hand = draw(st.integers(0, len(observed)))
+    before, after = observed[: len(observed) - at_hand], observed[len(observed) - at_hand :]
     horizon_ms, at_end = DAYS * DAY_MS, ((TICK_RANK, MAX_WATERMARK),)
-    whole = Steps(together(told), AXIS, horizon_ms, at_end)
+    whole = Steps(together(observed), AXIS, horizon_ms, at_end)
     return Past(whole, KeptSteps(step_days(before), together(after), AXIS, horizon_ms, at_end))
 
 
-def together(told: list[ObservedDay]) -> pd.DataFrame:
-    there = [one.steps for one in told if len(one.steps)]
+def together(observed: list[ObservedDay]) -> pd.DataFrame:
+    there = [one.steps for one in observed if len(one.steps)]
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=[*STEP_COLUMNS])
 
 
