@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from functools import partial
-from shutil import rmtree
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,6 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger, owed_days
 from strandline.lake.session import for_input_of
-from strandline.lake.staging import temporary_folder
 from strandline.lake.store import Lake
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.intervals import day_of, midnight_before, text_of
@@ -147,13 +145,11 @@ class _Run:
                 published = publish(ctx, changes, entry, plan.completes_ms)
                 self.outcome.versions = published.versions or {}
                 self.outcome.frontier_ms = published.frontier_ms
-            ctx.store.drop_staging(ctx.run_id)
+            ctx.staging.drop()
             self.outcome.status = "published"
         finally:
             if ctx.dry_run:
-                with suppress(Exception):  # of a JVM that is gone nothing is left to clear
-                    ctx.spark.catalog.clearCache()
-                rmtree(temporary_folder(ctx.run_id), ignore_errors=True)
+                ctx.staging.drop()
         return self.outcome
 
     def _judged(self, seen: Observation, plan: Plan, axis: Axis) -> list[Change]:

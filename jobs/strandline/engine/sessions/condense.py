@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.read import date_of, instant_of, keys_of
@@ -110,7 +111,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
-        .localCheckpoint()
+        .transform(computed)
     )
 
 
@@ -144,7 +145,7 @@ def in_stretches(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
         .withColumn(_BEGINS, begins(by_start) | ~F.col(_IS_AHEAD))
         .withColumn(c.ROW, first.over(until_here))
         .drop(_BEGINS)
-        .localCheckpoint()
+        .transform(computed)
     )
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import part_table
+from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.quarantine import quarantine_late
@@ -248,7 +249,7 @@ class SessionRebuild(Rebuild):
     @cached_property
     def _islands(self) -> DataFrame:
         loud = self._units.where(~is_quiet())
-        return islands(loud, self._spec).localCheckpoint()
+        return computed(islands(loud, self._spec))
 
     @cached_property
     def _fired(self) -> DataFrame | None:
@@ -256,7 +257,7 @@ class SessionRebuild(Rebuild):
         if self._units.where(~is_quiet()).isEmpty():
             return None
         found = fired(self._islands, self._rows, levels_of(self._rows), self._spec)
-        return in_order(found, self.history.axis, self.clock).localCheckpoint()
+        return computed(in_order(found, self.history.axis, self.clock))
 
     @property
     def _firings(self) -> DataFrame:
