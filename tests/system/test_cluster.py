@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 from clusters import SMALL, cluster_of_plain_spark
-from kills import COMMAND, Home
+from kills import Home
 from lakes import SPEC, a_week, land
 
 pytestmark = pytest.mark.system
@@ -43,18 +42,6 @@ def home(begins, tmp_path, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     return begins.copy(tmp_path)
-
-
-def test_a_lake_that_each_machine_has_for_itself_is_named_before_anything_is_computed(
-    cluster, home, monkeypatch
-):
-    lake = "/proc/self/cwd/lake"  # each process has another one
-    monkeypatch.chdir(home.folder)
-    run = home.start((*BACKFILL, "--master", cluster.master, "--lake", lake))
-    assert run.wait(timeout=600) == 2, home.said
-    assert f"lake {lake}: of 4 files that the executors wrote into it 4 are not here" in home.said
-    assert "mount the same storage at this path on every worker" in home.said
-    assert sorted(os.listdir(home.folder / "lake")) == ["landing"]
 
 
 def test_workers_without_delta_or_python_publish_what_one_machine_does(
