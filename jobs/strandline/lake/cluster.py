@@ -1,6 +1,6 @@
 """Executors on other machines: what they are sent, and whether they see the lake.
 
-They run no Python, whatever the pipeline: neither the library nor its packages are needed there.
+They run no Python, so that neither the library nor its packages are needed there.
 """
 
 from __future__ import annotations
@@ -40,17 +40,28 @@ def equip_executors(spark: SparkSession) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while there == 0 or there != before:  # the others come within the same moment
         if time.monotonic() > deadline:
-            conf = spark.sparkContext.getConf()
-            cores, memory = conf.get("spark.executor.cores"), conf.get("spark.executor.memory")
+            raise _none_came(spark)
+        time.sleep(_PAUSE_S)
+        try:
+            there, before = java.sc().getExecutorMemoryStatus().size() - 1, there
+        except Py4JJavaError:  # the master has given up, and Spark has stopped itself
             raise RetryableError(
                 f"Spark master {master}",
-                f"no worker has taken an executor of {memory or '1g'} and {cores or 'any'} cores"
-                f" in {_PATIENCE_S:.0f} s",
-                "see on the master's page which workers are alive and what they have free; the "
-                "pipeline's spark: block says what is asked (spark.executor.memory, …cores)",
-            )
-        time.sleep(_PAUSE_S)
-        there, before = java.sc().getExecutorMemoryStatus().size() - 1, there
+                "its workers start executors that end at once",
+                "see the file stderr of the application in a worker's work folder",
+            ) from None
+
+
+def _none_came(spark: SparkSession) -> RetryableError:
+    conf = spark.sparkContext.getConf()
+    memory = conf.get("spark.executor.memory", "1g")
+    cores = conf.get("spark.executor.cores", "any")
+    return RetryableError(
+        f"Spark master {spark.sparkContext.master}",
+        f"no worker has taken an executor of {memory} and {cores} cores in {_PATIENCE_S:.0f} s",
+        "see on the master's page which workers are alive and what they have free; the pipeline's "
+        "spark: block says what is asked (spark.executor.memory, spark.executor.cores)",
+    )
 
 
 def require_shared(spark: SparkSession, lake: Lake) -> None:
