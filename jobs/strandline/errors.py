@@ -63,14 +63,22 @@ class RetryableError(StrandlineError):
 _LONGEST = 300
 _OF_THE_GATEWAY = "An error occurred while calling"
 """Python's gateway to the JVM begins so, and tells on the next line what it is about."""
+_OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
+"""Spark says no more than this where a task failed for whose end it waited; its cause does."""
 
 
 def problem_of(error: BaseException) -> str:
-    """What an error of any class says, in one line: its kind, and the first line that tells it."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
-    kind = type(error).__name__
-    if not told:
-        return kind
-    line = f"{kind}: {told[0].removeprefix(': ')}"
+    """What an error of any class says, in one line: its kind, and the line that tells it."""
+    kind, told = type(error).__name__, telling_line(str(error))
+    line = f"{kind}: {told}" if told else kind
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def telling_line(message: str) -> str:
+    """The first line of a message that says what is wrong; empty: there is none."""
+    lines = [line.strip() for line in message.splitlines()]
+    told = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
+    if told and _OF_A_WAIT in told[0]:
+        causes = [line.removeprefix(_CAUSE) for line in told if line.startswith(_CAUSE)]
+        told = [cause for cause in causes if _OF_A_WAIT not in cause] or told
+    return told[0].removeprefix(": ") if told else ""

@@ -24,7 +24,7 @@ from airflow.sdk.exceptions import (
 )
 
 from strandline.errors import InputError
-from strandline.lake.local import local_settings
+from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
 from strandline_airflow import settings
 from strandline_airflow.catalogue import published_asset
@@ -131,8 +131,9 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             )
             raise AirflowFailException(problem) from None
         hook = super()._get_hook()
-        if str(hook._connection["master"]).startswith("local"):
-            hook._conf = {**local_settings(light=self._is_light()), **hook._conf}
+        local = str(hook._connection["master"]).startswith("local")
+        own = local_settings(light=self._is_light()) if local else cluster_settings()
+        hook._conf = {**own, **hook._conf}
         hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
         return hook
 

@@ -236,6 +236,23 @@ def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipelin
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 
+def test_a_cluster_is_asked_with_the_settings_of_the_command_and_those_of_the_pipeline_win(
+    execute, submit, monkeypatch
+):
+    from strandline.lake.local import cluster_settings
+
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        '{"conn_type": "spark", "host": "spark://127.0.0.1", "port": 7077}',
+    )
+    execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
+    (call,) = submit.calls
+    assert call[:2] == ["--master", "spark://127.0.0.1:7077"]
+    given = [one for one in call if one.startswith("spark.")]
+    expected = cluster_settings() | {"spark.driver.memory": "3g"}
+    assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
+
+
 def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(bag):
     from airflow.sdk import Asset
 

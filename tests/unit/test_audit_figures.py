@@ -67,6 +67,8 @@ def test_figures_are_what_was_observed_and_where(result, text):
 
 def test_an_exception_is_told_by_its_first_line():
     assert of_exception("no such column\n  at line 7\n") == "could not be evaluated: no such column"
+    of_the_gateway = "An error occurred while calling o1.x.\n: java.io.IOException: no python3"
+    assert of_exception(of_the_gateway).endswith("evaluated: java.io.IOException: no python3")
     assert of_exception("") == "could not be evaluated: unknown reason"
 
 

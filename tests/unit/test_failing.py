@@ -6,7 +6,7 @@ import json
 from importlib import import_module
 
 import pytest
-from pyspark.errors import AnalysisException, ArithmeticException
+from pyspark.errors import AnalysisException, ArithmeticException, PySparkException
 
 from strandline.errors import (
     AuditFailedError,
@@ -28,6 +28,19 @@ class JavaError(Exception):
         return (
             "An error occurred while calling o12.save.\n"
             ": org.apache.spark.SparkException: Job aborted.\n\tat a.b.C(D.scala:1)\n"
+        )
+
+
+class LostTask(Exception):
+    """What the gateway raises of a task whose end the driver waited for."""
+
+    def __str__(self) -> str:
+        return (
+            "An error occurred while calling o12.save.\n"
+            ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+            "\tat a.b.C(D.scala:1)\n"
+            "Caused by: org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+            "Caused by: java.io.FileNotFoundException: no such file\n"
         )
 
 
@@ -65,6 +78,14 @@ def test_what_an_expression_throws_is_wrong_input():
     assert len(steps) == 1
 
 
+def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
+    steps: list[str] = []
+    with pytest.raises(RetryableError) as told, failures_told("meter", "abc-1", steps.append):
+        raise PySparkException("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] rdd_1_0 not found")
+    assert told.value.exit_code == 4
+    assert steps == ["all executors have died that kept some rows of it"]
+
+
 def test_a_rejection_has_left_its_step_already():
     steps: list[str] = []
     with pytest.raises(AuditFailedError), failures_told("meter", "abc-1", steps.append):
@@ -90,6 +111,7 @@ def test_where_even_the_step_cannot_be_written_the_error_itself_is_told():
 def test_a_long_message_is_cut_and_an_empty_one_is_its_kind():
     assert len(problem_of(ValueError("x" * 1000))) == 300
     assert problem_of(ValueError("")) == "ValueError"
+    assert problem_of(LostTask()) == "LostTask: java.io.FileNotFoundException: no such file"
     assert problem_of(JavaError()) == "JavaError: org.apache.spark.SparkException: Job aborted."
 
 

@@ -474,12 +474,14 @@ def _run(
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts
         Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
+        from strandline.lake.cluster import require_shared  # noqa: PLC0415
         from strandline.lake.session import spark_session  # noqa: PLC0415
         from strandline.pipeline.run import run  # noqa: PLC0415
 
         name = f"strandline {spec.pipeline}"
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
+            require_shared(spark, root)
             outcome = run(spec, root, request, spark, step)
         except KeyboardInterrupt:
             raise InterruptedByUserError(

@@ -1,12 +1,28 @@
-"""Small results on the driver, with their whole numbers as they are."""
+"""Results at hand: small ones on the driver, their whole numbers as they are; large ones kept."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 
 _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+
+
+def on_one_machine(spark: SparkSession) -> bool:
+    """Whether the executors live in the driver's own process."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def computed(rows: DataFrame) -> DataFrame:
+    """The rows, computed once and kept by the executors.
+
+    On a cluster each part is kept by two of them: Spark could not compute it again where one dies.
+    """
+    if on_one_machine(rows.sparkSession):
+        return rows.localCheckpoint()
+    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
 
 
 def collected(rows: DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""How Spark is set up on one machine; known without loading Spark, for those who only submit."""
+"""How Spark's JVM is started; known without loading Spark, for those who only submit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 _QUIET = Path(__file__).with_name("log4j2.properties")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
-_SETTINGS = {
+_ANYWHERE = {
     "spark.driver.memory": "4g",
-    "spark.ui.enabled": "false",
     # without checksum files beside every file: half as many files, and they are slow to make
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+}
+_SETTINGS = {
+    **_ANYWHERE,
+    "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
 }
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
@@ -28,6 +31,13 @@ def spark_folder() -> Path | None:
     return Path(found.origin).parent if found and found.origin else None
 
 
+def delta_jars() -> list[Path]:
+    """Delta's jars where the set-up has put them: beside those of Spark."""
+    spark = spark_folder()
+    groups = ("io.delta", "io.unitycatalog")
+    return [] if spark is None else [j for g in groups for j in (spark / "jars").glob(f"{g}_*.jar")]
+
+
 def class_archive(spark: Path) -> Path:
     """Where the set-up puts the classes of a run for the JVM to map, below pyspark's folder."""
     return spark / "strandline-classes.jsa"
@@ -36,6 +46,11 @@ def class_archive(spark: Path) -> Path:
 def class_path(spark: Path) -> str:
     """Spark's own jars, as the class path has to begin for an archive of classes to count."""
     return str(spark / "jars" / "*")
+
+
+def cluster_settings() -> dict[str, str]:
+    """Spark's settings for a driver whose executors live elsewhere, for a JVM that starts so."""
+    return dict(_ANYWHERE)
 
 
 def local_settings(*, light: bool = False) -> dict[str, str]:

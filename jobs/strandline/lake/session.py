@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strandline.engine.frames import on_one_machine
 from strandline.errors import InputError, RetryableError
-from strandline.lake.local import local_settings, spark_folder
+from strandline.lake.cluster import equip_executors
+from strandline.lake.local import cluster_settings, delta_jars, local_settings
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -69,7 +71,7 @@ def spark_session(
 
     Raises:
         InputError: Delta's jars or Java are missing.
-        RetryableError: the master does not answer.
+        RetryableError: the master does not answer, or its workers give no executor.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in _environment()
     if not submitted:  # else the submit has brought its own jars
@@ -83,8 +85,9 @@ def spark_session(
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
         builder = builder.master(master or "local[*]")
-    if not submitted and (master or "local").startswith("local"):
-        settings |= local_settings(light=light)
+    if not submitted:
+        local = (master or "local").startswith("local")
+        settings |= local_settings(light=light) if local else cluster_settings()
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     try:
@@ -102,9 +105,11 @@ def spark_session(
             "check the address and that the master runs, then try again",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
-    if str(session.sparkContext.master).startswith("local"):
-        for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
-            session.conf.set(name, _FEW_PARTITIONS)
+    if not on_one_machine(session):
+        equip_executors(session)
+        return session
+    for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
+        session.conf.set(name, _FEW_PARTITIONS)
     return session
 
 
@@ -160,6 +165,5 @@ def _environment() -> Mapping[str, str]:
 
 
 def _require_delta() -> None:
-    spark = spark_folder()
-    if spark is None or not any((spark / "jars").glob("*delta-spark*.jar")):
+    if not any("delta-spark" in jar.name for jar in delta_jars()):
         raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: make setup")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -16,13 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from strandline.engine.frames import on_one_machine
 from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
-
-
-def temporary_folder(run_id: str) -> Path:
-    """Where a dry run keeps what is too large for the memory; removed at its end."""
-    return Path(tempfile.gettempdir()) / f"strandline-{run_id}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,10 @@ class Staging:
         """Where a part lies that is read without Spark."""
         return self.uri(part)
 
+    def drop(self) -> None:
+        """Remove all of it, where it lies in a folder."""
+        self.store.drop_staging(self.run_id)
+
     def small(self, part: str) -> pa.Table | None:
         """A staged part, without Spark; None: it is not small, or not in a folder."""
         return staged_rows(self.uri(part))
@@ -85,8 +86,28 @@ class InMemory(Staging):
         return reduce(DataFrame.unionByName, written)
 
     def folder(self, part: str) -> str:
-        """What is too large for the memory lies in a folder of this machine while the run works."""
-        return str(temporary_folder(self.run_id) / part)
+        """What is too large for the memory lies in a folder of this machine while the run works.
+
+        In one of the lake, where executors elsewhere write into it.
+        """
+        if on_one_machine(self.spark):
+            return str(self._temporary / part)
+        return f"{self.store.staging(self._in_the_lake)}/{part}"
+
+    def drop(self) -> None:
+        """Remove what lies in a folder, and what the session keeps."""
+        with suppress(Exception):  # of a JVM that is gone nothing is left to clear
+            self.spark.catalog.clearCache()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        self.store.drop_staging(self._in_the_lake)
+
+    @property
+    def _temporary(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"strandline-{self.run_id}"
+
+    @property
+    def _in_the_lake(self) -> str:
+        return f"dry-{self.run_id}"
 
     def small(self, part: str) -> pa.Table | None:
         """A part without Spark: none is."""

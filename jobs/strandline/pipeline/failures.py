@@ -16,6 +16,7 @@ from pyspark.errors import (
 from strandline.errors import (
     AuditFailedError,
     InputError,
+    RetryableError,
     StrandlineError,
     UnexpectedError,
     problem_of,
@@ -29,6 +30,8 @@ _THROWN = (
     SparkRuntimeException,
 )
 """What an expression of a pipeline throws on a value that it cannot take."""
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+"""What Spark says where all executors died that had kept some rows."""
 
 
 @contextmanager
@@ -45,6 +48,7 @@ def failures_told(
         say_failed: leaves the step, given its message; if even that fails, the error still is told.
 
     Raises:
+        RetryableError: executors have died, with what no other one had.
         UnexpectedError: what nobody has foreseen; its `__cause__` is that.
     """
     try:
@@ -66,6 +70,9 @@ def failures_told(
         _leave(say_failed, "interrupted")
         raise
     except Exception as error:
+        if _LOST in str(error):
+            _leave(say_failed, lost := "all executors have died that kept some rows of it")
+            raise RetryableError(f"{pipeline} run {run_id}", lost, "run it again") from error
         _leave(say_failed, problem_of(error))
         raise UnexpectedError.of(f"{pipeline} run {run_id}", error) from error
 

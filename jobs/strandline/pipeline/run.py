@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date
-from shutil import rmtree
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,7 +16,6 @@ from pyspark.sql import SparkSession
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
-from strandline.lake.staging import temporary_folder
 from strandline.lake.store import Lake
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.books import Book
@@ -99,7 +97,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         with journal.part("publish"):
             journal.know(diff=diff)
             published = publish(ctx, changes, journal.entry, outlook.plan.completes_ms)
-        ctx.store.drop_staging(ctx.run_id)
+        ctx.staging.drop()
     return Outcome(
         **_described(ctx, outlook),
         **_counted(staged),
@@ -200,6 +198,4 @@ def _cleared(ctx: Context) -> Iterator[None]:
         yield
     finally:
         if ctx.dry_run:
-            with suppress(Exception):  # of a JVM that is gone nothing is left to clear
-                ctx.spark.catalog.clearCache()
-            rmtree(temporary_folder(ctx.run_id), ignore_errors=True)
+            ctx.staging.drop()

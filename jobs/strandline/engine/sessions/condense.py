@@ -17,6 +17,7 @@ from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import date_of, instant_of
@@ -108,7 +109,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
-        .localCheckpoint()
+        .transform(computed)
     )
 
 

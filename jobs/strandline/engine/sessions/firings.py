@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS, TICK_RANK, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, instant_of
@@ -73,11 +74,11 @@ def units_of(
                 FIRST_UNIT: F.min(c.UNIT).over(session),
             }
         )
-        .localCheckpoint()
+        .transform(computed)
     )
     fire, close = F.col(c.END) - 1, F.col(c.END) - 1 + F.lit(spec.allowed_lateness)
     asked = units.select(F.explode(F.array(fire, close)).alias(c.THRESHOLD))
-    reached = emitted.crossings(asked).localCheckpoint()
+    reached = emitted.crossings(asked).transform(computed)
     closing = reached.select(
         c.THRESHOLD, F.col(c.SEEN_FROM).alias(c.CLOSE_FROM), F.col(c.RANK).alias(c.CLOSE_RANK)
     )
@@ -90,7 +91,7 @@ def units_of(
     )
     return timed.withColumns(
         {name: _bounded(F.col(name), axis, clock) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
-    ).localCheckpoint()
+    ).transform(computed)
 
 
 def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:

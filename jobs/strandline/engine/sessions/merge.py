@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import computed
 from strandline.engine.position.clock import Closure
 from strandline.engine.sessions.condense import position
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
@@ -40,7 +41,7 @@ def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = 
     """
     never, closed = F.lit(END_OF_INSTANTS_MS), []
     for number, closure in enumerate(ended):
-        rows = rows.localCheckpoint()
+        rows = rows.transform(computed)
         session = Window.partitionBy(*keys_of(spec), c.SESSION)
         known = _with_saved(_in_sessions(rows.where(F.col(c.ERA) <= number), spec), spec)
         begun = F.col(c.SESSION).isNotNull() & starts_in(
@@ -49,7 +50,7 @@ def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = 
         closed.append(
             known.withColumn(c.ENDED, F.when(begun, F.lit(closure.at_ms)))
             .where(F.col(c.ENDED).isNotNull())
-            .localCheckpoint()
+            .transform(computed)
         )
         too_late = (F.col(c.ERA) > number) & starts_in(F.col(c.START), closure.windows)
         met = F.when(too_late, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
@@ -110,7 +111,7 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     keys, session_end = keys_of(spec), F.col(_HOLDER)[c.SESSION]
     alive = F.col(c.WATERMARK) < session_end - 1 + F.lit(spec.allowed_lateness)
-    rows = rows.localCheckpoint()
+    rows = rows.transform(computed)
     late, holders = rows.where(F.col(c.SESSION).isNull()), rows.where(F.col(c.SESSION).isNotNull())
     if late.isEmpty():
         return rows
@@ -118,11 +119,11 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     while True:
         # whoever has been saved can save others: rarely more than once or twice
         met = held(late, F.col(c.END), holders, keys, levels).where(alive)
-        found = met.select(c.ROW, session_end.alias(_SAVED)).distinct().localCheckpoint()
+        found = met.select(c.ROW, session_end.alias(_SAVED)).distinct().transform(computed)
         if found.isEmpty():
             return rows
         both = F.coalesce(c.SESSION, _SAVED)
-        rows = rows.join(found, c.ROW, "left").withColumn(c.SESSION, both).localCheckpoint()
+        rows = rows.join(found, c.ROW, "left").withColumn(c.SESSION, both).transform(computed)
         holders = rows.where(F.col(_SAVED).isNotNull())
         rows = rows.drop(_SAVED)
         late = rows.where(F.col(c.SESSION).isNull())

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import part_table
+from strandline.engine.frames import computed
 from strandline.engine.position.clock import Closure
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
@@ -144,7 +145,7 @@ class SessionRows(Rebuild, ABC):
     def _held_by_firings(self) -> DataFrame:
         """The units that each firing holds, of sessions that do not fire just once."""
         refired = self._units.where(~fires_once())
-        return held_by_firings(refired, self._spec).localCheckpoint()
+        return held_by_firings(refired, self._spec).transform(computed)
 
     @cached_property
     def _refired(self) -> DataFrame | None:
@@ -153,7 +154,7 @@ class SessionRows(Rebuild, ABC):
             return None
         levels = levels_of(self._rows)
         found = fired(self._held_by_firings, self._rows, levels, self._spec)
-        return in_order(found, self.history.axis, self.clock).localCheckpoint()
+        return in_order(found, self.history.axis, self.clock).transform(computed)
 
     @property
     def _firings(self) -> DataFrame:

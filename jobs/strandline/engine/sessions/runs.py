@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import computed
 from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
 from strandline.spec.pipeline import PipelineSpec
 
@@ -35,7 +36,7 @@ def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
         .withColumn(_BEGINS_RUN, begins_run)
         .withColumn(c.ROW, first_of_run.over(up_to_here))
         .drop(_BEGINS_RUN)
-        .localCheckpoint()
+        .transform(computed)
     )
 
 

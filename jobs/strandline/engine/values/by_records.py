@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import computed
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
@@ -83,7 +84,7 @@ class RecordEmissions:
 
     def at_hand(self) -> RecordEmissions:
         """The same, its offers computed."""
-        return replace(self, offers=self.offers.localCheckpoint())
+        return replace(self, offers=computed(self.offers))
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with where they are reached: see `Emissions.crossings`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from strandline.errors import telling_line
 from strandline.model.books import Book
 from strandline.model.intervals import text_of
 
@@ -97,8 +98,7 @@ def of_result(
 
 def of_exception(message: str) -> str:
     """What an expectation says that could not be evaluated at all."""
-    lines = message.strip().splitlines() or ["unknown reason"]
-    return f"could not be evaluated: {lines[0][:300]}"
+    return f"could not be evaluated: {telling_line(message)[:300] or 'unknown reason'}"
 
 
 def shown(value: Any) -> str:

@@ -1,0 +1,41 @@
+"""Driver and executors see the same lake, or the run does not begin."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import InputError
+from strandline.lake.cluster import require_shared
+from strandline.lake.store import Lake
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def on_a_cluster(monkeypatch):
+    """The executors are asked, though they are in the driver's JVM."""
+    monkeypatch.setattr("strandline.lake.cluster.on_one_machine", lambda spark: False)
+
+
+def test_a_folder_that_each_machine_has_for_itself_is_named(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mine = Lake.at(f"/proc/self/cwd/lake-of-{tmp_path.name}")  # the JVM has another one
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+    with pytest.raises(InputError, match=r"of 4 files .* 4 are not here; mount the same storage"):
+        require_shared(spark, mine)
+    shutil.rmtree(Path(f"/proc/{jvm}/cwd/lake-of-{tmp_path.name}"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_executors_cannot_write_is_named_with_what_they_say(spark, tmp_path):
+    (tmp_path / "lake").write_text("a file")
+    with pytest.raises(InputError, match=r"an executor cannot write into it: .*; mount the same"):
+        require_shared(spark, Lake.at(str(tmp_path / "lake")))
+
+
+def test_a_shared_folder_is_left_as_it_was(spark, tmp_path):
+    require_shared(spark, Lake.at(str(tmp_path)))
+    assert not list(tmp_path.iterdir())
