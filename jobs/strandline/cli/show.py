@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -15,9 +15,6 @@ from rich.table import Table
 
 from strandline.cli import days
 from strandline.errors import StrandlineError
-
-if TYPE_CHECKING:
-    from strandline.conformance.run import ConformanceResult
 
 _WIDE = 160
 """Columns where no terminal says how many there are: a log must not cut its tables."""
@@ -30,7 +27,7 @@ def _console(*, stderr: bool) -> Console:
     return console
 
 
-_out, _err = _console(stderr=False), _console(stderr=True)
+out, _err = _console(stderr=False), _console(stderr=True)
 
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
@@ -73,13 +70,13 @@ def outcome(run: Mapping[str, Any]) -> None:
     """A run: what it read, what became of the records, what changed, what the audit said."""
     within = run["range"] or {"start": "–", "end": "–"}
     verb = run["status"]
-    _out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
+    out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = _facts()
     facts.add_row("windows from", f"{within['start']} to {within['end']}")
     facts.add_row("horizon", str(run["horizon"]))
     if run["repeats"]:
-        _out.print(facts)
-        _out.print(
+        out.print(facts)
+        out.print(
             f"nothing can change: run {run['repeats']} has published just this, from the same rows "
             "by the same rules; --force computes it all the same"
         )
@@ -101,25 +98,25 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts.add_row("malformed", _counts(run["malformed"]))
     _add_violations(facts, run)
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
-    _out.print(facts)
-    _out.print(_diff_table(run["diff"]))
+    out.print(facts)
+    out.print(_diff_table(run["diff"]))
     for result in run["audit"]:
         if not result["success"]:
-            _out.print(
+            out.print(
                 f"[yellow]{result['severity']}[/] {escape(result['expectation'])} "
                 f"on {result['table']}: {escape(result['figures'])}"
             )
     passed = sum(result["success"] for result in run["audit"])
-    _out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
+    out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
     for note in run["notes"]:
-        _out.print(f"note: {escape(note)}")
+        out.print(f"note: {escape(note)}")
     if not run["changed"]:
-        _out.print("nothing changes: what is published is what this run computes")
+        out.print("nothing changes: what is published is what this run computes")
 
 
 def status(found: Mapping[str, Any]) -> None:
     """How far a pipeline is."""
-    _out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
+    out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
     facts, last = _facts(), found["last_run"]
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
     facts.add_row(
@@ -141,17 +138,17 @@ def status(found: Mapping[str, Any]) -> None:
             facts.add_row(name, _named(name, found[name]))
     _add_rules(facts, found)
     _add_violations(facts, last)
-    _out.print(facts)
+    out.print(facts)
     for name, stretches in found["lacking"].items():
         for stretch in stretches:
-            _out.print(
+            out.print(
                 f"note: {escape(name)} came later than the windows from {stretch['start']} to "
                 f"{stretch['end']}, and is null there: strandline backfill "
                 f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
                 "fills it"
             )
     if not found["spec_is_published"]:
-        _out.print("note: the pipeline file has changed since the last run")
+        out.print("note: the pipeline file has changed since the last run")
 
 
 def _named(name: str, found: Sequence[str]) -> str:
@@ -191,7 +188,7 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
             line["end"],
             f"{changed:,} rows" if line["diff"] is not None else "–",
         )
-    _out.print(table)
+    out.print(table)
 
 
 def one_run(run: Mapping[str, Any]) -> None:
@@ -202,80 +199,46 @@ def one_run(run: Mapping[str, Any]) -> None:
         steps.add_column(column)
     for step in run["steps"]:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
-    _out.print(steps)
+    out.print(steps)
     for book in run["books"] or []:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
-            _out.print(f"{book['name']}: {book['total']:,} = {parts}")
+            out.print(f"{book['name']}: {book['total']:,} = {parts}")
     if run["violations"] is not None:
-        _out.print(f"out of order: {run['violations']:,} records")
+        out.print(f"out of order: {run['violations']:,} records")
     for result in run["audit"] or []:
         mark = "[green]met[/]   " if result["success"] else "[red]failed[/]"
-        _out.print(
+        out.print(
             f"{mark} {result['severity']:<8} {escape(result['expectation'])}: "
             f"{escape(result['figures'])}"
         )
     if run["diff"]:
-        _out.print(_diff_table(run["diff"]))
+        out.print(_diff_table(run["diff"]))
 
 
 def dropped(run: Mapping[str, Any]) -> None:
     """A run that was abandoned, and what it took to make that so."""
-    _out.print(f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}: dropped")
+    out.print(f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}: dropped")
     for name, version in run["versions"].items():
-        _out.print(f"{name}: as it was in version {version}")
+        out.print(f"{name}: as it was in version {version}")
 
 
 def validated(results: Sequence[Mapping[str, Any]]) -> None:
     """Each pipeline file and what is wrong with it."""
     for result in results:
         if result["valid"]:
-            _out.print(f"[green]valid[/]  {escape(result['target'])}")
+            out.print(f"[green]valid[/]  {escape(result['target'])}")
         else:
-            _out.print(f"[red]wrong[/]  {escape(result['problem'])}")
+            out.print(f"[red]wrong[/]  {escape(result['problem'])}")
 
 
 def written(report: Mapping[str, Any]) -> None:
     """Where pages lie, and which days they show."""
     for name in ("report", "data_docs"):
         if name in report:
-            _out.print(f"{name}: {escape(report[name])}")
-    _out.print(f"shown: {days.shown(report['days'])}")
-    _out.print(f"in all: {days.in_all(report['totals'])}")
-
-
-def conformance_figures(result: ConformanceResult) -> dict[str, Any]:
-    """The figures of a conformance run as plain values."""
-    return {
-        "agreed": len(result.agreed),
-        "differ": result.differ,
-        "unsupported": result.unsupported_features,
-        "unsupported_scenarios": len(result.unsupported),
-        "failed": result.failed,
-        "disagreements": [
-            {"scenario": d.scenario, "field": d.field, "expected": d.expected, "got": d.got}
-            for d in result.disagreements
-        ],
-    }
-
-
-def conformance(figures: Mapping[str, Any]) -> None:
-    """A line per disagreement, the features that are not there, and the count."""
-    for one in figures["disagreements"]:
-        _out.print(
-            escape(
-                f"{one['scenario']}: {one['field']}: expected {one['expected']}, got {one['got']}"
-            )
-        )
-    for name, problem in figures["failed"].items():
-        _out.print(f"[red]failed[/] {escape(name)}: {escape(problem)}")
-    for feature, names in figures["unsupported"].items():
-        _out.print(f"unsupported: {escape(feature)}: {len(names)} scenarios")
-    _out.print(
-        f"{figures['agreed']} agreed, {len(figures['differ'])} differ, "
-        f"{figures['unsupported_scenarios']} unsupported"
-        + (f", {len(figures['failed'])} failed to run" if figures["failed"] else "")
-    )
+            out.print(f"{name}: {escape(report[name])}")
+    out.print(f"shown: {days.shown(report['days'])}")
+    out.print(f"in all: {days.in_all(report['totals'])}")
 
 
 def _facts() -> Table:

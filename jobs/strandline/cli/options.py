@@ -1,0 +1,123 @@
+"""The options that commands share, and what becomes of what is given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strandline.errors import InputError
+from strandline.model.intervals import TimeRange
+from strandline.spec.values import parse_bytes, parse_instant
+
+PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
+"""What was given before the command's name."""
+
+Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
+Pipelines = Annotated[
+    str | None, typer.Option(help="Folder of pipeline files. [STRANDLINE_PIPELINES, pipelines/]")
+]
+LakeAt = Annotated[
+    str | None,
+    typer.Option("--lake", help="Lake root: a folder or a URI. [STRANDLINE_LAKE, lake/]"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document for machines.")]
+Start = Annotated[str, typer.Option(help="First instant of the range, ISO-8601, UTC.")]
+End = Annotated[str, typer.Option(help="End of the range; not in it.")]
+AsOf = Annotated[
+    str | None, typer.Option(help="The horizon: records and ticks before it are known.")
+]
+Close = Annotated[
+    bool, typer.Option("--close", help="The input of the range has ended at the horizon.")
+]
+Reopen = Annotated[
+    bool, typer.Option("--reopen", help="Rebuild what --close had closed as not closed.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the ledger.")]
+RequestedBy = Annotated[str | None, typer.Option(help="Who asks; kept in the ledger.")]
+RunKey = Annotated[
+    str | None, typer.Option(help="Names the caller's run, so that its retries belong together.")
+]
+AcceptLoss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REASON",
+        help="Go by what is left where rows have gone from the landing table; why.",
+    ),
+]
+AllowRemovals = Annotated[
+    bool,
+    typer.Option("--allow-removals", help="Any share of the range's published windows may go."),
+]
+MaxBytes = Annotated[
+    str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Compute also what would only repeat a published run.")
+]
+RepeatOnly = Annotated[
+    bool,
+    typer.Option(
+        "--repeat-only",
+        help="Without Spark: end with 0 if the run only repeats a published one, else with 5.",
+    ),
+]
+Master = Annotated[str | None, typer.Option(help="Spark master. [what spark-submit says, local]")]
+
+
+def limits(
+    accept_loss: str | None, *, allow_removals: bool, max_bytes: str | None
+) -> dict[str, Any]:
+    """What a run may read and take away, as a request says it.
+
+    Raises:
+        InputError: a loss is accepted without a reason, or the bytes are no number of bytes.
+    """
+    if accept_loss is not None and not accept_loss.strip():
+        raise InputError("--accept-loss", "no reason", "say why the rows have gone")
+    try:
+        most = None if max_bytes is None else parse_bytes(max_bytes)
+    except ValueError as error:
+        raise InputError("--max-bytes", f"{max_bytes!r} is {error}") from None
+    return {"accept_loss": accept_loss, "allow_removals": allow_removals, "max_bytes": most}
+
+
+def pipelines_folder(given: str | None) -> Path:
+    """The folder of the pipeline files: as given, or as the environment says."""
+    return Path(
+        given or PLACES["pipelines"] or os.environ.get("STRANDLINE_PIPELINES") or "pipelines"
+    )
+
+
+def lake_at(given: str | None) -> Any:
+    """The lake: as given, or as the environment says."""
+    from strandline.lake.store import Lake  # noqa: PLC0415
+
+    return Lake.at(given or PLACES["lake"] or os.environ.get("STRANDLINE_LAKE") or "lake")
+
+
+def range_of(start: str, end: str) -> TimeRange:
+    """The range of --start and --end.
+
+    Raises:
+        InputError: one is no instant, or the end is not after the start.
+    """
+    within = TimeRange(instant_at("--start", start), instant_at("--end", end))
+    if within.start_ms >= within.end_ms:
+        raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
+    return within
+
+
+def instant_at(option: str, text: str) -> int:
+    """The instant that an option names, in ms.
+
+    Raises:
+        InputError: it names none.
+    """
+    try:
+        return parse_instant(text)
+    except (ValueError, OverflowError) as error:
+        raise InputError(option, f"{text!r} is {error}") from None

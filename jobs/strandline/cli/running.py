@@ -1,0 +1,104 @@
+"""A run from the command line: its session, its progress, its interruption."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from enum import Enum
+from importlib import import_module
+from threading import Thread
+from typing import Any
+
+import typer
+
+from strandline.cli import show
+from strandline.cli.options import lake_at, pipelines_folder
+from strandline.errors import InputError, InterruptedByUserError
+from strandline.spec import find_spec
+
+
+class Repetition(Enum):
+    """What becomes of a run that would only repeat a published one."""
+
+    ASKED = "it says so, without Spark; else the run is computed"
+    ONLY = "it says so, without Spark; else nothing is done"
+    COMPUTED = "it is computed all the same"
+
+    @classmethod
+    def of(cls, *, force: bool, repeat_only: bool) -> Repetition:
+        """By the options of a command.
+
+        Raises:
+            InputError: they contradict each other.
+        """
+        if force and repeat_only:
+            raise InputError("--repeat-only", "contradicts --force", "give one of them")
+        if force:
+            return cls.COMPUTED
+        return cls.ONLY if repeat_only else cls.ASKED
+
+
+_NO_REPETITION = 5
+"""The exit code of `--repeat-only` where there is something to compute."""
+
+
+def run_pipeline(
+    pipeline: str,
+    asked: dict[str, Any],
+    *,
+    as_json: bool,
+    master: str | None,
+    pipelines: str | None,
+    lake: str | None,
+    repetition: Repetition = Repetition.ASKED,
+) -> None:
+    """Run a pipeline and show what came of it; one that could change nothing starts no Spark.
+
+    Args:
+        pipeline: its name.
+        asked: the request, but for the time of the clock.
+        as_json: whether machines read it.
+        repetition: what becomes of a run that would only repeat a published one.
+        master: Spark's, where it is given.
+        pipelines: the folder of pipeline files, where it is given.
+        lake: the lake, where it is given.
+    """
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    root = lake_at(lake)
+    table = spec.source.table
+    if not root.is_catalog_name(table):
+        root.landing_version(table, f"{spec.pipeline}: source.table")
+    from strandline.pipeline.repeated import repeat  # noqa: PLC0415
+    from strandline.pipeline.request import Request  # noqa: PLC0415
+
+    request = Request(**asked, now_ms=int(time.time() * 1000))
+    repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request)
+    if repeated is not None:
+        show.document(repeated.to_json(), as_json=as_json, human=show.outcome)
+        return
+    if repetition is Repetition.ONLY:
+        raise typer.Exit(_NO_REPETITION)
+    light = root.makes_a_light_run(table)
+    with show.progress(quiet=as_json) as step:
+        step("start Spark")
+        # Great Expectations takes seconds to import: let it, while the JVM starts
+        Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
+        from strandline.lake.cluster import require_shared  # noqa: PLC0415
+        from strandline.lake.session import spark_session  # noqa: PLC0415
+        from strandline.pipeline.run import run  # noqa: PLC0415
+
+        name = f"strandline {spec.pipeline}"
+        spark = spark_session(name, spec.spark, master=master, light=light)
+        try:
+            require_shared(spark, root)
+            outcome = run(spec, root, request, spark, step)
+        except KeyboardInterrupt:
+            raise InterruptedByUserError(
+                f"{spec.pipeline}", "interrupted", "running it again is safe"
+            ) from None
+        finally:
+            with suppress(Exception):  # a JVM that is gone cannot be stopped
+                spark.stop()
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+    if outcome.status == "would be rejected":
+        raise typer.Exit(3)

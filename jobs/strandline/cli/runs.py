@@ -1,0 +1,84 @@
+"""runs: the ledger as people read it, and what they may do about a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from strandline.cli import show
+from strandline.cli.options import (
+    AsJson,
+    LakeAt,
+    Pipeline,
+    Pipelines,
+    RequestedBy,
+    lake_at,
+    pipelines_folder,
+)
+from strandline.spec import find_spec
+
+
+class _ListedByDefault(TyperGroup):
+    """`runs PIPELINE` is `runs list PIPELINE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `list` where no command stands."""
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["list", *args]
+        return list(super().parse_args(ctx, args))
+
+
+runs_app = typer.Typer(
+    cls=_ListedByDefault, help="The ledger: what ran, what it found, why it was rejected."
+)
+
+
+@runs_app.command("list")
+def runs_list(
+    pipeline: Pipeline,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """The runs of a pipeline, newest first."""
+    from strandline.pipeline.views.status import runs_of  # noqa: PLC0415
+
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    show.document(runs_of(spec, lake_at(lake)), as_json=as_json, human=show.runs)
+
+
+@runs_app.command("show")
+def runs_show(
+    pipeline: Pipeline,
+    run_id: Annotated[str, typer.Argument(help="As `strandline runs list` names it.")],
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """One run: its steps, books, audit and diff."""
+    from strandline.pipeline.views.status import run_of  # noqa: PLC0415
+
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    show.document(run_of(spec, lake_at(lake), run_id), as_json=as_json, human=show.one_run)
+
+
+@runs_app.command("drop")
+def runs_drop(
+    pipeline: Pipeline,
+    run_id: Annotated[
+        str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")
+    ],
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Abandon a run that has not published; what its publish has begun to write is taken back."""
+    from strandline.pipeline.drop import drop_run  # noqa: PLC0415
+
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    found = drop_run(spec, lake_at(lake), run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=show.dropped)
