@@ -5,8 +5,8 @@
 set -euo pipefail
 
 engine=(
-    tests/spark/test_engine_{aggregates,edges,laws,parts,source}.py
-    tests/spark/test_session_laws.py tests/spark/test_transcripts_on_spark.py
+    tests/spark/engine/test_engine_{aggregates,edges,laws,parts,source}.py
+    tests/spark/engine/test_{session_laws,transcripts_on_spark}.py
 )
 
 second_half() {

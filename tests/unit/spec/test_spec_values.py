@@ -15,7 +15,7 @@ from spec_strategies import pipelines
 from strandline.spec import PipelineSpec, load_spec, parse_spec
 from strandline.spec.values import parse_duration, parse_instant
 
-FLIGHTS = Path(__file__).parents[2] / "pipelines" / "flights.yaml"
+FLIGHTS = Path(__file__).parents[3] / "pipelines" / "flights.yaml"
 
 
 def least(**changes: Any) -> PipelineSpec:

@@ -18,7 +18,7 @@ from strandline.spec.values import parse_instant
 
 pytestmark = pytest.mark.spark
 
-PIPELINES = Path(__file__).parents[2] / "pipelines"
+PIPELINES = Path(__file__).parents[3] / "pipelines"
 SPEC = load_spec(PIPELINES / "flights.yaml")
 ALIKE = ["departures", "total_miles", "longest_air_time_min", "records", "late_accepted", "firings"]
 IN_MS = {name: f"{name}_ms" for name in ("window_start", "window_end", "fired_at", "closed_at")}

@@ -16,7 +16,7 @@ from strandline.conformance.reference_runner import answer_by_reference
 from strandline.conformance.run import Outcome, run_conformance
 from strandline.conformance.scenario import Unsupported, read_scenario
 
-GOLDENS = Path(__file__).parents[1] / "golden" / "flink"
+GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A diff of few rows without Spark; that it is Spark's own stands in tests/spark/test_diff.py."""
+"""A diff of few rows without Spark; `tests/spark/lake/test_diff.py` holds it to Spark's own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Drawn lives of pipelines: whatever lands when, and whatever dies, the last run leaves a replay's.
 
-The stories are those of `tests/unit/test_memory_laws.py`, on real tables. What is drawn follows
-from the number of a life alone; a failure names it.
+The stories are those of `tests/unit/pipeline/test_memory_laws.py`, on real tables. What is drawn
+follows from the number of a life alone; a failure names it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import yaml
 from strandline.errors import InputError
 from strandline.spec import find_spec, load_spec, parse_spec
 
-FLIGHTS = Path(__file__).parents[2] / "pipelines" / "flights.yaml"
+FLIGHTS = Path(__file__).parents[3] / "pipelines" / "flights.yaml"
 GONE = object()
 UNIT = "write a whole number and a unit: 200ms, 30s, 5m, 1h, 1d"
 SPELLING = "check its spelling, or remove it"

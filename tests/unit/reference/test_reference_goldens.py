@@ -8,7 +8,7 @@ import pytest
 
 from strandline.conformance import ConformanceResult, answer_by_reference, run_conformance
 
-GOLDENS = Path(__file__).parents[1] / "golden" / "flink"
+GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 
 
 @pytest.fixture(scope="module")

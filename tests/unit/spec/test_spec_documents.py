@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec, find_spec, load_spec
 
-FLIGHTS = (Path(__file__).parents[2] / "pipelines" / "flights.yaml").read_text(encoding="utf-8")
+FLIGHTS = (Path(__file__).parents[3] / "pipelines" / "flights.yaml").read_text(encoding="utf-8")
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(
     f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)

@@ -17,7 +17,7 @@ from strandline.conformance.spark_runner import SparkEngine
 
 pytestmark = pytest.mark.spark
 
-GOLDENS = Path(__file__).parents[1] / "golden" / "flink"
+GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 ONE_IN = 8
 
 

