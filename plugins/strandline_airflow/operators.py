@@ -139,15 +139,17 @@ class StrandlineSparkOperator(SparkSubmitOperator):
 
     def _is_light(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
-        from strandline.lake.store import Lake  # noqa: PLC0415 - DAG files parse without it
+        from strandline.lake.landing_log import LandingLog  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.store import Lake  # noqa: PLC0415 - without these
 
         if not isinstance(self.pipeline, str):
             return False
         try:
             spec = find_spec(settings.pipelines_folder(), self.pipeline)
+            log = LandingLog.of(Lake.at(settings.lake()), spec)
         except InputError:
             return False  # the job will say what is wrong
-        return Lake.at(settings.lake()).makes_a_light_run(spec.source.table)
+        return log is not None and log.is_small
 
     def _repeated(self) -> Any:
         """What `strandline` says of a run that would only repeat a published one; None: it is none.

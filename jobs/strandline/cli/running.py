@@ -65,20 +65,19 @@ def run_pipeline(
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     root = lake_at(lake)
-    table = spec.source.table
-    if not root.is_catalog_name(table):
-        root.landing_version(table, f"{spec.pipeline}: source.table")
+    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
+    log = LandingLog.of(root, spec)
     request = Request(**asked, now_ms=int(time.time() * 1000))
-    repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request)
+    repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)
     if repeated is not None:
         show.document(repeated.to_json(), as_json=as_json, human=show.outcome)
         return
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)
-    light = root.makes_a_light_run(table)
+    light = log is not None and log.is_small
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts
@@ -91,7 +90,7 @@ def run_pipeline(
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
             require_shared(spark, root)
-            outcome = run(spec, root, request, spark, step)
+            outcome = run(spec, root, request, spark, step, log)
         except KeyboardInterrupt:
             raise InterruptedByUserError(
                 f"{spec.pipeline}", "interrupted", "running it again is safe"

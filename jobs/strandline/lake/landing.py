@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,10 +19,10 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
-from strandline.lake.deletions import deleted_rows, file_name
+from strandline.lake.deletions import file_name
 from strandline.lake.identities import nulls_told
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
-from strandline.lake.landing_log import day_partition
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import day_of, instant_of, midnight_of
@@ -42,16 +39,20 @@ class Landing:
 
     spark: SparkSession
     spec: PipelineSpec
-    uri: str
-    version: int
+    log: LandingLog
     now_ms: int | None = None
     nulls_told: frozenset[str] = frozenset()
 
     @classmethod
     def open(
-        cls, spark: SparkSession, lake: Lake, spec: PipelineSpec, now_ms: int | None = None
+        cls,
+        spark: SparkSession,
+        lake: Lake,
+        spec: PipelineSpec,
+        now_ms: int | None = None,
+        log: LandingLog | None = None,
     ) -> Landing:
-        """The newest version of a pipeline's landing table.
+        """A pipeline's landing table.
 
         Args:
             spark: the session.
@@ -59,33 +60,25 @@ class Landing:
             spec: the pipeline.
             now_ms: the time of the clock: days that have not begun by then are not read. None: all
                 are.
+            log: of the version that is read, where it is open; None: of the newest one.
 
         Raises:
             InputError: there is no such Delta table.
         """
-        place, name = f"{spec.pipeline}: source.table", spec.source.table
-        uri = lake.resolve(name)
-        if lake.is_catalog_name(name):
-            try:
-                uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
-            except AnalysisException as error:
-                problem = str(error.getMessage() or error).splitlines()[0]
-                raise InputError(
-                    place, f"no table {name} ({problem})", "check the catalog"
-                ) from None
+        log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
         told = nulls_told(lake.pipeline(spec.pipeline).table("quarantine"))
-        return cls(spark, spec, uri, lake.landing_version(uri, place), now_ms, told)
+        return cls(spark, spec, log, now_ms, told)
 
     @property
-    def table_id(self) -> str:
-        """The table's own id: a table that is created anew has another one."""
-        return str(self._log.metadata().id)
+    def version(self) -> int:
+        """Of the table."""
+        return self.log.version
 
     @cached_property
     def frame(self) -> DataFrame:
         """All rows of the snapshot."""
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
-        return reader.load(self.uri)
+        return reader.load(self.log.uri)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,18 +122,18 @@ class Landing:
         """
         name = self._day_partition
         if name is not None:
-            return facts_by_log(self._files, self._deleted, name, self.version)
+            return facts_by_log(self.log.files, self.log.deleted, name, self.version)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
 
     def only_rewritten_since(self, version: int) -> bool:
         """Whether since a version rows were only added, or put into other files."""
-        return only_rewritten(self._log, version)
+        return only_rewritten(self.log.table, version)
 
     @cached_property
     def _day_partition(self) -> str | None:
-        return day_partition(self._log, self.spec.source.arrival_date)
+        return self.log.day_partition(self.spec.source.arrival_date)
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
@@ -151,7 +144,7 @@ class Landing:
         name = self._day_partition
         if self.spec.source.where or name is None:
             return None
-        files, deleted = self._files, dict(self._deleted)
+        files, deleted = self.log.files, dict(self.log.deleted)
         counts: dict[date | None, int] = {}
         for i, rows in enumerate(files["num_records"]):
             if rows is None:
@@ -164,7 +157,7 @@ class Landing:
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """The files, bytes and rows that reading some arrival days means, by the table's log."""
         name = self.spec.source.arrival_date
-        files = self._files
+        files = self.log.files
         values = files.get(f"partition.{name}") or [None] * len(files["path"])
         wanted = {str(day) for day in days}
         read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
@@ -197,12 +190,12 @@ class Landing:
         kinds = {field.name: field.dataType for field in self.frame.schema.fields}
         if source.where or not isinstance(kinds.get(source.arrival_time), T.TimestampType):
             return None
-        files = self._files
+        files = self.log.files
         name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
         if name not in files or column not in files:
             return None
         of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
-        if any(file_name(files["path"][i]) in self._deleted for i in of_day):
+        if any(file_name(files["path"][i]) in self.log.deleted for i in of_day):
             return None  # its statistics are those of the rows that are deleted, too
         largest = [
             (
@@ -216,17 +209,17 @@ class Landing:
             return None
         return max(known) if day_of(max(known)) == day else None
 
-    @cached_property
-    def _deleted(self) -> dict[str, int]:
-        """The rows of each file that are deleted, and still lie in it."""
-        return deleted_rows(self._log)
 
-    @cached_property
-    def _files(self) -> dict[str, list[Any]]:
-        """The files of the snapshot, by the log: a list for each fact."""
-        return dict(pa.table(self._log.get_add_actions(flatten=True)).to_pydict())
+def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
+    """The log of a landing table that a catalog knows.
 
-    @cached_property
-    def _log(self) -> DeltaTable:
-        """The snapshot's log; read without a JVM."""
-        return DeltaTable(self.uri, version=self.version)
+    Raises:
+        InputError: it knows none of that name, or no Delta table.
+    """
+    place, name = f"{spec.pipeline}: source.table", spec.source.table
+    try:
+        uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
+    except AnalysisException as error:
+        problem = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
+    return LandingLog.open(uri, place)

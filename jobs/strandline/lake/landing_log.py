@@ -2,63 +2,136 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
+from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows
+from strandline.lake.store import Lake
+from strandline.spec.pipeline import PipelineSpec
+
+_SMALL_BYTES = 64 * 2**20
+"""A landing table up to this size is rebuilt before a JVM has warmed up."""
 
 
-def day_partition(table: DeltaTable, name: str | None) -> str | None:
-    """The partition that tells the arrival days; None: a text's or expression's rows do.
+@dataclass(frozen=True)
+class LandingLog:
+    """The log of one version of a landing table; read once, whoever asks.
 
-    Args:
-        table: the landing table.
-        name: the column that the pipeline gives as `source.arrival_date`, if it gives one.
+    Attributes:
+        uri: where the table lies.
+        table: the log itself.
     """
-    if name is None or name not in table.metadata().partition_columns:
-        return None
-    kinds = {field.name: field.type for field in table.schema().fields}
-    return name if kinds[name] == PrimitiveType("date") else None
 
+    uri: str
+    table: DeltaTable
 
-def same_rows_since(
-    table: DeltaTable, version: int, *, days_by: str | None, last_day: date | None
-) -> bool:
-    """Whether a table surely holds the rows that it held in an earlier version.
+    @classmethod
+    def open(cls, uri: str, place: str, name: str | None = None) -> LandingLog:
+        """The log of the newest version of a table.
 
-    It holds the same files then, so that rows which only moved into other files are told as if they
-    were others. Where the earlier version cannot be opened any more, or rows are deleted by vectors
-    that may have changed, the answer is no.
+        Args:
+            uri: where it lies.
+            place: where the pipeline names it, for an error.
+            name: what the pipeline calls it; None: as it lies.
 
-    Args:
-        table: the landing table.
-        version: the earlier one.
-        days_by: the partition that tells the arrival days: see `day_partition`; None: none does.
-        last_day: of the rows that arrived later nothing is asked; None: all are asked for.
-    """
-    if table.version() == version:
-        return True
-    try:
-        then = DeltaTable(table.table_uri, version=version)
-    except DeltaError:
-        return False
-    if then.schema() != table.schema() or deleted_rows(then) or deleted_rows(table):
-        return False
-    return _files(then, days_by, last_day) == _files(table, days_by, last_day)
+        Raises:
+            InputError: there is no Delta table.
+        """
+        try:
+            return cls(uri, DeltaTable(uri))
+        except (TableNotFoundError, DeltaError, OSError) as error:
+            raise InputError(
+                place,
+                f"no Delta table at {name or uri} ({str(error).splitlines()[0]})",
+                "land the records first, or mend source.table or --lake",
+            ) from None
 
+    @classmethod
+    def of(cls, lake: Lake, spec: PipelineSpec) -> LandingLog | None:
+        """That of a pipeline's landing table; None: only a catalog knows where it lies.
 
-def _files(table: DeltaTable, days_by: str | None, last_day: date | None) -> set[str]:
-    files: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
-    if days_by is None or last_day is None:
-        return set(files["path"])
-    days = files[f"partition.{days_by}"]
-    return {
-        path
-        for path, day in zip(files["path"], days, strict=True)
-        if day is None or date.fromisoformat(str(day)[:10]) <= last_day
-    }
+        Raises:
+            InputError: there is no Delta table.
+        """
+        name = spec.source.table
+        if lake.is_catalog_name(name):
+            return None
+        return cls.open(lake.resolve(name), f"{spec.pipeline}: source.table", name)
+
+    @cached_property
+    def version(self) -> int:
+        """The version that it is the log of."""
+        return self.table.version()
+
+    @cached_property
+    def table_id(self) -> str:
+        """The table's own id: a table that is created anew has another one."""
+        return str(self.table.metadata().id)
+
+    @cached_property
+    def files(self) -> dict[str, list[Any]]:
+        """The files of the version: a list for each fact (`path`, `num_records`, …)."""
+        return dict(pa.table(self.table.get_add_actions(flatten=True)).to_pydict())
+
+    @cached_property
+    def deleted(self) -> dict[str, int]:
+        """The rows of each file that are deleted, and still lie in it: see `deleted_rows`."""
+        return deleted_rows(self.table)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a run over the whole table ends before a JVM would have warmed up."""
+        return int(sum(self.files["size_bytes"])) <= _SMALL_BYTES
+
+    def day_partition(self, name: str | None) -> str | None:
+        """The partition that tells the arrival days; None: a text's or expression's rows do.
+
+        Args:
+            name: the column that the pipeline gives as `source.arrival_date`, if it gives one.
+        """
+        if name is None or name not in self.table.metadata().partition_columns:
+            return None
+        kinds = {field.name: field.type for field in self.table.schema().fields}
+        return name if kinds[name] == PrimitiveType("date") else None
+
+    def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
+        """Whether the table surely holds the rows that it held in an earlier version.
+
+        It holds the same files then, so that rows which only moved into other files are told as if
+        they were others. Where the earlier version cannot be opened any more, or rows are deleted
+        by vectors that may have changed, the answer is no.
+
+        Args:
+            version: the earlier one.
+            days_by: the partition that tells the arrival days; None: none does.
+            last_day: of the rows that arrived later nothing is asked; None: all are asked for.
+        """
+        if self.version == version:
+            return True
+        try:
+            then = LandingLog(self.uri, DeltaTable(self.uri, version=version))
+        except DeltaError:
+            return False
+        same_columns: bool = then.table.schema() == self.table.schema()
+        if not same_columns or then.deleted or self.deleted:
+            return False
+        return then._paths(days_by, last_day) == self._paths(days_by, last_day)
+
+    def _paths(self, days_by: str | None, last_day: date | None) -> set[str]:
+        """The files of the days up to one."""
+        if days_by is None or last_day is None:
+            return set(self.files["path"])
+        days = self.files[f"partition.{days_by}"]
+        return {
+            path
+            for path, day in zip(self.files["path"], days, strict=True)
+            if day is None or date.fromisoformat(str(day)[:10]) <= last_day
+        }

@@ -36,8 +36,6 @@ PUBLISHED = ("windows", "firings", "quarantine", "completeness")
 """The tables that a run publishes."""
 RESULTS = ("timeline", *PUBLISHED, "runs")
 """The tables of a pipeline; all exist after the first run."""
-_LIGHT_BYTES = 64 * 2**20
-"""A landing table up to this size is rebuilt before a JVM has warmed up."""
 
 
 @dataclass(frozen=True)
@@ -68,31 +66,6 @@ class Lake:
         """The URI of a source table: below the root, or as it is where it is absolute."""
         absolute = _is_uri(table) or table.startswith("/")
         return table if absolute else f"{self.root}/{table}"
-
-    def landing_version(self, table: str, place: str) -> int:
-        """The newest version of a landing table, by its path or URI; needs no JVM.
-
-        Raises:
-            InputError: there is no Delta table.
-        """
-        try:
-            return DeltaTable(self.resolve(table)).version()
-        except (TableNotFoundError, DeltaError, OSError) as error:
-            raise InputError(
-                place,
-                f"no Delta table at {table} ({str(error).splitlines()[0]})",
-                "land the records first, or mend source.table or --lake",
-            ) from None
-
-    def makes_a_light_run(self, table: str) -> bool:
-        """Whether a landing table is known to be small: by its log, without a JVM."""
-        if self.is_catalog_name(table):
-            return False
-        try:
-            files = pa.table(DeltaTable(self.resolve(table)).get_add_actions())
-        except (TableNotFoundError, DeltaError, OSError):
-            return False
-        return int(sum(files["size_bytes"].to_pylist())) <= _LIGHT_BYTES
 
     def pipeline(self, name: str) -> Store:
         """The tables of a pipeline."""

@@ -12,9 +12,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from deltalake import DeltaTable
-
-from strandline.lake.landing_log import day_partition, same_rows_since
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import (
     Entry,
     Ledger,
@@ -60,7 +58,9 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def run_repeated(spec: PipelineSpec, lake: Lake, request: Request) -> Entry | None:
+def run_repeated(
+    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
     Where this cannot be told for sure, as with a landing table that only a catalog knows, it may.
@@ -69,14 +69,13 @@ def run_repeated(spec: PipelineSpec, lake: Lake, request: Request) -> Entry | No
         spec: the pipeline.
         lake: where its tables lie.
         request: what is asked.
+        log: of the landing table; None: only a catalog knows where it lies.
     """
-    table = spec.source.table
-    if request.dry_run or lake.is_catalog_name(table):
+    if request.dry_run or log is None:
         return None
     store = lake.pipeline(spec.pipeline)
     entries = Ledger(store).entries()
-    landing = DeltaTable(lake.resolve(table))
-    asked = request_fingerprint(spec, request, str(landing.metadata().id))
+    asked = request_fingerprint(spec, request, log.table_id)
     published = [entry for entry in entries if entry.step == "published"]
     last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
     if last is None or unfinished_publish(entries) or owed_days(entries):
@@ -86,15 +85,17 @@ def run_repeated(spec: PipelineSpec, lake: Lake, request: Request) -> Entry | No
     if closed_since or published_since(entries, replace(last, base=last.position)):
         return None
     stands = _stand_as_published(store, published[-1])
-    return last if stands and _same_input(spec, request, landing, last) else None
+    return last if stands and _same_input(spec, request, log, last) else None
 
 
-def repeat(spec: PipelineSpec, lake: Lake, request: Request) -> Outcome | None:
+def repeat(
+    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+) -> Outcome | None:
     """Leave a step in the ledger that names the run which a request repeats; None: there is none.
 
     Nothing is computed, and nothing but the ledger is written.
     """
-    last = run_repeated(spec, lake, request)
+    last = run_repeated(spec, lake, request, log)
     if last is None:
         return None
     store = lake.pipeline(spec.pipeline)
@@ -138,16 +139,15 @@ def _stand_as_published(store: Store, last: Entry) -> bool:
     return all(store.version(name) == then.get(name) for name in PUBLISHED)
 
 
-def _same_input(spec: PipelineSpec, request: Request, landing: DeltaTable, last: Entry) -> bool:
+def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Entry) -> bool:
     """Whether the landing holds the rows that a run has read, those of days to its horizon."""
     if last.landing_version is None or last.horizon_ms is None:
         return False
     # by hand the last arrival of all decides what the horizon is
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
-    return same_rows_since(
-        landing,
+    return log.same_rows_since(
         last.landing_version,
-        days_by=day_partition(landing, spec.source.arrival_date),
+        days_by=log.day_partition(spec.source.arrival_date),
         last_day=None if by_arrivals else day_of(last.horizon_ms - 1),
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
@@ -41,6 +42,7 @@ def run(
     request: Request,
     spark: SparkSession,
     progress: Progress = lambda step: None,
+    log: LandingLog | None = None,
 ) -> Outcome:
     """Rebuild a range, judge it, and publish what differs.
 
@@ -52,6 +54,7 @@ def run(
         request: what is asked.
         spark: the session; one application a run.
         progress: told each step as it begins.
+        log: of the landing table, where it is open already; what it holds is read.
 
     Raises:
         InputError: the request, the spec or the landing table is wrong (exit 2).
@@ -59,7 +62,7 @@ def run(
         RetryableError: somebody else published into the range meanwhile (exit 4).
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
-    landing = Landing.open(spark, lake, spec, request.now_ms)
+    landing = Landing.open(spark, lake, spec, request.now_ms, log)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     run_id, attempt = request.next_attempt(entry.run_id for entry in ledger.entries())
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)

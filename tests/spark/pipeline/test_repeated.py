@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lakes import SCHEMA, Line, a_record, a_spec, a_week, instant, land
 
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Ledger
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import repeated
@@ -51,7 +52,8 @@ def line(advanced, tmp_path) -> Line:
 
 def repeats(line: Line, request: Request = TO_THE_5TH) -> str | None:
     """The run that a request would repeat."""
-    found = run_repeated(line.spec, line.lake, request)
+    log = LandingLog.of(line.lake, line.spec)
+    found = run_repeated(line.spec, line.lake, request, log)
     return None if found is None else found.run_id
 
 
@@ -72,7 +74,8 @@ def landing(line: Line) -> DeltaTable:
 
 def test_the_same_again_leaves_a_step_that_names_the_run(line):
     first, before = published(line).run_id, line.versions()
-    told = repeat(line.spec, line.lake, replace(TO_THE_5TH, reason="cleared by hand"))
+    asked = replace(TO_THE_5TH, reason="cleared by hand")
+    told = repeat(line.spec, line.lake, asked, LandingLog.of(line.lake, line.spec))
     assert (told.status, told.repeats, told.frontier_ms) == ("repeated", first, instant("5"))
     assert line.versions() == before
     assert (line.ledger[-1].step, line.ledger[-1].reason) == ("repeated", "cleared by hand")
