@@ -19,7 +19,7 @@ from strandline.lake.local import delta_jars, spark_folder
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SMALL = {"spark.executor.memory": "640m", "spark.executor.extraJavaOptions": _QUICK}
 """What a pipeline asks of it in `spark:`."""
-_PATIENCE_S = 240
+_TIMEOUT_S = 240
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _start(spark: Path, name: str, role: str, *arguments: str) -> subprocess.Pop
 
 def _said(spark: Path, name: str, what: str, *, times: int = 1) -> list[str]:
     """What a log says, waited for."""
-    log, deadline = (spark / name).with_suffix(".log"), time.monotonic() + _PATIENCE_S
+    log, deadline = (spark / name).with_suffix(".log"), time.monotonic() + _TIMEOUT_S
     while len(found := re.findall(what, log.read_text())) < times:
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.1)

@@ -19,7 +19,7 @@ from strandline.errors import InputError, RetryableError, problem_of
 from strandline.lake.local import delta_jars
 from strandline.lake.store import Lake
 
-_PATIENCE_S, _PAUSE_S = 120.0, 0.5
+_TIMEOUT_S, _PAUSE_S = 120.0, 0.5
 
 
 def equip_executors(spark: SparkSession) -> None:
@@ -37,7 +37,7 @@ def equip_executors(spark: SparkSession) -> None:
     if not master.startswith("spark://"):
         return  # others say by themselves why an application waits
     there, before = 0, -1
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while there == 0 or there != before:  # the others come within the same moment
         if time.monotonic() > deadline:
             raise _none_came(spark)
@@ -58,7 +58,7 @@ def _none_came(spark: SparkSession) -> RetryableError:
     cores = conf.get("spark.executor.cores", "any")
     return RetryableError(
         f"Spark master {spark.sparkContext.master}",
-        f"no worker has taken an executor of {memory} and {cores} cores in {_PATIENCE_S:.0f} s",
+        f"no worker has taken an executor of {memory} and {cores} cores in {_TIMEOUT_S:.0f} s",
         "see on the master's page which workers are alive and what they have free; the pipeline's "
         "spark: block says what is asked (spark.executor.memory, spark.executor.cores)",
     )

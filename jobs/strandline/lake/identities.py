@@ -18,7 +18,7 @@ def marked(field: T.StructField) -> T.StructField:
     return T.StructField(field.name, field.dataType, nullable=True, metadata={_MARK: "true"})
 
 
-def nulls_told(quarantine: DeltaTable | None) -> frozenset[str]:
+def nulls_counted(quarantine: DeltaTable | None) -> frozenset[str]:
     """The columns of quarantine, in lower case, whose nulls are told; none if there is no table."""
     if quarantine is None:
         return frozenset()

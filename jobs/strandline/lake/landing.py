@@ -20,7 +20,7 @@ from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake.deletions import file_name
-from strandline.lake.identities import nulls_told
+from strandline.lake.identities import nulls_counted
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
@@ -33,7 +33,7 @@ from strandline.spec.pipeline import PipelineSpec
 class Landing:
     """One version of a landing table.
 
-    `nulls_told`: the columns of quarantine that keep the identity of rows from before (see
+    `nulls_counted`: the columns of quarantine that keep the identity of rows from before (see
     `lake.identities`).
     """
 
@@ -41,7 +41,7 @@ class Landing:
     spec: PipelineSpec
     log: LandingLog
     now_ms: int | None = None
-    nulls_told: frozenset[str] = frozenset()
+    nulls_counted: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -66,7 +66,7 @@ class Landing:
             InputError: there is no such Delta table.
         """
         log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
-        told = nulls_told(lake.pipeline(spec.pipeline).table("quarantine"))
+        told = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
         return cls(spark, spec, log, now_ms, told)
 
     @property
@@ -89,7 +89,7 @@ class Landing:
     def source_columns(self) -> SourceColumns:
         """The table's own columns, as they tell its rows apart."""
         results = result_names(self.columns).items()
-        told = frozenset(name for name, result in results if result.lower() in self.nulls_told)
+        told = frozenset(name for name, result in results if result.lower() in self.nulls_counted)
         return SourceColumns(self.columns, told)
 
     @cached_property

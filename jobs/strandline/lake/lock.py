@@ -16,7 +16,7 @@ from strandline.errors import InputError, RetryableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE_S = 900
+_TIMEOUT_S = 900
 _PAUSE_S = 0.2
 
 
@@ -93,7 +93,7 @@ def _opened(path: Path) -> Any:
 
 
 def _wait_for(taken: Callable[[], bool], path: Path) -> None:
-    for _ in range(int(_PATIENCE_S / _PAUSE_S)):
+    for _ in range(int(_TIMEOUT_S / _PAUSE_S)):
         if taken():
             return
         time.sleep(_PAUSE_S)

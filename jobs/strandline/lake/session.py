@@ -51,7 +51,7 @@ SMALL_INPUT = {
     "spark.ui.retainedTasks": "100",
 }
 """For thousands of queries over few rows, in a session that has no others."""
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 def spark_session(
@@ -145,7 +145,7 @@ def _require_answer(master: str) -> None:
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host, int(port)), timeout=_PATIENCE_S):
+            with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S):
                 return
         except ValueError:
             raise InputError("--master", f"{address!r} is no host:port", "mend it") from None

@@ -9,15 +9,15 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 
 def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
     """The closures that stand in a range: the last run that closed or reopened a part decides."""
-    standing: list[Closure] = []
+    in_force: list[Closure] = []
     for entry in published_into(entries, EVERYTHING):
         if entry.range is None or entry.horizon_ms is None:
             continue
         if entry.closed or entry.reopened:
-            standing = [rest for closure in standing for rest in without(closure, entry.range)]
+            in_force = [rest for closure in in_force for rest in without(closure, entry.range)]
         if entry.closed:
-            standing.append(Closure(entry.range, entry.horizon_ms))
-    return [closure for closure in standing if closure.windows.overlaps(within)]
+            in_force.append(Closure(entry.range, entry.horizon_ms))
+    return [closure for closure in in_force if closure.windows.overlaps(within)]
 
 
 def without(closure: Closure, gone: TimeRange) -> list[Closure]:

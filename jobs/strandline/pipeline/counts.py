@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
-from strandline.quality.completeness import Taken
+from strandline.quality.completeness import Accepted
 
 Rows: TypeAlias = DataFrame | pa.Table
 
@@ -28,31 +28,32 @@ def fired(windows: Rows) -> Any:
     return emitted.select([name for name in emitted.column_names if name not in counts])
 
 
-def taken_by_window(windows: Rows, grid: Grid) -> dict[int, Taken]:
-    """What each window took, over all keys, by its id; of published windows without the last two.
+def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
+    """What each window accepted, over all keys, by its id.
 
-    These are known for what is staged only.
+    Of published windows without the last two counts: these are known for what is staged only.
     """
     names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
     counts = ["records", "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
     known = [name for name in counts if name in names]
     sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
-    return {int(id_): Taken(*map(int, counts)) for id_, *counts in sums}
+    return {int(id_): Accepted(*map(int, counts)) for id_, *counts in sums}
 
 
-def taken_by_slot(counted: DataFrame) -> dict[int, Taken]:
-    """What became of the records of each slot of a sessions' calendar: see `SessionRebuild.taken`.
+def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
+    """What became of the records of each slot of a sessions' calendar.
 
-    A slot takes nothing itself: its records are accepted by sessions that may begin elsewhere.
+    See `SessionRebuild.accepted_by_slot`. A slot accepts nothing itself: its records belong to
+    sessions that may begin elsewhere.
     """
     return {
-        int(slot): Taken(int(accepted), int(late), at_home=int(accepted))
+        int(slot): Accepted(int(accepted), int(late), at_home=int(accepted))
         for slot, accepted, late in counted.collect()
     }
 
 
 def refused_by_home(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int]:
-    """How many records no window took, by their home and the reason."""
+    """How many records no window accepted, by their home and the reason."""
     ahead = grid.size_ms if grid.cumulative else 0
     if isinstance(quarantine, DataFrame):
         homes = quarantine.groupBy(F.unix_millis("slot_start"), "reason")

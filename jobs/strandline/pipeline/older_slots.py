@@ -13,31 +13,31 @@ from strandline.lake.small_diff import published_rows
 from strandline.lake.store import started_in
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import Rows, refused_by_home, taken_by_slot, taken_by_window
+from strandline.pipeline.counts import Rows, accepted_by_slot, accepted_by_window, refused_by_home
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in
-from strandline.quality.completeness import Taken
+from strandline.quality.completeness import Accepted
 from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
 
 
-def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Taken]:
-    """What older windows took: they were final, and published, before this run."""
+def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
+    """What older windows accepted: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
     if isinstance(ctx.spec.window, Session):
         slots = _of_slots(ctx, COMPLETENESS, older)
-        accepted = F.col("on_time") + F.col("late_accepted")
-        return taken_by_slot(slots.select(F.unix_millis("slot_start"), accepted, "late_accepted"))
-    taken = taken_by_window(_windows_of_slots(ctx, older), grid)
+        every = F.col("on_time") + F.col("late_accepted")
+        return accepted_by_slot(slots.select(F.unix_millis("slot_start"), every, "late_accepted"))
+    accepted = accepted_by_window(_windows_of_slots(ctx, older), grid)
     if grid.one_window_each:
-        return taken
+        return accepted
     slots = _of_slots(ctx, COMPLETENESS, older)
     missed = slots.select(
         F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
     )
-    return taken | {
-        int(row[0]): replace(taken.get(int(row[0]), Taken()), missed_pairs=int(row[1]))
+    return accepted | {
+        int(row[0]): replace(accepted.get(int(row[0]), Accepted()), missed_pairs=int(row[1]))
         for row in missed.collect()
     }
 

@@ -59,16 +59,16 @@ def plan_advance(
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     published = largest_horizon(remembered.entries, mended)
     horizon = until_ms if published is None else max(until_ms, published)
-    standing = closures_in(remembered.entries, history.grid.sharing(mended))
+    in_force = closures_in(remembered.entries, history.grid.sharing(mended))
     notes += [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"
-        for closure in standing
+        for closure in in_force
         if closure.windows.overlaps(mended)
     ]
     return Plan(
         Scope(within, since_ms, whole.start_ms, others),
-        Clock(horizon, tuple(standing)),
+        Clock(horizon, tuple(in_force)),
         # what is left out is still to come: the next run begins where this one did
         None if lost else until_ms,
         owed=remembered.owed,

@@ -33,8 +33,8 @@ def plan_backfill(
             that share records would close out of order.
     """
     within = asked_of(request, history.spec)
-    standing = closures_in(remembered.entries, history.grid.sharing(within))
-    closures = [closure for closure in standing if closure.windows.overlaps(within)]
+    in_force = closures_in(remembered.entries, history.grid.sharing(within))
+    closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not request.reopen:
         raise InputError(
@@ -45,10 +45,10 @@ def plan_backfill(
         )
     notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
     if request.reopen or request.close:
-        standing = [rest for closure in standing for rest in without(closure, within)]
+        in_force = [rest for closure in in_force for rest in without(closure, within)]
     if request.close:
-        standing.append(Closure(within, horizon_ms))
-    clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(standing)))
+        in_force.append(Closure(within, horizon_ms))
+    clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(in_force)))
     _require_order(within, history, clock)
     if request.close and not clock.closes_now:
         notes.append("the source is idle, and Flink drops the end of such an input: none is closed")

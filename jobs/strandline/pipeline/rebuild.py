@@ -23,20 +23,20 @@ from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
+    accepted_by_slot,
+    accepted_by_window,
     fired,
     refused_by_home,
-    taken_by_slot,
-    taken_by_window,
 )
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
-from strandline.quality.completeness import Taken, completeness
+from strandline.quality.completeness import Accepted, completeness
 from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS
 
 Refused = Mapping[tuple[int, str], int]
-"""By home and reason: the records that no window took."""
+"""By home and reason: the records that no window accepted."""
 
 _MOST_RECORDS = 1_000_000
 """Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
@@ -80,7 +80,7 @@ class _Piece:
         slots: the slots of the piece; `older`: the older ones that late records have touched.
         older_records: how many records are at home in older slots, and have arrived since.
         listed_gaps: the gaps that the calendar lists; `gaps`: how many there are.
-        taken: of sessions what each slot took; of others the staged windows tell it.
+        accepted: of sessions what each slot has; of others the staged windows tell it.
         written: the staged rows, by the name of their part.
     """
 
@@ -89,7 +89,7 @@ class _Piece:
     older_records: int
     listed_gaps: pd.DataFrame
     gaps: int
-    taken: dict[int, Taken]
+    accepted: dict[int, Accepted]
     written: dict[str, DataFrame]
 
 
@@ -107,10 +107,10 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     quarantine, windows = staged["quarantine"], staged["windows"]
     late = few_or_all(ctx, "quarantine", quarantine)
     refused = refused_by_home(late, history.grid)
-    taken = {slot: took for piece in pieces for slot, took in piece.taken.items()}
+    accepted = {slot: of_slot for piece in pieces for slot, of_slot in piece.accepted.items()}
     if not isinstance(ctx.spec.window, Session):
-        taken = taken_by_window(few_or_all(ctx, "windows", windows), history.grid)
-    rows = _calendar(ctx, plan, history, pieces, taken, refused, quarantine)
+        accepted = accepted_by_window(few_or_all(ctx, "windows", windows), history.grid)
+    rows = _calendar(ctx, plan, history, pieces, accepted, refused, quarantine)
     table = pa.Table.from_pandas(
         rows, schema=arrow_schema(COMPLETENESS.columns), preserve_index=False
     )
@@ -122,10 +122,10 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         completeness=ctx.staging.put("completeness", table),
         firings=staged.get("firings"),
         calendar=rows if start is None else rows[rows["slot_start"] >= start],
-        books=_books(plan, history, pieces, taken, refused),
+        books=_books(plan, history, pieces, accepted, refused),
         oldest_ms=min([within.start_ms, *older["slot_ms"].tolist(), *scope.older_too]),
         slots_expected=history.days.slots_named(within),
-        accepted=sum(window.at_home for window in taken.values()),
+        accepted=sum(window.at_home for window in accepted.values()),
         late=sum(count for (_, reason), count in refused.items() if reason == "late"),
         gaps=sum(piece.gaps for piece in pieces),
     )
@@ -168,7 +168,7 @@ def _rebuild_piece(
         older_records=rebuild.older_records,
         listed_gaps=gaps.listed(listed),
         gaps=gaps.count(plan.scope.windows),
-        taken=taken_by_slot(rebuild.accepted_by_slot())
+        accepted=accepted_by_slot(rebuild.accepted_by_slot())
         if isinstance(rebuild, SessionRebuild)
         else {},
         written=written,
@@ -180,7 +180,7 @@ def _calendar(
     plan: Plan,
     history: History,
     pieces: Sequence[_Piece],
-    taken: Mapping[int, Taken],
+    accepted: Mapping[int, Accepted],
     refused: Refused,
     quarantine: DataFrame,
 ) -> pd.DataFrame:
@@ -188,12 +188,12 @@ def _calendar(
     older = pieces[0].older
     if len(older):
         # of older slots the records of earlier runs count too
-        taken = {**published_before(ctx, older, history.grid), **taken}
+        accepted = {**published_before(ctx, older, history.grid), **accepted}
         refused = {**refused, **refused_in_all(ctx, plan, history.grid, older, quarantine)}
     rows = completeness(
         pd.concat([older, *(piece.slots for piece in pieces)], ignore_index=True),
         pd.concat([piece.listed_gaps for piece in pieces], ignore_index=True),
-        taken=taken,
+        accepted=accepted,
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
@@ -217,11 +217,11 @@ def _books(
     plan: Plan,
     history: History,
     pieces: Sequence[_Piece],
-    taken: Mapping[int, Taken],
+    accepted: Mapping[int, Accepted],
     refused: Refused,
 ) -> list[Book]:
     ids = history.grid.ids_within(plan.scope.windows)
-    parts = {"accepted": sum(window.at_home for window in taken.values())}
+    parts = {"accepted": sum(window.at_home for window in accepted.values())}
     older = {}
     for reason in ("late", "no_window"):
         counts = {home: n for (home, why), n in refused.items() if why == reason}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a window took, over all keys.
+class Accepted:
+    """What a window accepted, over all keys.
 
     Attributes:
         records: the records that it accepted.
@@ -35,7 +35,7 @@ def completeness(
     slots: pd.DataFrame,
     gaps: pd.DataFrame,
     *,
-    taken: Mapping[int, Taken],
+    accepted: Mapping[int, Accepted],
     refused: Mapping[tuple[int, str], int],
     spec_fingerprint: str,
     run_id: str,
@@ -45,15 +45,15 @@ def completeness(
     Args:
         slots: the slots that have a record (`Calendar.slots`).
         gaps: the gaps to list (`gaps.list_gaps`).
-        taken: what each window took, by its id.
-        refused: by the id of the home and by reason: the records that no window took.
+        accepted: what each window accepted, by its id.
+        refused: by the id of the home and by reason: the records that no window accepted.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
     """
     both = pd.concat([slots.assign(gap=False), gaps.assign(gap=True)], ignore_index=True)
     starts = both["slot_ms"].astype("int64").tolist()
     ids = both["window_id"].astype("int64").tolist()
-    held = [taken.get(window, Taken()) for window in ids]
+    held = [accepted.get(window, Accepted()) for window in ids]
     heard = both["channels_heard"] if "channels_heard" in both else pd.Series([None] * len(both))
     return pd.DataFrame(
         {

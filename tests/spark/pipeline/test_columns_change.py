@@ -19,7 +19,7 @@ from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import OP, diff
-from strandline.lake.identities import nulls_told
+from strandline.lake.identities import nulls_counted
 from strandline.lake.ledger import unfinished_publish
 from strandline.lake.schema import schema_of
 from strandline.lake.staging import Staging
@@ -170,10 +170,10 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
     publish(1, "int", {"a": "insert", "b": "insert"})
     publish(2, "int", {"b": "update", "c": "insert"})
     assert rows() == {"a": (1,) * 8, "b": (2,) * 8, "c": (2,) * 8}
-    assert nulls_told(store.table("quarantine")) == frozenset()
+    assert nulls_counted(store.table("quarantine")) == frozenset()
     publish(2**40, "bigint", {"a": "delete", "b": "update", "d": "insert"})
     assert rows() == {"b": (2**40,) * 8, "c": (2,) * 8, "d": (2**40,) * 8}
-    assert nulls_told(store.table("quarantine")) == frozenset()
+    assert nulls_counted(store.table("quarantine")) == frozenset()
     assert store.table("quarantine").protocol().min_reader_version == 1
 
 

@@ -47,7 +47,7 @@ def jvm():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(lock, "_PATIENCE_S", 1)
+    monkeypatch.setattr(lock, "_TIMEOUT_S", 1)
 
 
 def holding(path: Path, port: int) -> subprocess.Popen[str]:

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from strandline.errors import InputError
 from strandline.lake.diff import OP
-from strandline.lake.identities import marked, nulls_told
+from strandline.lake.identities import marked, nulls_counted
 from strandline.lake.publish import create, hold
 from strandline.lake.schema import fit, schema_of
 from strandline.lake.store import Lake
@@ -133,17 +133,17 @@ def test_nulls_are_told_in_the_columns_that_were_published_so_and_in_no_later_on
     before = [Field("Amount", "long"), Field("quarantine_date", "date")]
     DeltaTable.create(str(tmp_path / "old"), Schema(before))
     table = DeltaTable(str(tmp_path / "old"))
-    assert nulls_told(table) == {"amount", "quarantine_date"}
+    assert nulls_counted(table) == {"amount", "quarantine_date"}
     later = T.StructType([marked(T.StructField("note", TEXT))])
     table.alter.add_columns(Schema.from_json(later.json()).fields)
-    assert nulls_told(DeltaTable(str(tmp_path / "old"))) == {"amount", "quarantine_date"}
-    assert nulls_told(None) == frozenset()
+    assert nulls_counted(DeltaTable(str(tmp_path / "old"))) == {"amount", "quarantine_date"}
+    assert nulls_counted(None) == frozenset()
 
 
 def test_of_a_pipeline_that_is_new_no_null_is_told(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     create(store, QUARANTINE, columns(quarantine_date=T.DateType(), amount=INT))
-    assert nulls_told(store.table("quarantine")) == frozenset()
+    assert nulls_counted(store.table("quarantine")) == frozenset()
 
 
 # ----------------------------------------------------------------------------------------- names

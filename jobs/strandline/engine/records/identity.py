@@ -27,30 +27,30 @@ class SourceColumns:
 
     Attributes:
         names: of all of them.
-        nulls_told: those whose nulls were told from no column when rows that are still published
+        nulls_counted: those whose nulls were told from no column when rows that are still published
             got their identity (see docs/decisions/0007).
     """
 
     names: tuple[str, ...]
-    nulls_told: frozenset[str] = frozenset()
+    nulls_counted: frozenset[str] = frozenset()
 
 
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
     """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
     arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
-    text = _as_text(spec.source.id or source.names, source.nulls_told)
+    text = _as_text(spec.source.id or source.names, source.nulls_counted)
     return F.substring(F.sha2(F.concat_ws("|", text, arrival), 256), 1, 32)
 
 
 def content(source: SourceColumns) -> Column:
     """A hash of a whole row: an order among rows that are equal in all that counts."""
-    return F.sha2(_as_text(source.names, source.nulls_told), 256)
+    return F.sha2(_as_text(source.names, source.nulls_counted), 256)
 
 
-def _as_text(names: Collection[str], nulls_told: frozenset[str]) -> Column:
+def _as_text(names: Collection[str], nulls_counted: frozenset[str]) -> Column:
     """Columns as a text: first those whose nulls are in it, then the others that are not null."""
-    before = [name for name in names if name in nulls_told]
-    others = [name for name in names if name not in nulls_told]
+    before = [name for name in names if name in nulls_counted]
+    others = [name for name in names if name not in nulls_counted]
     texts = [_json(before, nulls=True)] * bool(before)
     if others:
         written = _json(others, nulls=False)

@@ -14,7 +14,7 @@ from strandline.lake.store import Store
 from strandline.lake.timeline import channel_days, read_source
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.quality.report.held_back_by import Holding, holding
+from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
 
@@ -25,12 +25,12 @@ class Standing:
     Attributes:
         channels: what they have offered, by day, on as many days as it takes to tell.
         source: where channels can go idle: where the source stands.
-        holding: what keeps the watermark where it is; None: channels decide nothing.
+        held_back: what keeps the watermark where it is; None: channels decide nothing.
     """
 
     channels: pd.DataFrame
     source: SourceState | None
-    holding: Holding | None
+    held_back: HeldBack | None
 
 
 def standing(
@@ -59,7 +59,7 @@ def _standing(spec: PipelineSpec, store: Store, days: Days, *, settled: bool) ->
     if settled:
         channels = channels.assign(pending_ms=None)
     source = read_source(timeline)
-    return Standing(channels, source, holding(channels, spec, source))
+    return Standing(channels, source, held_back_by(channels, spec, source))
 
 
 def _is_told(spec: PipelineSpec, store: Store, found: Standing) -> bool:
@@ -67,7 +67,7 @@ def _is_told(spec: PipelineSpec, store: Store, found: Standing) -> bool:
     decide = spec.source.channel is not None and spec.watermark.lag_ms is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day tells of all
         return True
-    holds = found.holding
+    holds = found.held_back
     if spec.source.declared_channels is None or holds is None or holds.watermark_ms is None:
         return False
     first = min(found.channels["arrival_date"])

@@ -158,7 +158,7 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     """Where the combined watermark stands, and which channel holds it there; None: no channels."""
-    found = standing(spec, store).holding
+    found = standing(spec, store).held_back
     if found is None:
         return None
     combined_ms = found.watermark_ms

@@ -14,7 +14,7 @@ from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
-class Holding:
+class HeldBack:
     """Where the combined watermark stands, and what keeps it there.
 
     Attributes:
@@ -51,9 +51,9 @@ class _Standing:
     since: str | None
 
 
-def holding(
+def held_back_by(
     channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
-) -> Holding | None:
+) -> HeldBack | None:
     """What holds the watermark of a pipeline with channels; None where channels decide nothing.
 
     Args:
@@ -71,7 +71,7 @@ def holding(
     return _least([*standing, *(_Standing(name, MIN_WATERMARK, None) for name in silent)])
 
 
-def _of_source(carried: SourceState) -> Holding | None:
+def _of_source(carried: SourceState) -> HeldBack | None:
     taking_part = [
         _Standing(
             channel.name,
@@ -85,8 +85,8 @@ def _of_source(carried: SourceState) -> Holding | None:
     idle = tuple(channel.name for channel in carried.channels if not channel.active)
     least = _least(taking_part)
     if least is None:
-        return Holding(combined_ms, None, None, None, idle) if idle else None
-    return Holding(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
+        return HeldBack(combined_ms, None, None, None, idle) if idle else None
+    return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 
 def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
@@ -101,7 +101,7 @@ def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
     return _Standing(name, int(offered.max()), day.isoformat())
 
 
-def _least(channels: list[_Standing]) -> Holding | None:
+def _least(channels: list[_Standing]) -> HeldBack | None:
     if not channels:
         return None
     first, *others = sorted(channels, key=lambda channel: channel.watermark_ms)
@@ -109,4 +109,4 @@ def _least(channels: list[_Standing]) -> Holding | None:
     ahead = None
     if others and others[0].watermark_ms > MIN_WATERMARK and watermark_ms is not None:
         ahead = others[0].watermark_ms - watermark_ms
-    return Holding(watermark_ms, first.name, first.since, ahead)
+    return HeldBack(watermark_ms, first.name, first.since, ahead)

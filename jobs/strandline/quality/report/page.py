@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 from strandline.engine.idleness.state import SourceState
 from strandline.quality.report.calendar import calendar
 from strandline.quality.report.format import NOTHING, duration, percent
-from strandline.quality.report.held_back_by import holding
+from strandline.quality.report.held_back_by import held_back_by
 from strandline.quality.report.quarantine import REFUSED, lateness_plot, quarantine_plot, saved_by
 from strandline.quality.report.runs import run_lines, runs_left_out
 from strandline.quality.report.watermarks import watermarks
@@ -165,7 +165,7 @@ def build_report(
         lateness=lateness_plot(tables.lateness),
         saved=saved_by(tables.lateness),
         watermarks=progress,
-        holding=holding(latest, spec, tables.source),
+        held_back=held_back_by(latest, spec, tables.source),
         plotly=Markup(get_plotlyjs()),
     )
 

@@ -10,7 +10,7 @@ from meter import a_meter
 
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.model.intervals import midnight_of
-from strandline.quality.report.held_back_by import holding
+from strandline.quality.report.held_back_by import held_back_by
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))
@@ -35,7 +35,7 @@ def test_the_channel_with_the_least_watermark_holds_since_the_day_that_last_rais
         ("b", 4, DAY - 6 * HOUR_MS, None),
         ("c", 5, DAY + HOUR_MS, None),
     )
-    assert str(holding(channels, spec())) == (
+    assert str(held_back_by(channels, spec())) == (
         "at 2013-01-04T19:00:00Z; held by channel b since 2013-01-03; the others are 5h ahead"
     )
 
@@ -45,20 +45,20 @@ def test_a_watermark_outside_the_years_is_told_in_milliseconds_to_the_last_digit
     rows = [(name, 5, DAY - bound, None) for name in "ab"] + [
         ("c", 5, DAY - bound - 1, DAY - bound)
     ]
-    found = holding(days(*rows), spec())
+    found = held_back_by(days(*rows), spec())
     assert found.watermark_ms == DAY - bound
     assert str(found) == f"at {DAY - bound} ms; held by channel a since 2013-01-05"
 
 
 def test_a_declared_channel_that_has_never_spoken_holds_everything():
-    found = holding(days(("a", 5, DAY, None), ("b", 5, DAY, None)), spec())
+    found = held_back_by(days(("a", 5, DAY, None), ("b", 5, DAY, None)), spec())
     assert str(found) == "none; held by channel c which has never offered one"
-    assert holding(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
+    assert held_back_by(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
 
 
 @pytest.mark.parametrize("change", [{"channel": None, "channels": None}])
 def test_without_channels_none_holds(change):
-    assert holding(days(), spec(**change)) is None
+    assert held_back_by(days(), spec(**change)) is None
 
 
 def test_an_idle_channel_holds_nothing_and_one_that_came_back_behind_neither():
@@ -67,12 +67,13 @@ def test_an_idle_channel_holds_nothing_and_one_that_came_back_behind_neither():
         Channel("b", watermark_ms=DAY - HOUR_MS, active=False, been_idle=True),
         Channel("c", watermark_ms=DAY - HOUR_MS, been_idle=True),
     )
-    found = holding(days(), spec(), SourceState(DAY, channels, combined_ms=DAY))
+    found = held_back_by(days(), spec(), SourceState(DAY, channels, combined_ms=DAY))
     assert str(found) == (
         "at 2013-01-05T00:00:00Z; held by channel a since 2013-01-05T00:00:00.007Z; "
         "idle, and left out: b"
     )
     asleep = tuple(Channel(name, active=False, been_idle=True) for name in "ab")
     assert (
-        str(holding(days(), spec(), SourceState(DAY, asleep))) == "none; idle, and left out: a, b"
+        str(held_back_by(days(), spec(), SourceState(DAY, asleep)))
+        == "none; idle, and left out: a, b"
     )
