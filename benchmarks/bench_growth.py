@@ -5,7 +5,8 @@
 
 Each pair runs `strandline` twice, one after the other: over a lake that has published so many days,
 and over one that has that day alone. Told are the ratios of wall time, of the peak memory of the
-driver's Python, and of what its JVM's heap held after a collection.
+driver's Python, and of what its JVM's heap held alive. That is what full collections leave, which
+are asked for all along one more pair, whose time does not count.
 """
 
 from __future__ import annotations
@@ -45,12 +46,13 @@ WINDOWS = {
     "seconds": {"tumbling": "10s"},
 }
 _INSTANT = pa.timestamp("ms", tz="UTC")
-_AFTER_A_COLLECTION = re.compile(r"->(\d+)M\(")
+_LEFT_ALIVE = re.compile(r"Pause Full \(Diagnostic Command\) \d+M->(\d+)M\(")
+_JCMD = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin" / "jcmd"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took."""
+    """What one run took: of time and Python's memory or, where that is asked for, of the heap."""
 
     wall_s: float
     python_mib: float
@@ -146,8 +148,8 @@ class Home:
         shutil.copytree(self.folder, folder, copy_function=os.link)
         return Home(folder, self.world)
 
-    def run(self, *arguments: str) -> Cost:
-        """One command, to its end."""
+    def run(self, *arguments: str, collecting: bool = False) -> Cost:
+        """One command, to its end; `collecting`: with a full collection every second."""
         log, peak, begun = self.folder / "gc.log", 0, time.perf_counter()
         with tempfile.TemporaryFile("w+") as said:
             process = subprocess.Popen(
@@ -164,54 +166,82 @@ class Home:
             while process.poll() is None:
                 with suppress(psutil.Error):
                     peak = max(peak, watched.memory_info().rss)
-                time.sleep(0.05)
+                    if collecting:
+                        _collect(watched)
+                time.sleep(1 if collecting else 0.05)
             if process.returncode:
                 said.seek(0)
                 raise SystemExit(f"{arguments} ended with {process.returncode}: {said.read()}")
         wall_s = time.perf_counter() - begun
-        held = [int(found) for found in _AFTER_A_COLLECTION.findall(log.read_text())]
-        return Cost(wall_s, peak / 2**20, float(max(held, default=0)))
+        alive = [int(found) for found in _LEFT_ALIVE.findall(log.read_text())]
+        return Cost(wall_s, peak / 2**20, float(max(alive, default=0)))
+
+
+def _collect(process: psutil.Process) -> None:
+    """Have each JVM below a process collect all that is not alive."""
+    for child in process.children(recursive=True):
+        if child.name() == "java":
+            subprocess.run([_JCMD, str(child.pid), "GC.run"], capture_output=True, check=False)
 
 
 def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, Any]:
     """The ratios of one more day, and of one old day as a range, after so many days."""
-    long, old = Home(scratch / f"long-{history}", world), history // 2
+    long = Home(scratch / f"long-{history}", world)
     long.land(range(history))
     first = long.run("advance", "--to", str(world.date(history)))
-    costs: dict[str, list[tuple[Cost, Cost]]] = {"one more day": [], "an old day": []}
-    for pair in range(pairs):
-        after = long.copy(scratch / f"after-{history}-{pair}")
-        after.land(range(history, history + 1))
-        alone = Home(scratch / f"alone-{history}-{pair}", world)
-        alone.land(range(history, history + 1))
-        to = str(world.date(history + 1))
-        one_more = after.run("advance", "--to", to), alone.run("advance", "--to", to)
-        costs["one more day"].append(one_more)
-        alone_old = Home(scratch / f"old-{history}-{pair}", world)
-        alone_old.land(range(old, old + 1))
-        bounds = ("--start", str(world.date(old)), "--end", str(world.date(old + 1)))
-        ranged = after.run("backfill", *bounds), alone_old.run("backfill", *bounds)
-        costs["an old day"].append(ranged)
-        for home in (after, alone, alone_old):
-            shutil.rmtree(home.folder)
+    timed = [pair_of_runs(long, history, scratch) for _ in range(pairs)]
+    collected = pair_of_runs(long, history, scratch, collecting=True)
     shutil.rmtree(long.folder)
     return {
         "history": history,
         "observing all": asdict(first),
         **{
             name: {
-                measured: {
-                    "after": statistics.median(getattr(one, measured) for one, _ in found),
-                    "alone": statistics.median(getattr(other, measured) for _, other in found),
-                    "ratio": statistics.median(
-                        getattr(one, measured) / max(getattr(other, measured), 1e-9)
-                        for one, other in found
-                    ),
-                }
-                for measured in ("wall_s", "python_mib", "heap_mib")
+                "wall_s": _compared(timed, name, "wall_s"),
+                "python_mib": _compared(timed, name, "python_mib"),
+                "heap_mib": _compared([collected], name, "heap_mib"),
             }
-            for name, found in costs.items()
+            for name in collected
         },
+    }
+
+
+def pair_of_runs(
+    long: Home, history: int, scratch: Path, *, collecting: bool = False
+) -> dict[str, tuple[Cost, Cost]]:
+    """What one more day and an old one cost after a history, and what each costs alone."""
+    world, old = long.world, history // 2
+    after = long.copy(scratch / "after")
+    after.land(range(history, history + 1))
+    alone, alone_old = Home(scratch / "alone", world), Home(scratch / "alone-old", world)
+    alone.land(range(history, history + 1))
+    alone_old.land(range(old, old + 1))
+    more = "advance", "--to", str(world.date(history + 1))
+    again = "backfill", "--start", str(world.date(old)), "--end", str(world.date(old + 1))
+    found = {
+        name: (
+            after.run(*command, collecting=collecting),
+            other.run(*command, collecting=collecting),
+        )
+        for name, command, other in (
+            ("one more day", more, alone),
+            ("an old day", again, alone_old),
+        )
+    }
+    for home in (after, alone, alone_old):
+        shutil.rmtree(home.folder)
+    return found
+
+
+def _compared(
+    pairs: list[dict[str, tuple[Cost, Cost]]], name: str, measured: str
+) -> dict[str, float]:
+    """The medians of what some pairs of runs took, and of their ratios."""
+    found = [tuple(getattr(cost, measured) for cost in pair[name]) for pair in pairs]
+    return {
+        "after": statistics.median(after for after, _ in found),
+        "alone": statistics.median(alone for _, alone in found),
+        "ratio": statistics.median(after / max(alone, 1e-9) for after, alone in found),
     }
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
+from strandline.engine.kind import kind_of
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.scope import Rebuild, Scope
-from strandline.engine.sessions.rebuild import SessionRebuild
-from strandline.engine.windows.rebuild import GridRebuild
-from strandline.spec.window import Session
 
 __all__ = ["Rebuild", "Scope", "close"]
 
@@ -46,9 +43,11 @@ def close(
     calendar = Calendar.of(history, clock, ranges)
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
-    if isinstance(history.spec.window, Session):
+    kind = kind_of(history.spec)
+    if kind.rebuilt_by_emissions:
         history = in_probe_order(records, history)
-    of_scope = (
+    return kind.rebuilt_by(
+        spark,
         records,
         source_columns,
         history,
@@ -59,7 +58,3 @@ def close(
         older,
         fresh.records,
     )
-    if isinstance(history.spec.window, Session):
-        return SessionRebuild(spark, *of_scope)
-    late_days = calendar.late_days(pd.concat([older, slots], ignore_index=True))
-    return GridRebuild(spark, *of_scope, tuple(late_days))

@@ -81,6 +81,13 @@ class Rebuild(ABC):
         """The windows that the state still holds: `open`, or `fired` and not yet closed."""
 
     @abstractmethod
+    def accepted_by_slot(self) -> DataFrame | None:
+        """How many records windows accepted: SLOT, `accepted`, `late_accepted`.
+
+        None: each window is a slot, and tells it itself.
+        """
+
+    @abstractmethod
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from strandline.engine.kind import kind_of
 from strandline.lake.ledger import Entry, frontier
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,9 @@ class FirstOpen:
     end_ms: int
     closed_until_ms: int | None
 
-    def watermark_before(self, spec: PipelineSpec) -> int:
+    def watermark_before_close(self, spec: PipelineSpec) -> int:
         """The largest watermark of which it is sure that it has not closed the slot."""
-        if isinstance(spec.window, Session):
-            if self.closed_until_ms is None:
-                return MIN_WATERMARK
-            return self.closed_until_ms - 1 + spec.allowed_lateness
-        return cleanup_time(self.end_ms - 1, allowed_lateness_ms=spec.allowed_lateness) - 1
+        return kind_of(spec).watermark_before_close(self.end_ms, self.closed_until_ms)
 
 
 @dataclass(frozen=True)

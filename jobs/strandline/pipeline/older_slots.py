@@ -8,6 +8,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.small_diff import published_rows
 from strandline.lake.store import started_in
@@ -17,7 +18,6 @@ from strandline.pipeline.counts import Rows, accepted_by_slot, accepted_by_windo
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrived, arrived_in
 from strandline.quality.completeness import Accepted
-from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
 
 
@@ -25,7 +25,7 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     """What older windows accepted: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
-    if isinstance(ctx.spec.window, Session):
+    if kind_of(ctx.spec).cross_slots:
         slots = _of_slots(ctx, COMPLETENESS, older)
         every = F.col("on_time") + F.col("late_accepted")
         return accepted_by_slot(slots.select(F.unix_millis("slot_start"), every, "late_accepted"))

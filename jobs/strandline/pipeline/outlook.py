@@ -8,9 +8,9 @@ from datetime import date
 from functools import cached_property, partial
 from typing import Any
 
+from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
-from strandline.engine.sessions.reach import first_not_final
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry, owed_days
 from strandline.lake.session import for_input_of
@@ -26,7 +26,6 @@ from strandline.pipeline.published_rows import first_open, last_slot, late_since
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World, world_of
-from strandline.spec.window import Session
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def _remembered(
     owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
     if request.kind == "backfill":
         return Remembered(entries, owed)
-    opened = first_open(ctx.store, sessions=isinstance(ctx.spec.window, Session))
+    opened = first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots)
     remembered = Remembered(entries, owed, opened)
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
     if not owed and rules <= {ctx.spec.timeline_fingerprint}:
@@ -204,11 +203,9 @@ def _first_not_final(
     ctx: Context, request: Request, history: History, axis: Axis, watermark_ms: int
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
-    if not isinstance(history.spec.window, Session):
-        return history.grid.first_not_final(watermark_ms)
-    records = ctx.landing.records(axis, history.days.rebuilt)
+    records = partial(ctx.landing.records, axis, history.days.rebuilt)
     until_ms = midnight_before(request.to_ms or 0)
-    return first_not_final(records, history, until_ms=until_ms, watermark_ms=watermark_ms)
+    return kind_of(ctx.spec).first_not_final(records, history, until_ms, watermark_ms)
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.rebuild import Scope
@@ -21,7 +22,6 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 @dataclass(frozen=True)
@@ -93,17 +93,8 @@ def _require_past(option: str, horizon_ms: int, now_ms: int | None) -> None:
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
-    """The range that is asked for; of sessions, whose calendar is apart from them, whole slots."""
-    return whole_slots(request.range or EVERYTHING, spec)
-
-
-def whole_slots(within: TimeRange, spec: PipelineSpec) -> TimeRange:
-    """A range; of sessions, whose calendar is apart from them, as whole slots."""
-    if not isinstance(spec.window, Session):
-        return within
-    slot_ms = spec.quality.session_slot
-    start_ms = max(within.start_ms - within.start_ms % slot_ms, EVERYTHING.start_ms)
-    return TimeRange(start_ms, min(within.end_ms + -within.end_ms % slot_ms, EVERYTHING.end_ms))
+    """The range that is asked for, in whole slots."""
+    return kind_of(spec).whole_slots(request.range or EVERYTHING)
 
 
 def require_rows(request: Request, plan: Plan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
+from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
@@ -20,7 +21,7 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.plan import Plan, named, whole_slots
+from strandline.pipeline.plan import Plan, named
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 
@@ -48,7 +49,7 @@ def plan_advance(
     until_ms = midnight_before(request.to_ms or 0)
     since_ms = remembered.base_ms(until_ms)
     start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
-    whole = whole_slots(TimeRange(start_ms, end_ms), history.spec)
+    whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
     within, lost, notes = _without_lost(whole, history, world)
     gone = () if since_ms is None else world.lost_since(since_ms, whole.start_ms)
     if gone:  # which records of older slots are late cannot be told again: they stay as they are
@@ -105,7 +106,7 @@ def _to_rebuild(
     if since_ms is not None:
         watermark_ms = history.crossings.watermark_reached(since_ms)
         if remembered.first_open is not None:
-            not_closed_ms = remembered.first_open.watermark_before(history.spec)
+            not_closed_ms = remembered.first_open.watermark_before_close(history.spec)
             watermark_ms = min(watermark_ms, not_closed_ms)
         start_ms = first_not_final(watermark_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]
@@ -128,7 +129,7 @@ def _without_lost(
     if last_ms is None:
         return within, (), []
     first_ms = min(history.days.first_start_after(last_ms), within.end_ms)
-    rest = whole_slots(TimeRange(first_ms, within.end_ms), history.spec)
+    rest = kind_of(history.spec).whole_slots(TimeRange(first_ms, within.end_ms))
     note = (
         f"rows of {named(gone)} have gone from the landing table: windows before "
         f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "

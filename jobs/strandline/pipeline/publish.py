@@ -98,7 +98,7 @@ def publish(
 
 def _published(ctx: Context, entry: Entry) -> Entry:
     """What the ledger says once everything is brought in."""
-    opened = first_open(ctx.store, sessions=False)
+    opened = first_open(ctx.store, closed_before=False)
     return replace(
         entry,
         step="published",

@@ -12,9 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.grid import Grid
-from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.records.quarantine import as_landed, quarantine_malformed
@@ -23,16 +22,15 @@ from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
-from strandline.spec.window import Session
 from strandline.tables import QUARANTINE
 
 
-def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:
+def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
     """The first published slot that was not closed when it was published; None: all were.
 
     Args:
         store: the pipeline's tables.
-        sessions: whether the end of the last closed slot before it is asked for, too.
+        closed_before: whether the end of the last closed slot before it is asked for, too.
     """
     table = store.table("completeness")
     if table is None:
@@ -43,7 +41,7 @@ def first_open(store: Store, *, sessions: bool) -> FirstOpen | None:
         return None
     first = min(not_closed.to_pylist(), key=lambda slot: (slot["slot_start"], slot["slot_end"]))
     closed_until = None
-    if sessions:
+    if closed_before:
         start = pa.scalar(first["slot_start"], pa.timestamp("us", tz="UTC"))
         before = (ds.field("state") == "closed") & (ds.field("slot_start") < start)
         closed_until = pc.max(slots.to_table(columns=["slot_end"], filter=before)["slot_end"])
@@ -115,7 +113,7 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
         & F.col("slot_start").isNull()
         & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
     )
-    found = arrived(ctx, rows, F.col(c.REASON).isNull() & _home_in(ctx, within))
+    found = arrived(ctx, rows, F.col(c.REASON).isNull() & kind_of(ctx.spec).counts_in(within))
     if ctx.spec.source.deduplicate is None:
         return found
     records = ctx.landing.records(Axis.of(ctx.spec, 0))
@@ -124,10 +122,3 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
         landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
     )
     return found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
-
-
-def _home_in(ctx: Context, within: TimeRange) -> Column:
-    ts = F.col(c.TS)
-    sessions = isinstance(ctx.spec.window, Session)
-    home = ts if sessions else slot_of(ts, Grid.of(ctx.spec))
-    return (home >= within.start_ms) & (home < within.end_ms)

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import identity
-from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.lake.schema import arrow_schema
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, instant_of
@@ -32,7 +32,6 @@ from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted, completeness
-from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS
 
 Refused = Mapping[tuple[int, str], int]
@@ -108,7 +107,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
     late = few_or_all(ctx, "quarantine", quarantine)
     refused = refused_by_home(late, history.grid)
     accepted = {slot: of_slot for piece in pieces for slot, of_slot in piece.accepted.items()}
-    if not isinstance(ctx.spec.window, Session):
+    if not kind_of(ctx.spec).cross_slots:
         accepted = accepted_by_window(few_or_all(ctx, "windows", windows), history.grid)
     rows = _calendar(ctx, plan, history, pieces, accepted, refused, quarantine)
     table = pa.Table.from_pandas(
@@ -160,7 +159,7 @@ def _rebuild_piece(
     if ctx.spec.firings:
         firings = rebuild.firings(identity(ctx.spec, columns)).withColumn("run_id", stamp)
         written["firings"] = ctx.staging.write("firings", firings, more=more)
-    gaps = Gaps(rebuild.calendar)
+    gaps, counted = Gaps(rebuild.calendar), rebuild.accepted_by_slot()
     listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
     return _Piece(
         slots=rebuild.slots,
@@ -168,9 +167,7 @@ def _rebuild_piece(
         older_records=rebuild.older_records,
         listed_gaps=gaps.listed(listed),
         gaps=gaps.count(plan.scope.windows),
-        accepted=accepted_by_slot(rebuild.accepted_by_slot())
-        if isinstance(rebuild, SessionRebuild)
-        else {},
+        accepted={} if counted is None else accepted_by_slot(counted),
         written=written,
     )
 

@@ -96,7 +96,7 @@ def test_all_before_the_first_start_that_is_not_final_is_dropped(spec, at_ms, nu
     some = grid.ids_within(TimeRange(first_ms, first_ms + grid.span_ms)).start
     window = some + number * grid.step_ms
     dropped = is_window_late(
-        grid.fire_threshold(window),
+        grid.window(window).max_timestamp_ms,
         allowed_lateness_ms=grid.allowed_lateness_ms,
         watermark_ms=at_ms,
     )
@@ -111,7 +111,7 @@ def test_every_threshold_has_one_of_the_residues(spec, ts_ms):
     grid = Grid.of(spec)
     assert len(grid.residues) <= 2
     for window in ids_of(grid, ts_ms):
-        fires_ms = grid.fire_threshold(window)
+        fires_ms = int(grid.fire_thresholds(np.array([window]))[0])
         assert fires_ms == grid.window(window).max_timestamp_ms
         assert fires_ms % grid.step_ms in grid.residues
         assert (fires_ms + grid.allowed_lateness_ms) % grid.step_ms in grid.residues
@@ -137,7 +137,7 @@ def test_sessions_have_the_slots_of_their_calendar_in_equal_parts(gap_ms, slot_m
     (slot,) = ids_of(grid, ts_ms)
     assert slot <= ts_ms < slot + slot_ms == grid.window(slot).end_ms
     assert slot_ms % grid.threshold_step_ms == 0
-    assert grid.fire_threshold(slot) % grid.threshold_step_ms in grid.residues
+    assert grid.window(slot).max_timestamp_ms % grid.threshold_step_ms in grid.residues
 
 
 def test_the_parts_of_a_slot_are_an_eighth_of_the_gap_and_at_most_3600():

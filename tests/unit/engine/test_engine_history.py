@@ -331,7 +331,7 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     history = history_of(stream)
     starts = starts_around(stream)
     placed = placed_at(history, starts, clock_of(stream))
-    seen = history.crossings.seen_from([history.grid.fire_threshold(start) for start in starts])
+    seen = history.crossings.seen_from(history.grid.fire_thresholds(np.array(starts)).tolist())
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):
         if placed["state"][at] == "open" or (ended and ended[0].moment.cause is Cause.END):

@@ -89,11 +89,6 @@ class Grid:
         return self.step_ms == self.size_ms == self.span_ms
 
     @property
-    def has_gaps(self) -> bool:
-        """Whether there are event times without a window: the slide is longer than the size."""
-        return self.size_ms < self.step_ms
-
-    @property
     def most_windows(self) -> int:
         """The most windows that a record can have."""
         return -(-self.size_ms // self.step_ms)
@@ -186,10 +181,6 @@ class Grid:
         if self.one_window_each or self.cumulative:
             return range(start_ms, start_ms + 1)
         return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
-
-    def fire_threshold(self, window_id: int) -> int:
-        """The watermark that fires a window."""
-        return window_id + (0 if self.cumulative else self.size_ms) - 1
 
     def largest_thresholds(self, candidates: pd.Series[Any]) -> pd.Series[Any]:
         """The largest threshold that each candidate reaches; null below all, and of none.

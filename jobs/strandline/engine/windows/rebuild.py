@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date
+from functools import cached_property
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame
@@ -25,13 +25,7 @@ from strandline.model.intervals import day_of
 
 @dataclass(frozen=True)
 class GridRebuild(Rebuild):
-    """The rebuild of windows that lie on a grid.
-
-    Attributes:
-        late_days: the arrival days on which a record of the scope can be late.
-    """
-
-    late_days: tuple[date, ...]
+    """The rebuild of windows that lie on a grid."""
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
@@ -49,21 +43,22 @@ class GridRebuild(Rebuild):
         """The windows that have not closed: what they hold is what they were last emitted with."""
         return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
 
+    def accepted_by_slot(self) -> None:
+        """Nothing: each window is a slot, and tells it itself."""
+
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
-        both = pd.concat([self.older, self.slots], ignore_index=True)
-        panes = self.calendar.panes(both)
+        panes = self.calendar.panes(self._older_and_own)
+        late_days = self.calendar.late_days(self._older_and_own)
         newest_windows = newest_window_table(self.spark, panes, self.history.axis)
-        late = refused(
-            self._known(self.late_days), newest_windows, self.calendar.least_delay(panes)
-        )
+        late = refused(self._known(late_days), newest_windows, self.calendar.least_delay(panes))
         if self.scope.older_since_ms is not None:
             late = late.where(
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
         probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
-        met = self._emissions(list(self.late_days)).at(probes)
+        met = self._emissions(late_days).at(probes)
         return quarantine_late(met, self.history.spec, self.source_columns)
 
     def firings(self, identity: Column) -> DataFrame:
@@ -81,6 +76,10 @@ class GridRebuild(Rebuild):
             self._aggregates(),
             identity,
         )
+
+    @cached_property
+    def _older_and_own(self) -> pd.DataFrame:
+        return pd.concat([self.older, self.slots], ignore_index=True)
 
     def _pairs(self, windows: DataFrame) -> DataFrame:
         grid, records = self.history.grid, self._of_range()
