@@ -17,7 +17,7 @@ _LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 _REPEATABLE = {**_LENIENT, "derandomize": True, "database": None, "print_blob": True}
 _ANEW = {**_LENIENT, "derandomize": False, "print_blob": True}
 settings.register_profile("dev", max_examples=50, **_REPEATABLE)
-settings.register_profile("ci", max_examples=1000, **_REPEATABLE)
+settings.register_profile("ci", max_examples=300, **_REPEATABLE)
 settings.register_profile("deep", max_examples=int(os.environ.get("EXAMPLES", "5000")), **_ANEW)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # hypothesis also draws literals of whatever modules are loaded: a test alone would draw others, and

@@ -44,6 +44,7 @@ def home(begins, tmp_path, monkeypatch):
     return begins.copy(tmp_path)
 
 
+@pytest.mark.deep
 def test_workers_without_delta_or_python_publish_what_one_machine_does(
     cluster, home, of_one_machine
 ):
@@ -52,6 +53,7 @@ def test_workers_without_delta_or_python_publish_what_one_machine_does(
 
 
 def test_when_a_worker_dies_the_run_goes_on_and_publishes_the_same(cluster, home, of_one_machine):
+    """What has been observed by then, two workers without Delta or Python have observed."""
     run = home.start((*BACKFILL, "--master", cluster.master))
     while home.steps() < 2:  # it has started and observed: it is rebuilding
         assert run.poll() is None, home.said

@@ -51,6 +51,14 @@ SMALL_INPUT = {
     "spark.ui.retainedTasks": "100",
 }
 """For thousands of queries over few rows, in a session that has no others."""
+_ASKED_BY_EVERY_COLUMN = {
+    "functions": ("col", "lit"),
+    "org.apache.spark.sql.functions": ("col", "lit", "when"),
+    "org.apache.spark.sql.types.Metadata": ("fromJson",),
+    "PythonUtils": ("toSeq",),
+    "PythonSQLUtils": (),
+}
+"""Classes of the JVM, and methods of theirs."""
 _TIMEOUT_S = 5.0
 
 
@@ -105,6 +113,7 @@ def spark_session(
             "check the address and that the master runs, then try again",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
+    _look_up_once(session)
     if not on_one_machine(session):
         equip_executors(session)
         return session
@@ -137,6 +146,19 @@ def for_input_of(
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         spark.conf.set(name, value)
+
+
+def _look_up_once(session: SparkSession) -> None:
+    """Keep what every column asks the JVM for.
+
+    py4j keeps no name that it has found: it looks for each again, in all jars where it is short.
+    """
+    jvm = session.sparkContext._jvm
+    for name, methods in _ASKED_BY_EVERY_COLUMN.items():
+        found = getattr(jvm, name)
+        for method in methods:
+            setattr(found, method, getattr(found, method))
+        setattr(jvm, name, found)
 
 
 def _require_answer(master: str) -> None:

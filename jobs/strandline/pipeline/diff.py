@@ -20,7 +20,12 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
-from strandline.pipeline.published_rows import arrived, arrived_in, no_longer_malformed
+from strandline.pipeline.published_rows import (
+    arrival_column,
+    arrived,
+    arrived_in,
+    no_longer_malformed,
+)
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, tables_of
 
@@ -135,9 +140,12 @@ def _small_diff(
     within, since_ms = plan.scope.windows, plan.scope.older_since_ms
     judged = started_in(target.start, within)
     older = started_in(target.start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
-    if target.name == QUARANTINE.name and ctx.store.holds(target.name, older):
-        return None  # when they arrived only the pipeline's expressions tell
-    if target.name == COMPLETENESS.name and since_ms is not None:
+    if target.has_older_slots and since_ms is not None:
+        if target.name == QUARANTINE.name and ctx.store.holds(target.name, older):
+            arrival = arrival_column(ctx)
+            if arrival is None:
+                return None
+            older &= started_in(arrival, TimeRange(since_ms, plan.clock.horizon_ms))
         judged |= older
     table = ctx.store.table(target.name)
     there = None if table is None else published_rows(table, judged)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.small_diff import published_rows
-from strandline.lake.store import started_in
-from strandline.model.intervals import TimeRange
+from strandline.lake.store import dataset_of, started_in
+from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import Rows, accepted_by_slot, accepted_by_window, refused_by_home
+from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_home
 from strandline.pipeline.plan import Plan
-from strandline.pipeline.published_rows import arrived, arrived_in
+from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
 from strandline.quality.completeness import Accepted
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
+
+_TOLD_APART_BY = ["record_id", "slot_start"]
+"""What tells one refused record from another, in all slots."""
 
 
 def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
@@ -26,19 +31,20 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     if ctx.store.table("windows") is None:
         return {}
     if kind_of(ctx.spec).cross_slots:
-        slots = _of_slots(ctx, COMPLETENESS, older)
-        every = F.col("on_time") + F.col("late_accepted")
-        return accepted_by_slot(slots.select(F.unix_millis("slot_start"), every, "late_accepted"))
+        return {
+            instant_of(slot["slot_start"]): _accepted_in(slot)
+            for slot in _published_slots(ctx, older)
+        }
     accepted = accepted_by_window(_windows_of_slots(ctx, older), grid)
     if grid.one_window_each:
         return accepted
-    slots = _of_slots(ctx, COMPLETENESS, older)
-    missed = slots.select(
-        F.unix_millis("slot_end" if grid.cumulative else "slot_start"), "missed_pairs"
-    )
+    id_of = "slot_end" if grid.cumulative else "slot_start"
+    missed = {
+        instant_of(slot[id_of]): slot["missed_pairs"] for slot in _published_slots(ctx, older)
+    }
     return accepted | {
-        int(row[0]): replace(accepted.get(int(row[0]), Accepted()), missed_pairs=int(row[1]))
-        for row in missed.collect()
+        id_: replace(accepted.get(id_, Accepted()), missed_pairs=pairs)
+        for id_, pairs in missed.items()
     }
 
 
@@ -47,20 +53,61 @@ def refused_in_all(
 ) -> dict[tuple[int, str], int]:
     """What older slots have refused, in this run or before."""
     since_ms, horizon_ms = plan.scope.older_since_ms, plan.clock.horizon_ms
-    wanted = set(older["window_id"].tolist())
     if ctx.store.table("quarantine") is None or since_ms is None:
         return {}
-    if not ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
-        every = few_or_all(ctx, QUARANTINE.name, quarantine)
-        return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
-    names = ["record_id", "slot_start", "reason"]
-    # what arrived since is judged again, and staged if it is late
-    there = _of_slots(ctx, QUARANTINE, older)
-    before = arrived(ctx, there, ~arrived_in(since_ms, horizon_ms)).select(*names)
-    every = before.unionByName(quarantine.select(*names)).dropDuplicates(
-        ["record_id", "slot_start"]
-    )
+    every = few_or_all(ctx, QUARANTINE.name, quarantine)
+    if ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
+        judged_again = TimeRange(since_ms, horizon_ms)
+        few = _few_refused(ctx, older, judged_again, every)
+        every = _refused(ctx, older, judged_again, quarantine) if few is None else few
+    wanted = set(older["window_id"].tolist())
     return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
+
+
+def _refused(
+    ctx: Context, older: pd.DataFrame, judged_again: TimeRange, staged: DataFrame
+) -> DataFrame:
+    """The staged late records, and the published ones of older slots that are not judged again."""
+    there = _of_slots(ctx, QUARANTINE, older)
+    again = arrived_in(judged_again.start_ms, judged_again.end_ms)
+    before = arrived(ctx, there, ~again).select(*_TOLD_APART_BY, "reason")
+    every = before.unionByName(staged.select(*_TOLD_APART_BY, "reason"))
+    return every.dropDuplicates(_TOLD_APART_BY)
+
+
+def _few_refused(
+    ctx: Context, older: pd.DataFrame, judged_again: TimeRange, staged: Rows
+) -> pa.Table | None:
+    """The same without Spark; None: they are not few, or only Spark tells when they arrived."""
+    arrival, table = arrival_column(ctx), ctx.store.table(QUARANTINE.name)
+    if arrival is None or table is None or isinstance(staged, DataFrame):
+        return None
+    of_slots = started_in("slot_start", _from_first_to_last(older))
+    before = published_rows(table, of_slots & ~started_in(arrival, judged_again))
+    if before is None:
+        return None
+    names = [*_TOLD_APART_BY, "reason"]
+    before = before.select(names)
+    every = pa.concat_tables([before, staged.select(names).cast(before.schema)])
+    once = every.group_by(_TOLD_APART_BY).aggregate([("reason", "min")])
+    return once.rename_columns(names)
+
+
+def _accepted_in(slot: dict[str, Any]) -> Accepted:
+    """What the sessions of a published slot accepted."""
+    every = slot["on_time"] + slot["late_accepted"]
+    return Accepted(every, slot["late_accepted"], at_home=every)
+
+
+def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
+    """The published calendar from the first to the last of some slots."""
+    table = ctx.store.table(COMPLETENESS.name)
+    if table is None:
+        return []
+    names = ["slot_start", "slot_end", "on_time", "late_accepted", "missed_pairs"]
+    within = started_in("slot_start", _from_first_to_last(older))
+    rows: list[dict[str, Any]] = dataset_of(table).to_table(names, filter=within).to_pylist()
+    return rows
 
 
 def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:

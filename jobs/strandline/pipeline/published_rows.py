@@ -10,13 +10,18 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from strandline.engine import columns as c
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
-from strandline.engine.records.quarantine import as_landed, quarantine_malformed
+from strandline.engine.records.quarantine import (
+    as_landed,
+    quarantine_malformed,
+    result_names,
+)
 from strandline.engine.records.read import read_records
 from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import TimeRange, instant_of
@@ -86,6 +91,21 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
     # what the pipeline leaves out of its landing by now is not left out of what it has refused
     read = read_records(rows, ctx.spec.without_where, Axis.of(ctx.spec, 0))
     return read.where(condition).select(f"{c.QUARANTINED}.*")
+
+
+def arrival_column(ctx: Context) -> str | None:
+    """The column of the quarantine that holds when a row arrived, for questions without Spark.
+
+    None: only the pipeline's expression tells it, or the column holds no instants as they are.
+    """
+    name, landing = ctx.spec.source.arrival_time, ctx.landing.frame.schema
+    table = ctx.store.table(QUARANTINE.name)
+    plain = name in landing.names and isinstance(landing[name].dataType, TimestampType)
+    if table is None or not plain:
+        return None
+    columns, own = dataset_of(table).schema, result_names(landing.names)[name]
+    kept = own in columns.names and columns.field(own).type == pa.timestamp("us", tz="UTC")
+    return own if kept else None
 
 
 def slots_of(late: DataFrame | None) -> frozenset[int]:

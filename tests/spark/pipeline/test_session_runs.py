@@ -25,6 +25,8 @@ SPEC = a_spec(
 OWN_GAPS = a_spec(
     pipeline="own_gaps",
     window={"session": "60000 * (10 + position % 50)"},
+    # where only an expression tells it, Spark is asked which published rows arrived since
+    source__arrival_time="timestamp_millis(unix_millis(arrived_at))",
     quality={"gaps": "warn"},
 )
 

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.spark
 WEEK = a_week(days=5)
 SPEC = a_spec(window={"sliding": "3h", "every": "50m", "offset": "15m"}, quality__gaps="allow")
 WITH_GAPS = a_spec(
-    pipeline="with_gaps", window={"sliding": "40m", "every": "1h"}, quality__gaps="allow"
+    pipeline="with_gaps",
+    window={"sliding": "40m", "every": "1h"},
+    quality__gaps="allow",
+    # where only an expression tells it, Spark is asked which published rows arrived since
+    source__arrival_time="timestamp_millis(unix_millis(arrived_at))",
 )
 
 

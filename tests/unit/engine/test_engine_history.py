@@ -47,7 +47,7 @@ from strandline.reference.tables import SlotState
 from strandline.reference.windows import Fate
 
 # an example costs some 20 ms, nearly all of it pandas' own
-MANY = settings(max_examples=min(settings.default.max_examples, 200))
+MANY = settings(max_examples=min(settings.default.max_examples, 100))
 FEW = settings(max_examples=15)
 GRIDS = windows() | sliding_windows() | cumulative_windows()
 

@@ -150,6 +150,15 @@ def test_a_day_asks_for_as_many_cells_however_long_the_history(back):
     assert asked_of(24, 24 - back) == asked_of(6, 6 - back)
 
 
+def test_a_long_range_in_pieces_keeps_cells_of_its_last_days_only():
+    watched, axis, spec = a_past(24)
+    history = history_of(watched, spec, axis)
+    for day in range(24):
+        slots_in(history, TimeRange(day * DAY_MS, (day + 1) * DAY_MS), Clock(24 * DAY_MS))
+    kept = sum(len(cells) for _, cells in history.crossings._read.values())
+    assert kept < len(watched.timeline.every) / 3
+
+
 def test_a_day_is_found_by_the_day_that_its_stragglers_arrived_on():
     watched, axis, spec = a_past(9)
     days = history_of(watched, spec, axis).days

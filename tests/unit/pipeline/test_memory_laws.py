@@ -21,7 +21,7 @@ START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
 ASKED = settings.default.max_examples
-SOME = settings(max_examples=ASKED if ASKED > 1000 else 60 if ASKED == 1000 else 20)
+SOME = settings(max_examples=ASKED if ASKED > 1000 else max(20, ASKED // 8))
 """A life is a dozen runs: `make test-deep` lives thousands."""
 
 WINDOWS = st.sampled_from(

@@ -33,6 +33,8 @@ from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
+_QUESTIONS_KEPT = 4
+"""Of so many questions the cells are kept: those that follow mostly ask for a part of the same."""
 _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 """Thresholds in order, and the first instant that offered each, or a higher one."""
 
@@ -131,7 +133,16 @@ class RecordCrossings:
             for channel, of_channel in cells.groupby("channel")
         }
         self._indexed[frozenset(days), least_ms] = found
+        self._forget()
         return found
+
+    def _forget(self) -> None:
+        """Keep what the last questions were about, so that a long range does not gather it all."""
+        for question in list(self._indexed)[:-_QUESTIONS_KEPT]:
+            self._indexed.pop(question, None)
+        kept = set().union(*(days for days, _ in list(self._indexed)))
+        for day in set(self._read) - kept:
+            self._read.pop(day, None)
 
     def _days_reaching(self, wanted: npt.NDArray[np.int64]) -> set[date]:
         """The first day of each channel on which it offered each of some thresholds."""
@@ -165,14 +176,15 @@ class RecordCrossings:
         }
 
     def _cells_reaching(self, days: Collection[date], least_ms: int) -> pd.DataFrame:
-        """The cells of some days that reach a threshold; each day is read once."""
-        lacking = {day for day in days if self._read.get(day, (least_ms + 1,))[0] > least_ms}
+        """The cells of some days that reach a threshold; a day that is kept is not read again."""
+        held = {day: known for day in days if (known := self._read.get(day)) is not None}
+        lacking = {day for day in days if day not in held or held[day][0] > least_ms}
         if lacking:
             read = self.timeline.cells(lacking, least_threshold_ms=least_ms)
             of_day = dict(iter(read.groupby("arrival_date")))
-            for day in lacking:
-                self._read[day] = (least_ms, of_day.get(day, read[:0]))
-        found = [cells for _, cells in (self._read[day] for day in sorted(days)) if len(cells)]
+            held |= {day: (least_ms, of_day.get(day, read[:0])) for day in lacking}
+            self._read.update(held)
+        found = [cells for _, cells in (held[day] for day in sorted(days)) if len(cells)]
         if not found:
             return self.timeline.cells(())
         cells = pd.concat(found, ignore_index=True)
