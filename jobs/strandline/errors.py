@@ -69,16 +69,16 @@ _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
 
 def problem_of(error: BaseException) -> str:
     """What an error of any class says, in one line: its kind, and the line that tells it."""
-    kind, told = type(error).__name__, telling_line(str(error))
-    line = f"{kind}: {told}" if told else kind
+    kind, problem = type(error).__name__, telling_line(str(error))
+    line = f"{kind}: {problem}" if problem else kind
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
 def telling_line(message: str) -> str:
     """The first line of a message that says what is wrong; empty: there is none."""
     lines = [line.strip() for line in message.splitlines()]
-    told = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
-    if told and _OF_A_WAIT in told[0]:
-        causes = [line.removeprefix(_CAUSE) for line in told if line.startswith(_CAUSE)]
-        told = [cause for cause in causes if _OF_A_WAIT not in cause] or told
-    return told[0].removeprefix(": ") if told else ""
+    telling = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
+    if telling and _OF_A_WAIT in telling[0]:
+        causes = [line.removeprefix(_CAUSE) for line in telling if line.startswith(_CAUSE)]
+        telling = [cause for cause in causes if _OF_A_WAIT not in cause] or telling
+    return telling[0].removeprefix(": ") if telling else ""

@@ -31,7 +31,7 @@ def lacking(
     files = pa.table(windows.get_add_actions(flatten=True)).to_pydict()
     there = {field.name.lower(): field.name for field in windows.schema().fields}
     found = {
-        name: list(_stretches(_by_day(files, there[name.lower()], spec_fingerprint)))
+        name: list(_runs_of_days(_by_day(files, there[name.lower()], spec_fingerprint)))
         for name in names
         if name.lower() in there
     }
@@ -54,9 +54,9 @@ def _by_day(files: Mapping[str, list[Any]], name: str, fingerprint: str) -> dict
     return days
 
 
-def _stretches(days: Mapping[date, bool]) -> Iterator[Days]:
-    for lacks, stretch in groupby(sorted(days), key=lambda day: days[day]):
+def _runs_of_days(days: Mapping[date, bool]) -> Iterator[Days]:
+    for lacks, run_of_days in groupby(sorted(days), key=lambda day: days[day]):
         if lacks:
-            first, *rest = stretch
+            first, *rest = run_of_days
             last = rest[-1] if rest else first
             yield first, min(last, date.max - timedelta(1)) + timedelta(1)

@@ -66,8 +66,8 @@ class Landing:
             InputError: there is no such Delta table.
         """
         log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
-        told = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
-        return cls(spark, spec, log, now_ms, told)
+        counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+        return cls(spark, spec, log, now_ms, counted)
 
     @property
     def version(self) -> int:
@@ -89,8 +89,10 @@ class Landing:
     def source_columns(self) -> SourceColumns:
         """The table's own columns, as they tell its rows apart."""
         results = result_names(self.columns).items()
-        told = frozenset(name for name, result in results if result.lower() in self.nulls_counted)
-        return SourceColumns(self.columns, told)
+        counted = frozenset(
+            name for name, result in results if result.lower() in self.nulls_counted
+        )
+        return SourceColumns(self.columns, counted)
 
     @cached_property
     def days(self) -> list[date | None]:
@@ -175,9 +177,9 @@ class Landing:
     def last_arrival(self, axis: Axis) -> int | None:
         """The last arrival that lies in its partition, in ms; None: there is none."""
         for day in reversed([day for day in self.days if day is not None]):
-            told = self._last_by_log(day)
-            if told is not None:
-                return told
+            by_log = self._last_by_log(day)
+            if by_log is not None:
+                return by_log
             rows = self.records(axis, [day]).where(lies_in_its_day())
             last = rows.agg(F.max(c.ARRIVAL)).first()
             if last is not None and last[0] is not None:

@@ -74,8 +74,8 @@ def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFact
 def only_rewritten(table: DeltaTable, version: int) -> bool:
     """Whether since a version rows were only added to a table, or put into other files."""
     since = [commit for commit in table.history() if commit["version"] > version]
-    told = len(since) == table.version() - version  # else its log has been cleaned up
-    return told and all(_keeps_rows(commit) for commit in since)
+    is_whole = len(since) == table.version() - version  # else its log has been cleaned up
+    return is_whole and all(_keeps_rows(commit) for commit in since)
 
 
 def _keeps_rows(commit: Mapping[str, Any]) -> bool:

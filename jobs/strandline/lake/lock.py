@@ -56,14 +56,14 @@ def _held_here(path: Path, lock: Callable[[Any, int], None]) -> Iterator[None]:
     """Hold a lock of a kind on a file: `flock` or `lockf`, a record lock."""
     with _opened(path) as handle:
 
-        def taken() -> bool:
+        def acquired() -> bool:
             try:
                 lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
             return True
 
-        _wait_for(taken, path)
+        _wait_for(acquired, path)
         yield
 
 
@@ -92,9 +92,9 @@ def _opened(path: Path) -> Any:
         ) from None
 
 
-def _wait_for(taken: Callable[[], bool], path: Path) -> None:
+def _wait_for(acquired: Callable[[], bool], path: Path) -> None:
     for _ in range(int(_TIMEOUT_S / _PAUSE_S)):
-        if taken():
+        if acquired():
             return
         time.sleep(_PAUSE_S)
     raise RetryableError(str(path), "held by another publisher", "try again later")

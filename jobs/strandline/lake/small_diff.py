@@ -98,8 +98,8 @@ def by_key(rows: pa.Table, others: pa.Table) -> pa.Table:
     names = [str(place) for place in range(rows.num_columns)]
     both = pa.concat_tables([rows.rename_columns(names), others.rename_columns(names)])
     numbered = both.append_column(_ROW, pa.array(np.arange(len(both))))
-    told = ("min", "max", "count", "list")
-    return numbered.group_by(names).aggregate([(_ROW, what) for what in told])
+    measures = ("min", "max", "count", "list")
+    return numbered.group_by(names).aggregate([(_ROW, what) for what in measures])
 
 
 def are_comparable(schema: pa.Schema, keys: Sequence[str]) -> bool:

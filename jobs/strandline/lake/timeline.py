@@ -134,10 +134,10 @@ def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> 
     if not old:
         return days
     rows = table.rows("source", ["arrival_date", "source_state"], fingerprint, of_days=old)
-    told = {
+    states = {
         row["arrival_date"]: SourceState.from_json(row["source_state"]) for row in rows.to_pylist()
     }
-    there = days["arrival_date"].map(told)
+    there = days["arrival_date"].map(states)
     return days.assign(
         until_arrival_ms=there.map(lambda state: state.until_ms),
         watermark_ms=there.map(lambda state: state.combined_ms),

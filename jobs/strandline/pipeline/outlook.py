@@ -82,7 +82,7 @@ class Outlook:
         return {
             "range": self.plan.scope.windows,
             "horizon_ms": self.horizon_ms,
-            # the end of an idle source is not heard, and closes nothing
+            # Flink drops the end of an idle source: it closes nothing
             "closed": request.close and self.plan.clock.closes_now,
             "reopened": request.reopen,
             "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),

@@ -52,7 +52,7 @@ def plan_advance(
     whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
     within, lost, notes = _without_lost(whole, history, world)
     gone = () if since_ms is None else world.lost_since(since_ms, whole.start_ms)
-    if gone:  # which records of older slots are late cannot be told again: they stay as they are
+    if gone:  # which records of older slots are late cannot be known again: they stay as they are
         since_ms, lost = None, tuple(sorted({*lost, *gone}))
     # the older slots of late records are mended too, so nothing known of them may be taken back
     oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)

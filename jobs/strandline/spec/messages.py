@@ -68,11 +68,11 @@ def _problem(detail: ErrorDetails, context: dict[str, Any]) -> str:
 def _path(location: Sequence[int | str]) -> list[str]:
     """The YAML path of a location: without the shapes of unions and the marks of keys."""
     path: list[str] = []
-    told: tuple[str, ...] = ()
+    of_a_shape: tuple[str, ...] = ()
     for part in location:
         place = tuple(path)
-        if place in _TAGGED and place != told:
-            told = place
+        if place in _TAGGED and place != of_a_shape:
+            of_a_shape = place
         elif part != "[key]":
             name = str(part)
             path.append(name if name.isprintable() else repr(name)[1:-1])

@@ -69,16 +69,16 @@ class PipelineSpec(SpecModel):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
-        taken = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
+        in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
         for place, names in (("source.key", self.source.key), ("aggregates", self.aggregates)):
             for name in names:
                 if name.lower().startswith(OWN_PREFIX):
                     problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
                     refuse_at(f"{place}.{name}", name, problem)
-                if name.lower() in taken:
+                if name.lower() in in_use:
                     problem = "a result column that exists already; choose another name"
                     refuse_at(f"{place}.{name}", name, problem)
-                taken.add(name.lower())
+                in_use.add(name.lower())
         return self
 
     @model_validator(mode="after")

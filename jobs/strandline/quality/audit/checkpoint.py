@@ -120,7 +120,7 @@ def exception_of(result: ExpectationValidationResult) -> str | None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_chatter() -> Iterator[None]:
     """Great Expectations without its chatter; its warnings stay."""
     logger = logging.getLogger("great_expectations")
     level = logger.level

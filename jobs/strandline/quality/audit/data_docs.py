@@ -10,7 +10,7 @@ from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
-from strandline.quality.audit.checkpoint import context, quiet
+from strandline.quality.audit.checkpoint import context, without_chatter
 
 _RESULTS_SHOWN = 40
 
@@ -72,7 +72,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
         },
     }
     docs_folder.mkdir(parents=True, exist_ok=True)
-    with quiet():
+    with without_chatter():
         context(context_folder, {"data_docs": site}).build_data_docs()
     return docs_folder / "index.html"
 

@@ -52,6 +52,6 @@ class Audit:
         return [asdict(result) for result in self.results]
 
 
-def told(results: Sequence[AuditResult]) -> str:
+def in_lines(results: Sequence[AuditResult]) -> str:
     """Results in a line each: which expectation, of which table, with which figures."""
     return "\n".join(f"{one.expectation} ({one.table}): {one.figures}" for one in results)

@@ -34,7 +34,7 @@ from strandline.spec.window import Cumulative
 class _Table:
     """One table of the audit: its rows, and what is expected of them.
 
-    `told` has the figures of the expectations that know theirs better than Great Expectations.
+    `figures` has the figures of the expectations that know theirs better than Great Expectations.
     """
 
     name: str
@@ -42,7 +42,7 @@ class _Table:
     row_id: tuple[str, ...]
     own: Sequence[Expectation]
     declared: Sequence[Expectation] = ()
-    told: Mapping[type[Expectation], str] = field(default_factory=dict)
+    figures: Mapping[type[Expectation], str] = field(default_factory=dict)
 
 
 def audit(
@@ -115,7 +115,7 @@ def audit(
         ),
     ]
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
-    with checkpoint.quiet():
+    with checkpoint.without_chatter():
         gx_context = checkpoint.context(context_folder)
         return Audit(tuple(one for table in tables for one in _judged(gx_context, table, run)))
 
@@ -141,10 +141,10 @@ def audit_removals(
         pd.DataFrame([{"removed_share": share}]),
         (),
         [expectation],
-        told={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
+        figures={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
     )
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
-    with checkpoint.quiet():
+    with checkpoint.without_chatter():
         (result,) = _judged(checkpoint.context(None), table, run)
     return result
 
@@ -169,8 +169,8 @@ def _named_by(kind: str, spec: PipelineSpec) -> tuple[str, ...]:
 def _books(books: Sequence[Book]) -> _Table:
     rows = [(book.statement, book.total, book.accounted) for book in books]
     frame = pd.DataFrame(rows, columns=["book", "total", "accounted"])
-    told: dict[type[Expectation], str] = {own.ExpectBooksToBalance: wording.of_books(books)}
-    return _Table("books", frame, ("book",), [own.ExpectBooksToBalance()], told=told)
+    figures: dict[type[Expectation], str] = {own.ExpectBooksToBalance: wording.of_books(books)}
+    return _Table("books", frame, ("book",), [own.ExpectBooksToBalance()], figures=figures)
 
 
 def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
@@ -180,12 +180,14 @@ def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
         "late_share": of_range.late_share,
         "gaps": of_range.gaps,
     }
-    told: dict[type[Expectation], str] = {
+    figures: dict[type[Expectation], str] = {
         own.ExpectSlotsOfTheRangeToBePresent: of_range.of_slots,
         own.ExpectLateShareToBeAtMost: of_range.of_late_share,
         own.ExpectNoGaps: of_range.of_gaps,
     }
-    return _Table("range", pd.DataFrame([row]), (), own.expectations_of_range(spec), told=told)
+    return _Table(
+        "range", pd.DataFrame([row]), (), own.expectations_of_range(spec), figures=figures
+    )
 
 
 def _judged(
@@ -209,7 +211,7 @@ def _figures(table: _Table, expectation: Expectation, result: ExpectationValidat
     exception = checkpoint.exception_of(result)
     if exception is not None:
         return wording.of_exception(exception)
-    if type(expectation) in table.told:
-        return table.told[type(expectation)]
+    if type(expectation) in table.figures:
+        return table.figures[type(expectation)]
     arguments = {} if expectation in table.own else expectation.configuration.kwargs
     return wording.of_result(result.result, arguments, table.row_id)
