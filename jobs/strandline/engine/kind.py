@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from typing_extensions import override
 
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.scope import Rebuild
+from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.windows.rebuild import GridRebuild
@@ -34,14 +34,14 @@ class WindowKind(ABC):
         cross_slots: whether a window may reach from the slot that it starts in into later ones.
             Then what it accepted is counted for each slot beside the windows.
         rebuilt_by: the form of their rebuild.
-        rebuilt_by_emissions: whether each rebuild asks for the watermarks that records met, not
-            only one that tells firings: then channels stand in probe order.
+        needs_probe_order: whether every rebuild depends on the order in which channels are probed.
+            Of windows on a grid only the watermarks that their firings report do.
     """
 
     spec: PipelineSpec
     cross_slots: ClassVar[bool]
     rebuilt_by: ClassVar[type[Rebuild]]
-    rebuilt_by_emissions: ClassVar[bool]
+    needs_probe_order: ClassVar[bool]
 
     @abstractmethod
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -79,26 +79,22 @@ class GridWindows(WindowKind):
 
     cross_slots = False
     rebuilt_by = GridRebuild
-    rebuilt_by_emissions = False
+    needs_probe_order = False
 
-    @override
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """The range itself: windows that start in it."""
         return within
 
-    @override
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the newest window of the record starts in the range."""
-        return _lies_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
+        return starts_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
 
-    @override
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
         """By the grid alone: no record is looked at."""
         return history.grid.first_not_final(watermark_ms)
 
-    @override
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
         """One less than the cleanup time of the window."""
         return cleanup_time(slot_end_ms - 1, allowed_lateness_ms=self.spec.allowed_lateness) - 1
@@ -109,9 +105,8 @@ class SessionWindows(WindowKind):
 
     cross_slots = True
     rebuilt_by = SessionRebuild
-    rebuilt_by_emissions = True
+    needs_probe_order = True
 
-    @override
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """All slots that share an instant with the range."""
         slot_ms = self.spec.quality.session_slot
@@ -119,19 +114,16 @@ class SessionWindows(WindowKind):
         end_ms = within.end_ms + -within.end_ms % slot_ms
         return TimeRange(max(start_ms, EVERYTHING.start_ms), min(end_ms, EVERYTHING.end_ms))
 
-    @override
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the event time of the record lies in the range."""
-        return _lies_in(F.col(c.TS), within)
+        return starts_in(F.col(c.TS), within)
 
-    @override
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
         """The first slot with a session that the watermark does not leave as it is."""
         return first_not_final(records(), history, until_ms=until_ms, watermark_ms=watermark_ms)
 
-    @override
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
         """What ended with the slots before was closed with these; nothing more is sure."""
         if closed_until_ms is None:
@@ -142,7 +134,3 @@ class SessionWindows(WindowKind):
 def kind_of(spec: PipelineSpec) -> WindowKind:
     """The kind of a pipeline's windows."""
     return SessionWindows(spec) if isinstance(spec.window, Session) else GridWindows(spec)
-
-
-def _lies_in(instant_ms: Column, within: TimeRange) -> Column:
-    return (instant_ms >= within.start_ms) & (instant_ms < within.end_ms)

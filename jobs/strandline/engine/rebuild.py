@@ -44,7 +44,7 @@ def close(
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
     kind = kind_of(history.spec)
-    if kind.rebuilt_by_emissions:
+    if kind.needs_probe_order:
         history = in_probe_order(records, history)
     return kind.rebuilt_by(
         spark,

@@ -95,6 +95,13 @@ class Landing:
         return SourceColumns(self.columns, counted)
 
     @cached_property
+    def arrival_column(self) -> str | None:
+        """The timestamp column that `arrival_time` is; None: it is an expression, or a text."""
+        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
+        name = self.spec.source.arrival_time
+        return name if isinstance(kinds.get(name), T.TimestampType) else None
+
+    @cached_property
     def days(self) -> list[date | None]:
         """The arrival days that the table has; None: rows that no day can be told of.
 
@@ -189,11 +196,10 @@ class Landing:
     def _last_by_log(self, day: date) -> int | None:
         """The last arrival of a day by the statistics in the log; None where they cannot tell."""
         source = self.spec.source
-        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
-        if source.where or not isinstance(kinds.get(source.arrival_time), T.TimestampType):
+        if source.where or self.arrival_column is None:
             return None
         files = self.log.files
-        name, column = f"partition.{source.arrival_date}", f"max.{source.arrival_time}"
+        name, column = f"partition.{source.arrival_date}", f"max.{self.arrival_column}"
         if name not in files or column not in files:
             return None
         of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]

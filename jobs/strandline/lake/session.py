@@ -151,7 +151,7 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
 def _look_up_once(session: SparkSession) -> None:
     """Keep what every column asks the JVM for.
 
-    py4j keeps no name that it has found: it looks for each again, in all jars where it is short.
+    py4j asks the JVM anew each time that a name is used, and a short name is searched in all jars.
     """
     jvm = session.sparkContext._jvm
     for name, methods in _ASKED_BY_EVERY_COLUMN.items():

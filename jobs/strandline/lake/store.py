@@ -231,7 +231,7 @@ def dataset_of(table: DeltaTable) -> ds.Dataset:
 
 
 def started_in(name: str, within: TimeRange) -> ds.Expression:
-    """The rows of a published table whose window or slot starts in a range."""
+    """The rows of a published table whose window or slot starts, or which arrived, in a range."""
     first, end = (
         pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
         for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))

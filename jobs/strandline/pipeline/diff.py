@@ -137,18 +137,20 @@ def _small_diff(
     scope: TimeRange,
 ) -> Change | None:
     """`_diff` without Spark; None: what is published in the scope is not small, or needs Spark."""
+    table = ctx.store.table(target.name)
+    if table is None:
+        return None
     within, since_ms = plan.scope.windows, plan.scope.older_since_ms
     judged = started_in(target.start, within)
     older = started_in(target.start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
     if target.has_older_slots and since_ms is not None:
         if target.name == QUARANTINE.name and ctx.store.holds(target.name, older):
-            arrival = arrival_column(ctx)
+            arrival = arrival_column(ctx, table)
             if arrival is None:
                 return None
             older &= started_in(arrival, TimeRange(since_ms, plan.clock.horizon_ms))
         judged |= older
-    table = ctx.store.table(target.name)
-    there = None if table is None else published_rows(table, judged)
+    there = published_rows(table, judged)
     changes = None if there is None else small_diff(staged, there, target.keys)
     if changes is None:
         return None

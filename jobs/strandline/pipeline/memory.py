@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from strandline.engine.kind import kind_of
 from strandline.lake.ledger import Entry, frontier
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -26,10 +24,6 @@ class FirstOpen:
     start_ms: int
     end_ms: int
     closed_until_ms: int | None
-
-    def watermark_before_close(self, spec: PipelineSpec) -> int:
-        """The largest watermark of which it is sure that it has not closed the slot."""
-        return kind_of(spec).watermark_before_close(self.end_ms, self.closed_until_ms)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from strandline.pipeline.published_rows import arrival_column, arrived, arrived_
 from strandline.quality.completeness import Accepted
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
 
-_TOLD_APART_BY = ["record_id", "slot_start"]
-"""What tells one refused record from another, in all slots."""
+_REFUSAL_KEY = ["record_id", "slot_start"]
+"""A record is refused once in a slot."""
+_REFUSAL = [*_REFUSAL_KEY, "reason"]
 
 
 def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
@@ -70,27 +71,29 @@ def _refused(
     """The staged late records, and the published ones of older slots that are not judged again."""
     there = _of_slots(ctx, QUARANTINE, older)
     again = arrived_in(judged_again.start_ms, judged_again.end_ms)
-    before = arrived(ctx, there, ~again).select(*_TOLD_APART_BY, "reason")
-    every = before.unionByName(staged.select(*_TOLD_APART_BY, "reason"))
-    return every.dropDuplicates(_TOLD_APART_BY)
+    before = arrived(ctx, there, ~again).select(*_REFUSAL)
+    every = before.unionByName(staged.select(*_REFUSAL))
+    return every.dropDuplicates(_REFUSAL_KEY)
 
 
 def _few_refused(
     ctx: Context, older: pd.DataFrame, judged_again: TimeRange, staged: Rows
 ) -> pa.Table | None:
     """The same without Spark; None: they are not few, or only Spark tells when they arrived."""
-    arrival, table = arrival_column(ctx), ctx.store.table(QUARANTINE.name)
-    if arrival is None or table is None or isinstance(staged, DataFrame):
+    table = ctx.store.table(QUARANTINE.name)
+    if table is None or isinstance(staged, DataFrame):
+        return None
+    arrival = arrival_column(ctx, table)
+    if arrival is None:
         return None
     of_slots = started_in("slot_start", _from_first_to_last(older))
     before = published_rows(table, of_slots & ~started_in(arrival, judged_again))
     if before is None:
         return None
-    names = [*_TOLD_APART_BY, "reason"]
-    before = before.select(names)
-    every = pa.concat_tables([before, staged.select(names).cast(before.schema)])
-    once = every.group_by(_TOLD_APART_BY).aggregate([("reason", "min")])
-    return once.rename_columns(names)
+    before = before.select(_REFUSAL)
+    every = pa.concat_tables([before, staged.select(_REFUSAL).cast(before.schema)])
+    once = every.group_by(_REFUSAL_KEY).aggregate([("reason", "min")])
+    return once.rename_columns(_REFUSAL)
 
 
 def _accepted_in(slot: dict[str, Any]) -> Accepted:

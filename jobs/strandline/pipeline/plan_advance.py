@@ -105,8 +105,11 @@ def _to_rebuild(
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
         watermark_ms = history.crossings.watermark_reached(since_ms)
-        if remembered.first_open is not None:
-            not_closed_ms = remembered.first_open.watermark_before_close(history.spec)
+        opened = remembered.first_open
+        if opened is not None:
+            not_closed_ms = kind_of(history.spec).watermark_before_close(
+                opened.end_ms, opened.closed_until_ms
+            )
             watermark_ms = min(watermark_ms, not_closed_ms)
         start_ms = first_not_final(watermark_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]

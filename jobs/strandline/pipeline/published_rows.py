@@ -8,9 +8,9 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
 from strandline.engine import columns as c
 from strandline.engine.kind import kind_of
@@ -93,19 +93,18 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
     return read.where(condition).select(f"{c.QUARANTINED}.*")
 
 
-def arrival_column(ctx: Context) -> str | None:
+def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
     """The column of the quarantine that holds when a row arrived, for questions without Spark.
 
     None: only the pipeline's expression tells it, or the column holds no instants as they are.
     """
-    name, landing = ctx.spec.source.arrival_time, ctx.landing.frame.schema
-    table = ctx.store.table(QUARANTINE.name)
-    plain = name in landing.names and isinstance(landing[name].dataType, TimestampType)
-    if table is None or not plain:
+    name = ctx.landing.arrival_column
+    if name is None:
         return None
-    columns, own = dataset_of(table).schema, result_names(landing.names)[name]
-    kept = own in columns.names and columns.field(own).type == pa.timestamp("us", tz="UTC")
-    return own if kept else None
+    columns, kept_as = dataset_of(quarantine).schema, result_names(ctx.landing.columns)[name]
+    is_kept = kept_as in columns.names
+    is_instant = is_kept and columns.field(kept_as).type == pa.timestamp("us", tz="UTC")
+    return kept_as if is_instant else None
 
 
 def slots_of(late: DataFrame | None) -> frozenset[int]:
