@@ -34,12 +34,12 @@ class Staging:
         """Where a part lies."""
         return f"{self.store.staging(self.run_id)}/{part}"
 
-    def write(self, part: str, rows: DataFrame, *, more: bool = False) -> DataFrame:
-        """Write a part whole, over whatever an earlier attempt left, and read it back.
+    def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
+        """Write a part, or a piece of it, and read back all that is written of it.
 
-        `more`: beside what this attempt has written of the part.
+        The first piece goes over whatever an earlier attempt left, the others beside it.
         """
-        rows.write.mode("append" if more else "overwrite").parquet(self.uri(part))
+        rows.write.mode("append" if piece else "overwrite").parquet(self.uri(part))
         return self.read(part, rows.schema)
 
     def together(self, written: Sequence[DataFrame]) -> DataFrame:
@@ -63,21 +63,22 @@ class Staging:
         """A staged part, without Spark; None: it is not small, or not in a folder."""
         return staged_rows(self.uri(part))
 
-    def put(self, part: str, rows: pa.Table) -> DataFrame:
-        """Write a small part whole, in a folder without Spark."""
+    def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
+        """`write` of a few rows, in a folder without Spark."""
         if self.store.lake.folder is None:
-            return self.write(part, self.spark.createDataFrame(rows))
+            return self.write(part, self.spark.createDataFrame(rows), piece=piece)
         folder = Path(unquote(urlparse(self.uri(part)).path))
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        pq.write_table(rows, folder / "part-0.parquet")
+        if not piece:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, folder / f"part-{piece}.parquet")
         return self.read(part, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
 class InMemory(Staging):
     """The staging of a dry run: nothing is written, parts live as long as the session."""
 
-    def write(self, part: str, rows: DataFrame, *, more: bool = False) -> DataFrame:
+    def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
         """Keep a part, or a piece of it, in the session's memory."""
         return rows.persist()
 
@@ -113,6 +114,6 @@ class InMemory(Staging):
         """A part without Spark: none is."""
         return None
 
-    def put(self, part: str, rows: pa.Table) -> DataFrame:
+    def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
         """Keep a small part in the session's memory."""
         return self.spark.createDataFrame(rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +45,12 @@ class Book:
     def to_json(self) -> dict[str, Any]:
         """The book as the ledger keeps it."""
         return {"name": self.name, "total": self.total, "parts": dict(self.parts)}
+
+
+def added_up(books: Iterable[Book]) -> list[Book]:
+    """The books of the parts of something as the books of the whole: one for each name."""
+    totals, parts = Counter[str](), dict[str, Counter[str]]()
+    for book in books:
+        totals[book.name] += book.total
+        parts.setdefault(book.name, Counter()).update(book.parts)
+    return [Book(name, totals[name], dict(counts)) for name, counts in parts.items()]

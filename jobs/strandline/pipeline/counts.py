@@ -28,6 +28,15 @@ def fired(windows: Rows) -> Any:
     return emitted.select([name for name in emitted.column_names if name not in counts])
 
 
+def starting_from(rows: Rows, start: str, since_ms: int | None) -> Rows:
+    """The rows whose window or slot starts at an instant or later; None: all."""
+    if since_ms is None:
+        return rows
+    if isinstance(rows, DataFrame):
+        return rows.where(F.col(start) >= F.timestamp_millis(F.lit(since_ms)))
+    return rows.filter(ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC")))
+
+
 def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
     """What each window accepted, over all keys, by its id.
 

@@ -54,7 +54,6 @@ def completeness(
     starts = both["slot_ms"].astype("int64").tolist()
     ids = both["window_id"].astype("int64").tolist()
     held = [accepted.get(window, Accepted()) for window in ids]
-    heard = both["channels_heard"] if "channels_heard" in both else pd.Series([None] * len(both))
     return pd.DataFrame(
         {
             "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
@@ -71,12 +70,24 @@ def completeness(
                 for reason in ("late", "no_window")
             },
             "missed_pairs": _counts(window.missed_pairs for window in held),
-            "channels_heard": pd.Series(
-                [channels if isinstance(channels, list) else [] for channels in heard], dtype=object
-            ),
+            "channels_heard": _heard(both),
             "run_id": run_id,
             "spec_fingerprint": spec_fingerprint,
         }
+    )
+
+
+def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
+    """The channels of each slot, none of a gap; slots of the same channels share one list."""
+    if "channels_heard" not in slots:
+        return pd.Series([[] for _ in range(len(slots))], dtype=object)
+    lists: dict[tuple[str, ...], list[str]] = {}
+    return pd.Series(
+        [
+            lists.setdefault(tuple(heard), heard) if isinstance(heard, list) else []
+            for heard in slots["channels_heard"]
+        ],
+        dtype=object,
     )
 
 

@@ -1,0 +1,165 @@
+"""A piece of the range: its rows and its calendar are staged, its records counted.
+
+A long range is rebuilt piece by piece, and the driver keeps little of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.calendar.gaps import Gaps, new_before
+from strandline.engine.position.axis import Axis
+from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.records.identity import identity
+from strandline.lake.schema import arrow_schema
+from strandline.model.books import Book
+from strandline.model.intervals import TimeRange, instant_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.counts import (
+    accepted_by_slot,
+    accepted_by_window,
+    refused_by_home,
+    starting_from,
+)
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
+from strandline.pipeline.plan import Plan
+from strandline.quality.completeness import Accepted, completeness
+from strandline.tables import COMPLETENESS, QUARANTINE, windows_table
+
+Refused = Mapping[tuple[int, str], int]
+"""By home and reason: the records that no window accepted."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the range, once it is staged.
+
+    Attributes:
+        staged: what is staged, of this piece and of those before it, by the name of the part.
+        calendar: the slots of the piece, and the older ones that late records have touched.
+        books: of its records; of the first piece also those of older windows.
+        gaps: how many of its slots are gaps, listed or not.
+    """
+
+    staged: dict[str, DataFrame]
+    calendar: pd.DataFrame
+    books: list[Book]
+    gaps: int
+
+
+def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
+    """Rebuild what a plan's scope has; stage it beside the pieces of smaller numbers."""
+    history, scope = seen.history, plan.scope
+    columns = ctx.landing.source_columns
+    records = ctx.landing.records(axis, history.days.rebuilt)
+    rebuild = close(ctx.spark, records, columns, history, plan.clock, scope)
+    staged = _stage_rows(ctx, rebuild, number)
+    since_ms = scope.windows.start_ms if number else None
+    accepted = _accepted(ctx, rebuild, staged["windows"], since_ms)
+    late = few_or_all(ctx, QUARANTINE.name, staged["quarantine"])
+    late = starting_from(late, QUARANTINE.start, since_ms)
+    refused = refused_by_home(late, history.grid)
+    calendar = _calendar(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
+    table = pa.Table.from_pandas(
+        calendar, schema=arrow_schema(COMPLETENESS.columns), preserve_index=False
+    )
+    staged["completeness"] = ctx.staging.put("completeness", table, piece=number)
+    return Piece(
+        staged=staged,
+        calendar=calendar,
+        books=_books(rebuild, accepted, refused),
+        gaps=Gaps(rebuild.calendar).count(scope.windows),
+    )
+
+
+def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
+    """Stage late records and windows side by side, then the firings, where they are kept."""
+    stamp = F.lit(ctx.run_id)
+    # late records first: their last steps are small, and leave room for the windows'
+    parts = {"quarantine": rebuild.late, "windows": rebuild.windows}
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            part: pool.submit(
+                ctx.staging.write, part, rows().withColumn("run_id", stamp), piece=number
+            )
+            for part, rows in parts.items()
+        }
+        staged = {part: job.result() for part, job in jobs.items()}
+    if ctx.spec.firings:
+        firings = rebuild.firings(identity(ctx.spec, ctx.landing.source_columns))
+        firings = firings.withColumn("run_id", stamp)
+        staged["firings"] = ctx.staging.write("firings", firings, piece=number)
+    return staged
+
+
+def _accepted(
+    ctx: Context, rebuild: Rebuild, windows: DataFrame, since_ms: int | None
+) -> dict[int, Accepted]:
+    """What each slot of the piece accepted: of sessions counted apart, else by its windows."""
+    by_slot = rebuild.accepted_by_slot()
+    if by_slot is not None:
+        return accepted_by_slot(by_slot)
+    start = windows_table(ctx.spec.source.key).start
+    of_piece = starting_from(few_or_all(ctx, "windows", windows), start, since_ms)
+    return accepted_by_window(of_piece, rebuild.history.grid)
+
+
+def _calendar(
+    ctx: Context,
+    plan: Plan,
+    rebuild: Rebuild,
+    accepted: Mapping[int, Accepted],
+    refused: Refused,
+    quarantine: DataFrame,
+) -> pd.DataFrame:
+    """The calendar of the piece, and of the older slots that late records have touched."""
+    grid, older = rebuild.history.grid, rebuild.older
+    if len(older):
+        # of older slots the records of earlier runs count too
+        accepted = {**published_before(ctx, older, grid), **accepted}
+        refused = {**refused, **refused_in_all(ctx, plan, grid, older, quarantine)}
+    listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
+    rows = completeness(
+        pd.concat([older, rebuild.slots], ignore_index=True),
+        Gaps(rebuild.calendar).listed(listed),
+        accepted=accepted,
+        refused=refused,
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+    )
+    ended = [closure.windows for closure in plan.clock.closures]
+    starts = [instant_of(start) for start in rows["slot_start"]]
+    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+
+
+def _where_gaps_are_listed(rebuild: Rebuild) -> list[TimeRange]:
+    """The piece, and of older slots those that may have become gaps by what has arrived since."""
+    scope = rebuild.scope
+    if scope.older_since_ms is None:
+        return [scope.windows]
+    emptied = [TimeRange(start_ms, start_ms + 1) for start_ms in sorted(scope.older_too)]
+    ahead = new_before(rebuild.history, scope.older_since_ms, scope.older_end_ms)
+    return [scope.windows, *emptied, *ahead]
+
+
+def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
+    """The records of the piece by what became of them, and those of older windows."""
+    scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
+    of_range = {"accepted": sum(window.at_home for window in accepted.values())}
+    of_older = {}
+    for reason in ("late", "no_window"):
+        counts = {home: n for (home, why), n in refused.items() if why == reason}
+        of_range[reason] = sum(n for home, n in counts.items() if ids.start <= home < ids.stop)
+        of_older[reason] = sum(counts.values()) - of_range[reason]
+    books = [Book("range", int(rebuild.slots["records"].sum()), of_range)]
+    if scope.older_since_ms is not None:
+        books.append(Book("older windows", rebuild.older_records, of_older))
+    return books
