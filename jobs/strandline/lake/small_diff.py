@@ -7,7 +7,9 @@ few. Whatever Arrow compares in another way, or holds in other types, is left to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -23,6 +25,7 @@ from strandline.lake.store import dataset_of
 SMALL_BYTES = 8 * 2**20
 """What the files of small tables, or of the part of one that is asked for, weigh at most."""
 _ROW = "row"
+_Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 def staged_rows(uri: str) -> pa.Table | None:
@@ -67,25 +70,55 @@ def small_diff(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa
     if not are_comparable(published.schema, keys):
         return None
     staged = staged.select(published.schema.names).cast(published.schema)
-    groups = by_key(staged.select(keys), published.select(keys))
-    first, last, count = (groups[name].to_numpy() for name in ("row_min", "row_max", "row_count"))
-    both = count == 2
-    of_one_side = (first >= len(staged)) | (last < len(staged))
-    if (count > 2).any() or (both & of_one_side).any():
+    matched = _matched(staged.select(keys), published.select(keys))
+    if matched is None:
         return None
-    mine, theirs = staged.take(first[both]), published.take(last[both] - len(staged))
-    names = [name for name in published.schema.names if name not in {*keys, *NOT_COMPARED}]
+    mine, theirs = staged.take(matched.both), published.take(matched.with_staged)
+    compared = [name for name in mine.column_names if name not in {*keys, *NOT_COMPARED}]
     changed = np.zeros(len(mine), dtype=bool)
-    for name in names:
+    for name in compared:
         changed |= ~_equal(mine[name], theirs[name])
-    alone = first[count == 1]
     parts = {
-        INSERT: staged.take(alone[alone < len(staged)]),
-        DELETE: published.take(alone[alone >= len(staged)] - len(staged)),
+        INSERT: staged.take(matched.staged_alone),
+        DELETE: published.take(matched.published_alone),
         UPDATE: mine.filter(pa.array(changed)),
     }
     return pa.concat_tables(
         rows.add_column(0, OP, pa.repeat(op, len(rows))) for op, rows in parts.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """Rows of two tables by their keys, as row numbers.
+
+    Attributes:
+        both: the staged rows whose key is published, too; `with_staged`: the published rows of
+            these keys, in the same order.
+        staged_alone: the staged rows whose key is not published.
+        published_alone: the published rows whose key is not staged.
+    """
+
+    both: _Numbers
+    with_staged: _Numbers
+    staged_alone: _Numbers
+    published_alone: _Numbers
+
+
+def _matched(staged: pa.Table, published: pa.Table) -> _Matched | None:
+    """Match the keys of two tables; None: one stands twice on one side."""
+    groups = by_key(staged, published)
+    first, last, count = (groups[name].to_numpy() for name in ("row_min", "row_max", "row_count"))
+    behind = len(staged)  # the numbers of published rows begin here
+    both, alone = count == 2, first[count == 1]
+    of_one_side = (first >= behind) | (last < behind)
+    if (count > 2).any() or (both & of_one_side).any():
+        return None
+    return _Matched(
+        both=first[both],
+        with_staged=last[both] - behind,
+        staged_alone=alone[alone < behind],
+        published_alone=alone[alone >= behind] - behind,
     )
 
 

@@ -85,42 +85,61 @@ def _diff(
     oldest_ms: int,
     well_formed: DataFrame | None,
 ) -> Change:
-    within = plan.scope.windows
     if not target.has_older_slots:
-        oldest_ms = within.start_ms
-    is_quarantine = target.name == QUARANTINE.name
-    leaves = well_formed if is_quarantine else None
-    scope = TimeRange(oldest_ms, within.end_ms)
+        oldest_ms = plan.scope.windows.start_ms
+    scope = TimeRange(oldest_ms, plan.scope.windows.end_ms)
+    leaves = well_formed if target.name == QUARANTINE.name else None
+    if leaves is not None:
+        return _diff_by_spark(ctx, target, staged, plan, scope, leaves)
     small = _small_part(ctx, target)
-    if leaves is None and not ctx.store.holds(target.name, started_in(target.start, scope)):
+    if not ctx.store.holds(target.name, started_in(target.start, scope)):
         return whole_part(target, staged, small)
-    if leaves is None and small is not None:
-        change = _small_diff(ctx, target, small, plan, scope)
-        if change is not None:
-            return change
-    start, oldest = F.col(target.start), F.timestamp_millis(F.lit(oldest_ms))
-    in_scope = (start < F.timestamp_millis(F.lit(within.end_ms))) & (start >= oldest)
-    in_scope &= F.col(target.partition) >= oldest.cast("date")
-    there = out.published(ctx.spark, ctx.store, target, staged).where(in_scope)
-    there = _judged(ctx, there, target, plan)
+    change = None if small is None else _small_diff(ctx, target, small, plan, scope)
+    return change or _diff_by_spark(ctx, target, staged, plan, scope, None)
+
+
+def _diff_by_spark(
+    ctx: Context,
+    target: PublishedTable,
+    staged: DataFrame,
+    plan: Plan,
+    scope: TimeRange,
+    leaves: DataFrame | None,
+) -> Change:
+    """What is staged, held against the published rows of a scope and those that leave besides."""
+    there = out.published(ctx.spark, ctx.store, target, staged)
+    there = _judged(ctx, _starting_in(there, target, scope), target, plan)
     if leaves is not None:
         there = there.unionByName(leaves)
-    changes = diff(
-        staged,
-        there,
-        target.keys,
-        place=ctx.place(target.name),
-        keep=is_quarantine,  # what the landing table has no more
-    )
-    if target.name == COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
-        may_go = start >= F.timestamp_millis(F.lit(within.start_ms))
-        may_go |= F.unix_millis(start).isin(list(plan.scope.older_too))
-        changes = changes.where((F.col(OP) != DELETE) | may_go)
+    keeps_rows = target.name == QUARANTINE.name  # of what the landing table has no more
+    place = ctx.place(target.name)
+    changes = diff(staged, there, target.keys, place=place, keep=keeps_rows)
+    if target.name == COMPLETENESS.name:
+        changes = _without_older_slots_that_stay(changes, target, plan)
     kept = ctx.staging.write(f"{target.name}_diff", changes)
     tally = out.tally(kept)
     if sum(tally.values()) > tally[INSERT]:
-        _refuse_ambiguous(kept, target, ctx.place(target.name))
+        _refuse_ambiguous(kept, target, place)
     return Change(target, kept, tally, whole=False)
+
+
+def _starting_in(rows: DataFrame, target: PublishedTable, scope: TimeRange) -> DataFrame:
+    """The published rows of a scope; the files of other days are not read."""
+    first, end = (F.timestamp_millis(F.lit(ms)) for ms in (scope.start_ms, scope.end_ms))
+    start = F.col(target.start)
+    return rows.where(
+        (start < end) & (start >= first) & (F.col(target.partition) >= first.cast("date"))
+    )
+
+
+def _without_older_slots_that_stay(
+    changes: DataFrame, target: PublishedTable, plan: Plan
+) -> DataFrame:
+    """An older slot stays in the calendar, unless it has lost all that it had."""
+    start_ms = F.unix_millis(target.start)
+    may_go = start_ms >= plan.scope.windows.start_ms
+    may_go |= start_ms.isin(list(plan.scope.older_too))
+    return changes.where((F.col(OP) != DELETE) | may_go)
 
 
 def _small_part(ctx: Context, target: PublishedTable) -> pa.Table | None:

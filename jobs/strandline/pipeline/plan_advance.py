@@ -58,25 +58,40 @@ def plan_advance(
     oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
     others = _slots_of_published_late(history.grid, remembered, whole.start_ms, since_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
-    published = largest_horizon(remembered.entries, mended)
-    horizon = until_ms if published is None else max(until_ms, published)
-    in_force = closures_in(remembered.entries, history.grid.sharing(mended))
-    notes += [
-        f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
-        "stay as --close left them; what arrived later for them is late"
-        for closure in in_force
-        if closure.windows.overlaps(mended)
-    ]
+    clock = _clock(remembered, history.grid, mended, until_ms)
     return Plan(
         Scope(within, since_ms, whole.start_ms, others),
-        Clock(horizon, tuple(in_force)),
+        clock,
         # what is left out is still to come: the next run begins where this one did
         None if lost else until_ms,
         owed=remembered.owed,
         settles=() if lost else remembered.settled_by(until_ms),
         lost=tuple(lost),
-        notes=tuple(notes),
+        notes=(*notes, *_notes_of_closures(clock, mended)),
     )
+
+
+def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
+    """As of M, or of the largest horizon of what is published there; with --close of runs before.
+
+    Args:
+        remembered: what the runs before have left.
+        grid: of the windows.
+        mended: the range, and the older slots of late records.
+        until_ms: M.
+    """
+    published_ms = largest_horizon(remembered.entries, mended)
+    horizon_ms = until_ms if published_ms is None else max(until_ms, published_ms)
+    return Clock(horizon_ms, tuple(closures_in(remembered.entries, grid.sharing(mended))))
+
+
+def _notes_of_closures(clock: Clock, mended: TimeRange) -> list[str]:
+    return [
+        f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
+        "stay as --close left them; what arrived later for them is late"
+        for closure in clock.closures
+        if closure.windows.overlaps(mended)
+    ]
 
 
 def _slots_of_published_late(
