@@ -19,8 +19,8 @@ from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where the channels stand after a day.
+class ChannelWatermarks:
+    """How far the channels have come after a day.
 
     Attributes:
         channels: what they have offered, by day, on as many days as it takes to tell.
@@ -33,10 +33,10 @@ class Standing:
     held_back: HeldBack | None
 
 
-def standing(
+def channel_watermarks(
     spec: PipelineSpec, store: Store, until: date | None = None, *, settled: bool = False
-) -> Standing:
-    """Where the channels stand after a day, None: the last observed one.
+) -> ChannelWatermarks:
+    """How far the channels have come after a day, None: the last observed one.
 
     The trailing days tell it, unless an older day may hold a channel's largest watermark, as where
     a channel has long been silent or its clock was once ahead: then all days of channels are read.
@@ -47,23 +47,25 @@ def standing(
         until: that day.
         settled: leave out what no tick has shown by the end of its day.
     """
-    recent = _standing(spec, store, shown_days(store, None, until), settled=settled)
-    if _is_told(spec, store, recent):
+    recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
+    if _is_decided(spec, store, recent):
         return recent
-    return _standing(spec, store, Days(None, until), settled=settled)
+    return _watermarks_of(spec, store, Days(None, until), settled=settled)
 
 
-def _standing(spec: PipelineSpec, store: Store, days: Days, *, settled: bool) -> Standing:
+def _watermarks_of(
+    spec: PipelineSpec, store: Store, days: Days, *, settled: bool
+) -> ChannelWatermarks:
     timeline = TimelineTable.open(store, days.rows_of("timeline"))
     channels = channel_days(timeline)
     if settled:
         channels = channels.assign(pending_ms=None)
     source = read_source(timeline)
-    return Standing(channels, source, held_back_by(channels, spec, source))
+    return ChannelWatermarks(channels, source, held_back_by(channels, spec, source))
 
 
-def _is_told(spec: PipelineSpec, store: Store, found: Standing) -> bool:
-    """Whether no day before those that were read can change where the channels stand."""
+def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
+    """Whether no day before those that were read can change how far the channels have come."""
     decide = spec.source.channel is not None and spec.watermark.lag_ms is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day tells of all
         return True

@@ -15,7 +15,7 @@ from strandline.lake.days import facts_of_files
 from strandline.lake.ledger import Entry, frontier, owed_days
 from strandline.lake.store import Store, dataset_of, rows_of
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
-from strandline.pipeline.views.channels import standing
+from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
 
@@ -119,7 +119,7 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
     if table is None or reached_ms is None:
         return 0
     # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
-    found = standing(spec, store, day_of(reached_ms - DAY_MS), settled=True).held_back
+    found = channel_watermarks(spec, store, day_of(reached_ms - DAY_MS), settled=True).held_back
     if found is None or found.watermark_ms is None:
         return 0
     passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)

@@ -17,7 +17,7 @@ from strandline.lake.days import Days, shown_days, totals
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.pipeline.views.channels import standing
+from strandline.pipeline.views.channels import channel_watermarks
 from strandline.quality.report.page import ReportTables, Shown, build_report
 from strandline.spec import PipelineSpec
 
@@ -89,15 +89,15 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
     Of all tables but the ledger only files of the shown days are opened, unless it takes older days
     to tell where the channels stand.
     """
-    stands = standing(spec, store)
+    watermarks = channel_watermarks(spec, store)
     return ReportTables(
         completeness=_read(store, "completeness", _SLOTS, days.rows_of("completeness")),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
         runs=_read(store, "runs", _STEPS),
-        latest=stands.channels,
-        source=stands.source,
+        latest=watermarks.channels,
+        source=watermarks.source,
     )
 
 

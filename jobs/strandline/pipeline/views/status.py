@@ -14,7 +14,7 @@ from strandline.lake.lacking import lacking
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.model.intervals import text_of
-from strandline.pipeline.views.channels import standing
+from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.remembered import remembered
 from strandline.spec import PipelineSpec
 
@@ -158,7 +158,7 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     """Where the combined watermark stands, and which channel holds it there; None: no channels."""
-    found = standing(spec, store).held_back
+    found = channel_watermarks(spec, store).held_back
     if found is None:
         return None
     combined_ms = found.watermark_ms

@@ -45,7 +45,7 @@ class HeldBack:
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _ChannelWatermark:
     name: str
     watermark_ms: int
     since: str | None
@@ -65,15 +65,15 @@ def held_back_by(
         return None
     if carried is not None:
         return _of_source(carried)
-    standing = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
-    known = {channel.name for channel in standing}
+    own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
+    known = {channel.name for channel in own}
     silent = [name for name in spec.source.declared_channels or () if name not in known]
-    return _least([*standing, *(_Standing(name, MIN_WATERMARK, None) for name in silent)])
+    return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
 
 
 def _of_source(carried: SourceState) -> HeldBack | None:
     taking_part = [
-        _Standing(
+        _ChannelWatermark(
             channel.name,
             channel.watermark_ms,
             None if channel.raised_ms is None else text_of(channel.raised_ms),
@@ -89,19 +89,19 @@ def _of_source(carried: SourceState) -> HeldBack | None:
     return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 
-def _by_days(name: str, rows: pd.DataFrame) -> _Standing:
+def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
     """A channel by the days of its arrivals: the last one that has raised its watermark."""
     by_day = rows.sort_values("arrival_date")
     offers = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
     offered = offers.fillna(MIN_WATERMARK).max(axis=1)
     raised = by_day[offered > offered.cummax().shift(1, fill_value=MIN_WATERMARK)]
     if raised.empty:
-        return _Standing(name, MIN_WATERMARK, None)
+        return _ChannelWatermark(name, MIN_WATERMARK, None)
     day = raised["arrival_date"].iloc[-1]
-    return _Standing(name, int(offered.max()), day.isoformat())
+    return _ChannelWatermark(name, int(offered.max()), day.isoformat())
 
 
-def _least(channels: list[_Standing]) -> HeldBack | None:
+def _least(channels: list[_ChannelWatermark]) -> HeldBack | None:
     if not channels:
         return None
     first, *others = sorted(channels, key=lambda channel: channel.watermark_ms)
