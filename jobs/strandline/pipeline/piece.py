@@ -20,7 +20,7 @@ from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
 from strandline.lake.schema import arrow_schema
 from strandline.model.books import Book
-from strandline.model.intervals import TimeRange, instant_of
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     accepted_by_slot,
@@ -31,7 +31,7 @@ from strandline.pipeline.counts import (
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
-from strandline.quality.completeness import Accepted, completeness
+from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.tables import COMPLETENESS, QUARANTINE, windows_table
 
 Refused = Mapping[tuple[int, str], int]
@@ -136,7 +136,7 @@ def _calendar(
         run_id=ctx.run_id,
     )
     ended = [closure.windows for closure in plan.clock.closures]
-    starts = [instant_of(start) for start in rows["slot_start"]]
+    starts = in_ms(rows["slot_start"]).tolist()
     return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
 
 

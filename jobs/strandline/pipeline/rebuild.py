@@ -12,12 +12,12 @@ from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.model.books import Book, added_up
-from strandline.model.intervals import instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.piece import stage_piece
 from strandline.pipeline.plan import Plan
+from strandline.quality.completeness import in_ms
 
 _MOST_RECORDS = 1_000_000
 """Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
@@ -78,7 +78,7 @@ def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis
         for part in pieces[0].staged
     }
     rows = pd.concat([piece.calendar for piece in pieces], ignore_index=True)
-    starts_ms = rows["slot_start"].map(instant_of)
+    starts_ms = in_ms(rows["slot_start"])
     return Staged(
         windows=fired(staged["windows"]),
         quarantine=staged["quarantine"],

@@ -77,6 +77,12 @@ def completeness(
     )
 
 
+def in_ms(moments: pd.Series[Any]) -> pd.Series[int]:
+    """Instants that know their zone, as milliseconds since 1970; of no rows, of whatever type, none."""
+    in_utc = pd.to_datetime(moments, utc=True).dt.tz_localize(None)
+    return in_utc.astype("datetime64[ms]").astype("int64")
+
+
 def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
     """The channels of each slot, none of a gap; slots of the same channels share one list."""
     if "channels_heard" not in slots:

@@ -20,12 +20,12 @@ from great_expectations.expectations.expectation import Expectation
 from pyspark.sql import DataFrame
 
 from strandline.model.books import Book
-from strandline.model.intervals import instant_of
 from strandline.quality.audit import checkpoint, wording
 from strandline.quality.audit import expectations as own
 from strandline.quality.audit.declared import declared_expectations
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import RangeFigures
+from strandline.quality.completeness import in_ms
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
 
@@ -86,7 +86,7 @@ def audit(
     is_gap = completeness["gap"].astype(bool)
     if "input_ended" not in completeness:
         completeness = completeness.assign(input_ended=False)
-    present = {instant_of(start) for start in completeness["slot_start"][~is_gap]}
+    present = {*in_ms(completeness["slot_start"][~is_gap]).tolist()}
     of_range = RangeFigures(
         accepted=accepted,
         late=late,
