@@ -31,6 +31,7 @@ from strandline.lake.ledger import (
     largest_horizon,
     owed_days,
 )
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import (
     EVERYTHING,
@@ -231,7 +232,7 @@ class Life:
         every = {day: self._times(day) for day in self.cells}
         times = times_of_lost(self.spec, changes.lost, every)
         observed = frozenset(self.cells if own else ())
-        return World(landed, dict(self.facts), observed, changes, {}, times, 0)
+        return World(landed, dict(self.facts), observed, changes, {}, times, 0, TimelineTable(None))
 
     def _said(self, day: date) -> DayFacts:
         ids = "".join(sorted(self.landing[day]))

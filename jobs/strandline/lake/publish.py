@@ -23,7 +23,7 @@ from strandline.lake.identities import marked
 from strandline.lake.rewrite import rewrite
 from strandline.lake.schema import Fit, fit, schema_of, spark_type
 from strandline.lake.small_diff import SMALL_BYTES, alike
-from strandline.lake.store import Store, dataset_of
+from strandline.lake.store import Store, columns_of
 from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, PublishedTable
 
 _NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}
@@ -118,7 +118,7 @@ def publish(
         _make_room(spark, store, target, held, run_id)
         changes = held.of(changes, OP)
     only_inserts = counts[UPDATE] == counts[DELETE] == 0
-    if small is not None and not alike(small.drop(OP).schema, dataset_of(DeltaTable(uri)).schema):
+    if small is not None and not alike(small.drop(OP).schema, columns_of(DeltaTable(uri))):
         small = None
     if small is None and store.lake.folder is not None and _staged_bytes(changes) <= SMALL_BYTES:
         small = changes.toArrow()

@@ -42,7 +42,8 @@ def rewrite(
     if table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true":
         return False
     days = pc.unique(changes[partition])
-    there = published_rows(table, pc.is_in(ds.field(partition), days))
+    of_days = _in_days(partition, days)
+    there = published_rows(table, pc.is_in(ds.field(partition), days), of_days)
     if there is None or {*there.column_names} != {*changes.column_names} - {OP}:
         return False
     if not are_comparable(there.schema, keys):
@@ -52,7 +53,7 @@ def rewrite(
             table,
             with_changes(there, changes, keys),
             mode="overwrite",
-            predicate=_in_days(partition, days),
+            predicate=of_days,
             commit_properties=CommitProperties({"userMetadata": run_id}),
         )
     except CommitFailedError:

@@ -39,11 +39,16 @@ def staged_rows(uri: str) -> pa.Table | None:
     return ds.dataset([str(file) for file in files], format="parquet").to_table()
 
 
-def published_rows(table: DeltaTable, wanted: ds.Expression) -> pa.Table | None:
-    """Rows of a published table; None: the files that may hold some are not small."""
+def published_rows(
+    table: DeltaTable, wanted: ds.Expression, files: str | None = None
+) -> pa.Table | None:
+    """Rows of a published table; None: the files that may hold some are not small.
+
+    `files`: in which files they may be (`dataset_of`).
+    """
     log = pa.table(table.get_add_actions())
     bytes_of = dict(zip(log["path"].to_pylist(), log["size_bytes"].to_pylist(), strict=True))
-    rows = dataset_of(table)
+    rows = dataset_of(table, files)
     # a file that the log names otherwise, as one of another folder, counts as large
     held_in = [bytes_of.get(file.path, SMALL_BYTES + 1) for file in rows.get_fragments(wanted)]
     if sum(held_in) > SMALL_BYTES:

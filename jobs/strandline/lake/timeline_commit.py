@@ -24,7 +24,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 1_000_000
 """So many records, at most, are written in one commit, but for those of a single day."""
-_SMALL_GROUPS = WriterProperties(max_row_group_size=16_384)
+_SMALL_GROUPS = WriterProperties(max_row_group_size=4_096)
 """A reader skips the groups that hold nothing of what it asks for."""
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.store import Store, dataset_of
+from strandline.lake.store import Store, dataset_by_day
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 
 _LONG = pa.int64()
@@ -63,6 +63,11 @@ def cells_wanted(slots: TimeRange, least_threshold_ms: int | None) -> ds.Express
 _WIDE = ("cell", "step")
 """Kinds of which there are so many rows that nobody reads them all."""
 
+_OF_WIDE_ROWS = frozenset(
+    {"slot_ms", "threshold_ms", "pending", "largest_candidate_ms", "rank", "source_state"}
+)
+"""Columns that only such rows have; and where the source stands, which is asked of few days."""
+
 
 @dataclass(frozen=True)
 class TimelineTable:
@@ -70,9 +75,11 @@ class TimelineTable:
 
     Attributes:
         dataset: its files; None: there is no table yet.
+        version: of the table; None: there is none yet.
     """
 
     dataset: ds.Dataset | None
+    version: int | None = None
 
     @classmethod
     def open(cls, store: Store, days: ds.Expression | None = None) -> TimelineTable:
@@ -80,8 +87,12 @@ class TimelineTable:
         table = store.table("timeline")
         if table is None:
             return cls(None)
-        dataset = dataset_of(table).replace_schema(SCHEMA)
-        return cls(dataset if days is None else dataset.filter(days))
+        dataset = dataset_by_day(table, "arrival_date", SCHEMA)
+        return cls(dataset if days is None else dataset.filter(days), table.version())
+
+    def newest(self, store: Store) -> TimelineTable:
+        """The newest version of the table; this one, with what it has read, if nothing is newer."""
+        return self if store.version("timeline") == self.version else TimelineTable.open(store)
 
     def rows(
         self,
@@ -119,8 +130,8 @@ class TimelineTable:
 
     @cached_property
     def narrow(self) -> pa.Table:
-        """All rows but steps and the cells of well-formed records; without states."""
-        schema = pa.schema([field for field in SCHEMA if field.name != "source_state"])
+        """All rows but steps and the cells of well-formed records; without `_OF_WIDE_ROWS`."""
+        schema = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
         if self.dataset is None:
             return schema.empty_table()
         malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()

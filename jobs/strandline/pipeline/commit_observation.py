@@ -11,7 +11,6 @@ from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_facts
 from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
-from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.malformed import has_malformed, publish_malformed
 from strandline.pipeline.observation import Observation
 
@@ -41,7 +40,7 @@ def commit_observation(
         return
     with store.lock(staging.spark):
         finish()
-        table = TimelineTable.open(store)
+        table = world.timeline.newest(store)
         observed = observed_days(table)
         meanwhile = observed.pop(spec.timeline_fingerprint, set())
         elsewhere = bool(observed)  # under another spec: these days go

@@ -14,7 +14,7 @@ from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
 from strandline.lake.small_diff import published_rows, small_diff
-from strandline.lake.store import started_in
+from strandline.lake.store import files_started_in, started_in
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
@@ -92,7 +92,8 @@ def _diff(
     if leaves is not None:
         return _diff_by_spark(ctx, target, staged, plan, scope, leaves)
     small = _small_part(ctx, target)
-    if not ctx.store.holds(target.name, started_in(target.start, scope)):
+    started, files = started_in(target.start, scope), files_started_in(target.start, scope)
+    if not ctx.store.holds(target.name, started, files):
         return whole_part(target, staged, small)
     change = None if small is None else _small_diff(ctx, target, small, plan, scope)
     return change or _diff_by_spark(ctx, target, staged, plan, scope, None)
@@ -161,15 +162,16 @@ def _small_diff(
         return None
     within, since_ms = plan.scope.windows, plan.scope.older_since_ms
     judged = started_in(target.start, within)
-    older = started_in(target.start, TimeRange(scope.start_ms, plan.scope.older_end_ms))
+    of_older = TimeRange(scope.start_ms, plan.scope.older_end_ms)
+    older, files = started_in(target.start, of_older), files_started_in(target.start, of_older)
     if target.has_older_slots and since_ms is not None:
-        if target.name == QUARANTINE.name and ctx.store.holds(target.name, older):
+        if target.name == QUARANTINE.name and ctx.store.holds(target.name, older, files):
             arrival = arrival_column(ctx, table)
             if arrival is None:
                 return None
             older &= started_in(arrival, TimeRange(since_ms, plan.clock.horizon_ms))
         judged |= older
-    there = published_rows(table, judged)
+    there = published_rows(table, judged, files_started_in(target.start, scope))
     changes = None if there is None else small_diff(staged, there, target.keys)
     if changes is None:
         return None

@@ -55,7 +55,8 @@ def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Ma
 
 def has_malformed(store: Store, days: Sequence[date | None]) -> bool:
     """Whether quarantine holds malformed rows of these days."""
-    return store.holds(QUARANTINE.name, _on(days) & ds.field("slot_start").is_null())
+    malformed = _on(days) & ds.field("slot_start").is_null()
+    return store.holds(QUARANTINE.name, malformed, "slot_start IS NULL")
 
 
 def publish_malformed(

@@ -91,7 +91,7 @@ def observe_landing(
     days = _Days.of(landing, world, horizon_ms)
     records = _records_of(landing, axis, days)
     fresh = _cells_of(records, landing, axis, staging, days, world)
-    table = TimelineTable.open(staging.store)
+    table = world.timeline
     steps, followed = _steps_of(records, table, spec, axis, fresh, days)
     timeline = Together(_known(table, spec, days), fresh)
     history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.small_diff import published_rows
-from strandline.lake.store import dataset_of, started_in
+from strandline.lake.store import dataset_of, files_started_in, started_in
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_home
@@ -57,7 +58,7 @@ def refused_in_all(
     if ctx.store.table("quarantine") is None or since_ms is None:
         return {}
     every = few_or_all(ctx, QUARANTINE.name, quarantine)
-    if ctx.store.holds(QUARANTINE.name, started_in("slot_start", _from_first_to_last(older))):
+    if ctx.store.holds(QUARANTINE.name, *_starting("slot_start", older)):
         judged_again = TimeRange(since_ms, horizon_ms)
         few = _few_refused(ctx, older, judged_again, every)
         every = _refused(ctx, older, judged_again, quarantine) if few is None else few
@@ -86,8 +87,8 @@ def _few_refused(
     arrival = arrival_column(ctx, table)
     if arrival is None:
         return None
-    of_slots = started_in("slot_start", _from_first_to_last(older))
-    before = published_rows(table, of_slots & ~started_in(arrival, judged_again))
+    of_slots, files = _starting("slot_start", older)
+    before = published_rows(table, of_slots & ~started_in(arrival, judged_again), files)
     if before is None:
         return None
     before = before.select(_REFUSAL)
@@ -108,22 +109,23 @@ def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
     if table is None:
         return []
     names = ["slot_start", "slot_end", "on_time", "late_accepted", "missed_pairs"]
-    within = started_in("slot_start", _from_first_to_last(older))
-    rows: list[dict[str, Any]] = dataset_of(table).to_table(names, filter=within).to_pylist()
+    within, files = _starting("slot_start", older)
+    rows: list[dict[str, Any]] = dataset_of(table, files).to_table(names, filter=within).to_pylist()
     return rows
 
 
 def _windows_of_slots(ctx: Context, older: pd.DataFrame) -> Rows:
     """The published windows from the first to the last of some slots; few without Spark."""
     table = ctx.store.table("windows")
-    within = started_in("window_start", _from_first_to_last(older))
-    few = None if table is None else published_rows(table, within)
+    few = None if table is None else published_rows(table, *_starting("window_start", older))
     windows = windows_table(ctx.spec.source.key)
     return _of_slots(ctx, windows, older) if few is None else few
 
 
-def _from_first_to_last(slots: pd.DataFrame) -> TimeRange:
-    return TimeRange(int(slots["slot_ms"].min()), int(slots["slot_ms"].max()) + 1)
+def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:
+    """Published rows from the first to the last of some slots, and the files that may hold them."""
+    within = TimeRange(int(older["slot_ms"].min()), int(older["slot_ms"].max()) + 1)
+    return started_in(name, within), files_started_in(name, within)
 
 
 def _of_slots(ctx: Context, table: PublishedTable, older: pd.DataFrame) -> DataFrame:

@@ -23,8 +23,8 @@ from strandline.engine.records.quarantine import (
     result_names,
 )
 from strandline.engine.records.read import read_records
-from strandline.lake.store import Store, dataset_of
-from strandline.model.intervals import TimeRange, instant_of
+from strandline.lake.store import Store, columns_of, dataset_of, files_started_in, started_in
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
 from strandline.tables import QUARANTINE
@@ -40,23 +40,34 @@ def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
     table = store.table("completeness")
     if table is None:
         return None
-    slots, edges = dataset_of(table), ["slot_start", "slot_end"]
-    not_closed = slots.to_table(columns=edges, filter=ds.field("state") != "closed")
+    not_closed = dataset_of(table, "state <> 'closed'").to_table(
+        columns=["slot_start", "slot_end"], filter=ds.field("state") != "closed"
+    )
     if not not_closed.num_rows:
         return None
     first = min(not_closed.to_pylist(), key=lambda slot: (slot["slot_start"], slot["slot_end"]))
-    closed_until = None
-    if closed_before:
-        start = pa.scalar(first["slot_start"], pa.timestamp("us", tz="UTC"))
-        before = (ds.field("state") == "closed") & (ds.field("slot_start") < start)
-        closed_until = pc.max(slots.to_table(columns=["slot_end"], filter=before)["slot_end"])
-    return FirstOpen(
-        instant_of(first["slot_start"]),
-        instant_of(first["slot_end"]),
-        None
-        if closed_until is None or not closed_until.is_valid
-        else instant_of(closed_until.as_py()),
-    )
+    start_ms = instant_of(first["slot_start"])
+    closed_until_ms = _closed_until(table, start_ms) if closed_before else None
+    return FirstOpen(start_ms, instant_of(first["slot_end"]), closed_until_ms)
+
+
+def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
+    """The last end of the closed slots that start before an instant; None: there is none."""
+    day_before = TimeRange(before_ms - DAY_MS, before_ms)
+    latest_ms = _last_end(table, day_before, files_started_in("slot_start", day_before))
+    # an earlier one can end later, where windows of another size have left such slots
+    ending_later = None if latest_ms is None else f"slot_end > '{text_of(latest_ms)}'"
+    earlier = TimeRange(EVERYTHING.start_ms, day_before.start_ms)
+    of_earlier_ms = _last_end(table, earlier, ending_later)
+    return max((ms for ms in (latest_ms, of_earlier_ms) if ms is not None), default=None)
+
+
+def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | None:
+    """The last end of the closed slots of some files that start in a range."""
+    closed = (ds.field("state") == "closed") & started_in("slot_start", within)
+    ends = dataset_of(table, files).to_table(columns=["slot_end"], filter=closed)["slot_end"]
+    last = pc.max(ends).as_py()
+    return None if last is None else instant_of(last)
 
 
 def last_slot(store: Store) -> int | None:
@@ -101,7 +112,7 @@ def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
     name = ctx.landing.arrival_column
     if name is None:
         return None
-    columns, kept_as = dataset_of(quarantine).schema, result_names(ctx.landing.columns)[name]
+    columns, kept_as = columns_of(quarantine), result_names(ctx.landing.columns)[name]
     is_kept = kept_as in columns.names
     is_instant = is_kept and columns.field(kept_as).type == pa.timestamp("us", tz="UTC")
     return kept_as if is_instant else None
@@ -123,8 +134,8 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
     """
     of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
     of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
-    malformed = ds.field("slot_start").is_null()
-    if not days or not ctx.store.holds(QUARANTINE.name, malformed & of_days & of_other_rules):
+    malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
+    if not days or not ctx.store.holds(QUARANTINE.name, malformed, "slot_start IS NULL"):
         return None
     table = ctx.spark.read.format("delta").load(ctx.store.uri(QUARANTINE.name))
     rows = table.where(

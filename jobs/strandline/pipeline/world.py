@@ -30,6 +30,7 @@ class World:
         event_times: those of the records of each day whose rows have gone.
         accepted: the days that the run goes by what is left of.
         landing_version: the version of the landing table.
+        timeline: the timeline table, as it was asked.
     """
 
     landed: Mapping[date, DayFacts]
@@ -39,6 +40,7 @@ class World:
     rows_before: Mapping[date, int]
     event_times: Mapping[date, Sequence[TimeRange]]
     landing_version: int
+    timeline: TimelineTable
     accepted: frozenset[date] = frozenset()
 
     @property
@@ -185,6 +187,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         rows_before=rows_before,
         event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
         landing_version=landing.version,
+        timeline=timeline,
     )
 
 

@@ -78,7 +78,7 @@ def completeness(
 
 
 def in_ms(moments: pd.Series[Any]) -> pd.Series[int]:
-    """Instants that know their zone, as milliseconds since 1970; of no rows, of whatever type, none."""
+    """Instants that know their zone, as milliseconds since 1970."""
     in_utc = pd.to_datetime(moments, utc=True).dt.tz_localize(None)
     return in_utc.astype("datetime64[ms]").astype("int64")
 

@@ -19,6 +19,7 @@ from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.sessions.ahead import rise_days
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
 from strandline.pipeline.closures import closures_in
@@ -35,6 +36,7 @@ UNCHANGED = World(
     {},
     {},
     0,
+    TimelineTable(None),
 )
 
 
