@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake, rows_of
+from strandline.lake.store import Lake, dataset_of
 from strandline.model.intervals import datetime_of, instant_of
 
 PIPELINE = "flights"
@@ -185,7 +185,8 @@ def _position(lake: Lake) -> int:
 
 
 def _rows(lake: Lake, table: str) -> list[dict[str, Any]]:
-    return rows_of(lake.pipeline(PIPELINE).table(table))
+    there = lake.pipeline(PIPELINE).table(table)
+    return [] if there is None else list(dataset_of(there).to_table().to_pylist())
 
 
 def _in(snapshot: Snapshot, table: str, what: str, otherwise: Any) -> Any:

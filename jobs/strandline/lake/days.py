@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.store import Store
+from strandline.lake.store import Store, columns_of, dataset_by_day
 
 TRAILING_DAYS = 90
 """The days that are shown where nobody asks for others."""
@@ -63,6 +64,21 @@ def shown_days(store: Store, since: date | None = None, until: date | None = Non
     if since is None and last is not None:
         since = date.min + max(last - date.min - timedelta(TRAILING_DAYS - 1), timedelta(0))
     return Days(since, until)
+
+
+def read_days(
+    store: Store, name: str, columns: Sequence[str], days: Days, wanted: ds.Expression | None = None
+) -> pa.Table | None:
+    """Some columns of a table's rows of some days; None: there is no table yet.
+
+    `wanted`: of these rows these alone.
+    """
+    table = store.table(name)
+    if table is None:
+        return None
+    rows = days.rows_of(name) if wanted is None else days.rows_of(name) & wanted
+    dataset = dataset_by_day(table, _PARTITIONS[name], columns_of(table))
+    return dataset.to_table(columns=list(columns), filter=rows)
 
 
 def totals(store: Store) -> dict[str, Any]:

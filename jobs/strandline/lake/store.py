@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
@@ -313,13 +313,6 @@ def _local_files(table: DeltaTable) -> fs.FileSystem | None:
     if folder.scheme not in {"", "file"}:
         return None
     return fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
-
-
-def rows_of(table: DeltaTable | None, **filters: Any) -> list[dict[str, Any]]:
-    """All rows of a small table as dicts; [] if it does not exist."""
-    if table is None:
-        return []
-    return list(dataset_of(table).to_table(**filters).to_pylist())
 
 
 def _is_uri(text: str) -> bool:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow.compute as pc
 
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.ledger import Entry
-from strandline.lake.store import dataset_of
+from strandline.lake.store import columns_of, dataset_by_day
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
+from strandline.tables import COMPLETENESS
 
 
 def notes_of(
@@ -92,17 +92,22 @@ def _of_another_grid(
     table = ctx.store.table("completeness")
     if table is None:
         return
-    slots = dataset_of(table).to_table(columns=["slot_start", "slot_end"])
-    starts, ends = (
-        pc.divide(pc.cast(slots[name], "int64"), 1000).to_numpy()
-        for name in ("slot_start", "slot_end")
-    )
-    stays = ~grid.has_windows(starts, ends)
-    stays &= (starts < within.start_ms) | (starts >= within.end_ms)
-    if np.any(stays):
-        first, last = (text_of(int(ms)) for ms in (starts[stays].min(), ends[stays].max()))
+    slots = dataset_by_day(table, COMPLETENESS.partition, columns_of(table))
+    count, edges_ms = 0, []
+    for batch in slots.to_batches(columns=["slot_start", "slot_end"]):
+        starts, ends = (
+            pc.divide(pc.cast(edge, "int64"), 1000).to_numpy(zero_copy_only=False)
+            for edge in batch.columns
+        )
+        stays = ~grid.has_windows(starts, ends)
+        stays &= (starts < within.start_ms) | (starts >= within.end_ms)
+        if stays.any():
+            count += int(stays.sum())
+            edges_ms += [int(starts[stays].min()), int(ends[stays].max())]
+    if count:
+        first, last = text_of(min(edges_ms)), text_of(max(edges_ms))
         yield (
-            f"{int(stays.sum()):,} slots from {first} to {last} were published under other windows "
+            f"{count:,} slots from {first} to {last} were published under other windows "
             f"and stay as they are: strandline backfill {ctx.spec.pipeline} --start {first} "
             f"--end {last} replaces them"
         )

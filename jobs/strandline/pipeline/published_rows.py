@@ -23,11 +23,12 @@ from strandline.engine.records.quarantine import (
     result_names,
 )
 from strandline.engine.records.read import read_records
+from strandline.lake.days import Days, read_days, rows_by_day
 from strandline.lake.store import Store, columns_of, dataset_of, files_started_in, started_in
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
-from strandline.tables import QUARANTINE
+from strandline.tables import COMPLETENESS, QUARANTINE
 
 
 def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
@@ -72,11 +73,10 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
 
 def last_slot(store: Store) -> int | None:
     """The start of the last published slot; None: there is none."""
-    table = store.table("completeness")
-    if table is None:
-        return None
-    last = pc.max(dataset_of(table).to_table(columns=["slot_start"])["slot_start"])
-    return instant_of(last.as_py()) if last.is_valid else None
+    days = [day for day in rows_by_day(store, COMPLETENESS.name) if day is not None]
+    last = Days(max(days), max(days)) if days else None
+    slots = None if last is None else read_days(store, COMPLETENESS.name, ["slot_start"], last)
+    return None if slots is None else instant_of(pc.max(slots["slot_start"]).as_py())
 
 
 def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:

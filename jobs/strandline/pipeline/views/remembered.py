@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.days import facts_of_files
+from strandline.lake.days import Days, facts_of_files, read_days
 from strandline.lake.ledger import Entry, frontier, owed_days
-from strandline.lake.store import Store, dataset_of, rows_of
+from strandline.lake.store import Store, dataset_of
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
@@ -108,9 +108,10 @@ def _by_day(row: dict[str, Any]) -> date:
 
 
 def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
-    wanted = ds.field("slot_date").isin(pa.array(days, pa.date32()))
     columns = ["slot_start", "slot_end", "spec_fingerprint"]
-    return rows_of(store.table("completeness"), columns=columns, filter=wanted) if days else []
+    wanted = ds.field("slot_date").isin(pa.array(days, pa.date32()))
+    rows = read_days(store, "completeness", columns, Days(), wanted) if days else None
+    return [] if rows is None else list(rows.to_pylist())
 
 
 def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | None) -> int:
@@ -124,7 +125,7 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
         return 0
     passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
-    return int(dataset_of(table).count_rows(filter=behind))
+    return int(dataset_of(table, "state = 'open'").count_rows(filter=behind))
 
 
 def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
@@ -132,9 +133,10 @@ def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
     table = store.table("windows")
     if table is None or not isinstance(spec.window, Session):
         return 0
-    windows, count = dataset_of(table), 0
+    count = 0
     for _, later in pairwise(ranges):
-        border = pa.scalar(later.start_ms * 1000, _INSTANT)
+        border, named = pa.scalar(later.start_ms * 1000, _INSTANT), text_of(later.start_ms)
         across = (ds.field("window_start") < border) & (ds.field("window_end") > border)
-        count += int(windows.count_rows(filter=across))
+        files = f"window_start < '{named}' AND window_end > '{named}'"
+        count += int(dataset_of(table, files).count_rows(filter=across))
     return count

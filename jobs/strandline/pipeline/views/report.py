@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.days import Days, shown_days, totals
+from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.store import Lake, Store, dataset_of
 from strandline.lake.timeline import channel_days
 from strandline.lake.timeline_rows import TimelineTable
@@ -91,34 +91,31 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(
-        completeness=_read(store, "completeness", _SLOTS, days.rows_of("completeness")),
+        completeness=_frame(read_days(store, "completeness", _SLOTS, days), _SLOTS),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
-        runs=_read(store, "runs", _STEPS),
+        runs=_frame(_steps(store), _STEPS),
         latest=watermarks.channels,
         source=watermarks.source,
     )
 
 
-def _read(
-    store: Store, name: str, columns: Sequence[str], wanted: ds.Expression | None = None
-) -> pd.DataFrame:
-    table = store.table(name)
-    if table is None:
-        return pd.DataFrame(columns=list(columns))
-    rows: pd.DataFrame = (
-        dataset_of(table).to_table(columns=list(columns), filter=wanted).to_pandas()
-    )
-    return rows
+def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
+    """Rows as pandas has them; none where there is no table yet."""
+    frame: pd.DataFrame = pd.DataFrame(columns=list(columns)) if rows is None else rows.to_pandas()
+    return frame
+
+
+def _steps(store: Store) -> pa.Table | None:
+    table = store.table("runs")
+    return None if table is None else dataset_of(table).to_table(columns=list(_STEPS))
 
 
 def _by_reason(store: Store, days: Days) -> pd.DataFrame:
-    table = store.table("quarantine")
-    if table is None:
+    rows = read_days(store, "quarantine", ["reason", "quarantine_date"], days)
+    if rows is None:
         return pd.DataFrame(columns=["reason", "day", "records"])
-    columns = ["reason", "quarantine_date"]
-    rows = dataset_of(table).to_table(columns=columns, filter=days.rows_of("quarantine"))
     groups = pa.TableGroupBy(rows, ["reason", "quarantine_date"])
     counts: pd.DataFrame = groups.aggregate([([], "count_all")]).to_pandas()
     return counts.rename(columns={"quarantine_date": "day", "count_all": "records"})
@@ -126,11 +123,9 @@ def _by_reason(store: Store, days: Days) -> pd.DataFrame:
 
 def _lateness(store: Store, days: Days) -> pd.DataFrame:
     """How many records were how late, by whole minutes, rounded up."""
-    table = store.table("quarantine")
-    if table is None:
+    rows = read_days(store, "quarantine", ["late_by_ms"], days, ds.field("reason") == "late")
+    if rows is None:
         return pd.DataFrame(columns=["late_by_ms", "records"])
-    late = days.rows_of("quarantine") & (ds.field("reason") == "late")
-    rows = dataset_of(table).to_table(columns=["late_by_ms"], filter=late)
     steps = pc.divide(pc.add(rows["late_by_ms"], _LATENESS_STEP_MS - 1), _LATENESS_STEP_MS)
     minutes = pa.table({"late_by_ms": pc.multiply(steps, _LATENESS_STEP_MS)})
     counts: pd.DataFrame = (

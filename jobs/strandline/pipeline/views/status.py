@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from strandline.errors import InputError
-from strandline.lake.days import Days, shown_days, totals
+from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import FINAL, Entry, Ledger, frontier
-from strandline.lake.store import Lake, Store, dataset_of
+from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.remembered import remembered
@@ -133,12 +133,10 @@ def _moment(entry: Entry) -> str | None:
 
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], dict[str, int]]:
-    table = store.table("completeness")
     counts = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
-    if table is None:
+    rows = read_days(store, "completeness", ["state", "gap", *counts], days)
+    if rows is None:
         return {}, dict.fromkeys(counts, 0)
-    columns = ["state", "gap", *counts]
-    rows = dataset_of(table).to_table(columns=columns, filter=days.rows_of("completeness"))
     states = pc.if_else(rows["gap"], "gap", rows["state"])
     by_state = {
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
@@ -173,8 +171,7 @@ def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
 
 
 def _quarantine(store: Store, days: Days) -> dict[str, int]:
-    table = store.table("quarantine")
-    if table is None:
+    rows = read_days(store, "quarantine", ["reason"], days)
+    if rows is None:
         return {}
-    rows = dataset_of(table).to_table(columns=["reason"], filter=days.rows_of("quarantine"))
     return {str(i["values"]): int(i["counts"]) for i in rows["reason"].value_counts().to_pylist()}
