@@ -43,34 +43,40 @@ def diff(
     """
     fitted = fit(staged.schema, published.schema, place)
     staged, published = fitted.of(staged), fitted.of(published)
-    gone = [f for f in published.schema.fields if f.name not in staged.columns]
-    staged = staged.withColumns({f.name: F.lit(None).cast(f.dataType) for f in gone})
-    new = [f for f in staged.schema.fields if f.name not in published.columns]
-    published = published.withColumns({f.name: F.lit(None).cast(f.dataType) for f in new})
-    columns, kept = staged.columns, {field.name for field in gone if keep}
-    left = staged.select(F.struct(*map(quoted, columns)).alias("s"))
-    right = published.select(F.struct(*map(quoted, columns)).alias("p"))
+    kept = {*published.columns} - {*staged.columns} if keep else set()
+    staged = _with_columns_of(published, staged)
+    published = _with_columns_of(staged, published)
     keys = [fitted.names.get(key, key) for key in keys]
-    same_row = _all(_of("s", key).eqNullSafe(_of("p", key)) for key in keys)
-    kinds = {field.name: field.dataType for field in staged.schema.fields}
-    changed = [
-        ~_equal(_of("s", name), _of("p", name), kinds[name])
-        for name in columns
-        if name not in {*keys, *kept, *NOT_COMPARED}
-    ]
+    not_compared = {*keys, *kept, *NOT_COMPARED}
     op = (
         F.when(F.col("p").isNull(), INSERT)
         .when(F.col("s").isNull(), DELETE)
-        .when(reduce(Column.__or__, changed, F.lit(False)), UPDATE)
+        .when(_differ(f for f in staged.schema.fields if f.name not in not_compared), UPDATE)
     )
-    row = {name: _of("p" if name in kept else "row", name).alias(name) for name in columns}
+    columns = staged.columns
+    row = [_of("p" if name in kept else "row", name).alias(name) for name in columns]
+    left = staged.select(F.struct(*map(quoted, columns)).alias("s"))
+    right = published.select(F.struct(*map(quoted, columns)).alias("p"))
+    same_row = _all(_of("s", key).eqNullSafe(_of("p", key)) for key in keys)
     return (
         left.join(right, same_row, "full_outer")
         .withColumn(OP, op)
         .where(F.col(OP).isNotNull())
         .select(OP, "p", F.coalesce("s", "p").alias("row"))
-        .select(OP, *row.values())
+        .select(OP, *row)
     )
+
+
+def _with_columns_of(other: DataFrame, rows: DataFrame) -> DataFrame:
+    """Rows with the columns that only another table has; they are null."""
+    lacking = [field for field in other.schema.fields if field.name not in rows.columns]
+    return rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in lacking})
+
+
+def _differ(fields: Iterable[T.StructField]) -> Column:
+    """Whether any of these columns has another value on either side."""
+    differs = (~_equal(_of("s", f.name), _of("p", f.name), f.dataType) for f in fields)
+    return reduce(Column.__or__, differs, F.lit(False))
 
 
 def _of(side: str, name: str) -> Column:

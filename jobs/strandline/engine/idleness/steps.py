@@ -63,17 +63,18 @@ class Steps:
         first, until, rank, value = (
             self.table[name].to_numpy() for name in ("seen_from", "until", "rank", "watermark_ms")
         )
-        highest = value + (until - first)
+        highest = (value + (until - first)).astype(np.int64)
         wanted = np.asarray(thresholds, dtype=np.int64)
-        places = np.searchsorted(highest.astype(np.int64), wanted, side="left")
-        for i, (place, threshold) in enumerate(zip(places.tolist(), thresholds, strict=True)):
-            if place < len(first):
-                missing = max(threshold - int(value[place]), 0)
-                interval_ms = self.axis.interval_ms or 1
-                seen[i] = first[place] + -(-missing // interval_ms) * interval_ms
-                ranks[i] = rank[place]
-            elif ended is not None and ended[i]:
-                at_end = next((r for r, reached in self.at_end if reached >= threshold), None)
+        places = np.searchsorted(highest, wanted, side="left")
+        happened = np.flatnonzero(places < len(first))
+        steps = places[happened]
+        missing = np.maximum(wanted[happened], value[steps]) - value[steps]
+        interval_ms = self.axis.interval_ms or 1
+        seen[happened] = first[steps] + -(-missing // interval_ms) * interval_ms
+        ranks[happened] = rank[steps]
+        if ended is not None:
+            for i in np.flatnonzero((places == len(first)) & ended):
+                at_end = next((r for r, reached in self.at_end if reached >= wanted[i]), None)
                 if at_end is not None:
                     seen[i], ranks[i] = self.axis.end, at_end
         return seen, ranks

@@ -186,24 +186,16 @@ def _carried(
     spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
 ) -> DataFrame:
     """What earlier days' arrivals offer on each of some days, and what the end of input does."""
-    axis = history.axis
+    axis, channels = history.axis, history.crossings.channels
     offers = _offers_across_days(history, clock)
-    parts = []
-    for day in days:
-        start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
-        seen, is_settled = offers["seen_from"], offers["rank"] == _CARRIED
-        earlier = (seen < start) | ((seen == start) & is_settled)
-        largest = offers[earlier].groupby("number", as_index=False)["candidate_ms"].max()
-        of_day = offers[~earlier & (seen < end)]
-        parts.append(largest.assign(seen_from=start, rank=_CARRIED, day=day))
-        parts.append(of_day.assign(day=day))
-        if clock.closes_now:
-            every = range(len(history.crossings.channels))
-            at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
-            parts.append(at_end.assign(seen_from=axis.end, day=day))
+    parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
+    if clock.closes_now:
+        every = range(len(channels))
+        at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
+        parts += [at_end.assign(seen_from=axis.end, day=day) for day in days]
     there = [part for part in parts if len(part)]
     rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
-    names = [history.crossings.channels[number] for number in rows["number"]]
+    names = [channels[number] for number in rows["number"]]
     return spark.createDataFrame(
         pa.table(
             {
@@ -215,6 +207,15 @@ def _carried(
             }
         )
     )
+
+
+def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What earlier days' arrivals have offered as a day begins, and what they offer during it."""
+    start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
+    seen, is_settled = offers["seen_from"], offers["rank"] == _CARRIED
+    earlier = (seen < start) | ((seen == start) & is_settled)
+    largest = offers[earlier].groupby("number", as_index=False)["candidate_ms"].max()
+    return largest.assign(seen_from=start, rank=_CARRIED), offers[~earlier & (seen < end)]
 
 
 def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
