@@ -6,7 +6,7 @@ Cells are many: of them a run asks for those of some days, slots and thresholds,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -84,13 +84,15 @@ class Timeline(Protocol):
         *,
         slots: TimeRange = EVERYTHING,
         least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
     ) -> pd.DataFrame:
-        """The cells of well-formed records of some days; columns `CELL_COLUMNS`.
+        """The cells of well-formed records of some days.
 
         Args:
             days: arrival days.
             slots: only cells whose newest window starts in this range.
             least_threshold_ms: only cells that reach this threshold; None: any.
+            columns: what is asked of each cell: some of `CELL_COLUMNS`.
         """
 
 
@@ -126,6 +128,7 @@ class Observed:
         *,
         slots: TimeRange = EVERYTHING,
         least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
     ) -> pd.DataFrame:
         """See `Timeline`."""
         cells = self.well_formed
@@ -136,7 +139,7 @@ class Observed:
         if least_threshold_ms is not None:
             reaches = cells["threshold_ms"] >= least_threshold_ms
             chosen &= reaches.fillna(False).to_numpy(dtype=bool)
-        return cells[chosen]
+        return cells.loc[chosen, list(columns)]
 
     def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
         """See `Fresh`."""
@@ -182,14 +185,14 @@ class Together:
         *,
         slots: TimeRange = EVERYTHING,
         least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
     ) -> pd.DataFrame:
         """See `Timeline`."""
-        return together(
-            *(
-                part.cells(days, slots=slots, least_threshold_ms=least_threshold_ms)
-                for part in (self.before, self.fresh)
-            )
+        parts = (
+            part.cells(days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns)
+            for part in (self.before, self.fresh)
         )
+        return together(*parts)
 
 
 def together(*parts: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -59,11 +59,12 @@ class StagedCells:
         *,
         slots: TimeRange = EVERYTHING,
         least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
     ) -> pd.DataFrame:
         """See `Timeline`."""
         wanted = cells_wanted(slots, least_threshold_ms)
         wanted &= ds.field("arrival_date").isin(pa.array(sorted(days), pa.date32()))
-        return to_pandas(self.files.to_table(columns=[*CELL_COLUMNS], filter=wanted))
+        return to_pandas(self.files.to_table(columns=list(columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
         """See `Fresh`: as the files hold them."""

@@ -83,9 +83,10 @@ class StoredTimeline:
         *,
         slots: TimeRange = EVERYTHING,
         least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
     ) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._read("cell", CELL_COLUMNS, cells_wanted(slots, least_threshold_ms), days)
+        return self._read("cell", columns, cells_wanted(slots, least_threshold_ms), days)
 
     def _read(
         self,

@@ -25,6 +25,9 @@ from strandline.model.intervals import (
     midnight_of,
 )
 
+_COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
+"""What of a cell tells its windows and their records."""
+
 
 @dataclass(frozen=True)
 class Calendar:
@@ -47,7 +50,7 @@ class Calendar:
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
         parts = [_cells_of(history, within) for within in _apart(starts, history.grid)]
-        cells = together(*parts) if parts else history.timeline.cells(())
+        cells = together(*parts) if parts else history.timeline.cells((), columns=_COUNTED)
         return cls(history, clock, with_windows(cells, history))
 
     @cached_property
@@ -195,7 +198,8 @@ class OlderWindows:
         grid, days = history.grid, history.days.since(since_ms)
         end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
         near = TimeRange(LEAST_INSTANT_MS, end_ms)
-        fresh = with_windows(history.timeline.cells(days, slots=near), history)
+        cells = history.timeline.cells(days, slots=near, columns=_COUNTED)
+        fresh = with_windows(cells, history)
         oldest, newest = (
             fresh[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
         )
@@ -219,7 +223,8 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
     events = history.grid.events_of(starts)
     first_ms = int(history.grid.newest_starts(np.array([events.start_ms]))[0])
     slots = TimeRange(first_ms, events.end_ms)
-    return history.timeline.cells(history.days.of_events(events), slots=slots)
+    days = history.days.of_events(events)
+    return history.timeline.cells(days, slots=slots, columns=_COUNTED)
 
 
 def _apart(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:

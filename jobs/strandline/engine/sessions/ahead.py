@@ -36,7 +36,8 @@ class Parts:
         if region != EVERYTHING:
             first_ms = int(grid.newest_starts(np.array([region.start_ms]))[0])
             slots = TimeRange(first_ms, region.end_ms)
-        cells = history.timeline.cells(history.days.of_events(region), slots=slots)
+        days, asked = history.days.of_events(region), ("arrival_date", "least_ts_ms")
+        cells = history.timeline.cells(days, slots=slots, columns=asked)
         times = cells["least_ts_ms"].to_numpy(dtype="int64")
         starts = times - (times - grid.offset_ms) % grid.threshold_step_ms
         parts = np.unique(starts)

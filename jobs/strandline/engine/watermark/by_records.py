@@ -35,6 +35,8 @@ from strandline.spec.pipeline import PipelineSpec
 
 _QUESTIONS_KEPT = 4
 """Of so many questions the cells are kept: those that follow mostly ask for a part of the same."""
+_OFFERED = ("arrival_date", "channel", "threshold_ms", "first_arrival_ms", "first_sequence")
+"""What tells when a channel offered a threshold."""
 _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 """Thresholds in order, and the first instant that offered each, or a higher one."""
 
@@ -180,13 +182,13 @@ class RecordCrossings:
         held = {day: known for day in days if (known := self._read.get(day)) is not None}
         lacking = {day for day in days if day not in held or held[day][0] > least_ms}
         if lacking:
-            read = self.timeline.cells(lacking, least_threshold_ms=least_ms)
+            read = self.timeline.cells(lacking, least_threshold_ms=least_ms, columns=_OFFERED)
             of_day = dict(iter(read.groupby("arrival_date")))
             held |= {day: (least_ms, of_day.get(day, read[:0])) for day in lacking}
             self._read.update(held)
         found = [cells for _, cells in (held[day] for day in sorted(days)) if len(cells)]
         if not found:
-            return self.timeline.cells(())
+            return self.timeline.cells((), columns=_OFFERED)
         cells = pd.concat(found, ignore_index=True)
         return cells[cells["threshold_ms"] >= least_ms]
 
