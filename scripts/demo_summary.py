@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake, dataset_of
+from strandline.lake.reads import dataset_of
+from strandline.lake.store import Lake
 from strandline.model.intervals import datetime_of, instant_of
 
 PIPELINE = "flights"

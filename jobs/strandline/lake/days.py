@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.store import Store, columns_of, dataset_by_day
+from strandline.lake.reads import columns_of, dataset_by_day
+from strandline.lake.store import Store
 
 TRAILING_DAYS = 90
 """The days that are shown where nobody asks for others."""

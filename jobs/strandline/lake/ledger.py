@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
-from strandline.lake.store import Store, dataset_of_files, paths_of, storage_errors
+from strandline.lake.reads import dataset_of_files, paths_of
+from strandline.lake.store import Store, storage_errors
 from strandline.model.intervals import TimeRange, midnight_before
 
 __all__ = [

@@ -20,10 +20,11 @@ from strandline.engine.records.expressions import in_quotes
 from strandline.errors import RetryableError
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.identities import marked
+from strandline.lake.reads import columns_of
 from strandline.lake.rewrite import rewrite
 from strandline.lake.schema import Fit, fit, schema_of, spark_type
 from strandline.lake.small_diff import SMALL_BYTES, alike
-from strandline.lake.store import Store, columns_of
+from strandline.lake.store import Store
 from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, PublishedTable
 
 _NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from strandline.lake.diff import DELETE, INSERT, NOT_COMPARED, OP, TOLERANCE, UPDATE
-from strandline.lake.store import dataset_of
+from strandline.lake.reads import dataset_of
 
 SMALL_BYTES = 8 * 2**20
 """What the files of small tables, or of the part of one that is asked for, weigh at most."""

@@ -10,7 +10,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.store import Store, dataset_by_day
+from strandline.lake.reads import dataset_by_day
+from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 
 _LONG = pa.int64()

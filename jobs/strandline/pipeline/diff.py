@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
+from strandline.lake.reads import files_started_in, started_in
 from strandline.lake.small_diff import published_rows, small_diff
-from strandline.lake.store import files_started_in, started_in
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired

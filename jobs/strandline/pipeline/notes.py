@@ -10,7 +10,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.ledger import Entry
-from strandline.lake.store import columns_of, dataset_by_day
+from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings

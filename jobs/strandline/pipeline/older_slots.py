@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
+from strandline.lake.reads import dataset_of, files_started_in, started_in
 from strandline.lake.small_diff import published_rows
-from strandline.lake.store import dataset_of, files_started_in, started_in
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_home

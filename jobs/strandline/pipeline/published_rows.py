@@ -24,7 +24,8 @@ from strandline.engine.records.quarantine import (
 )
 from strandline.engine.records.read import read_records
 from strandline.lake.days import Days, read_days, rows_by_day
-from strandline.lake.store import Store, columns_of, dataset_of, files_started_in, started_in
+from strandline.lake.reads import columns_of, dataset_of, files_started_in, started_in
+from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 import pandas as pd
@@ -20,7 +21,7 @@ from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import firings
-from strandline.model.intervals import day_of
+from strandline.model.intervals import day_of, midnight_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class GridRebuild(Rebuild):
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
         panes = self.calendar.panes(self._older_and_own)
-        late_days = self.calendar.late_days(self._older_and_own)
+        late_days = self._late_days()
         newest_windows = newest_window_table(self.spark, panes, self.history.axis)
         late = refused(self._known(late_days), newest_windows, self.calendar.least_delay(panes))
         if self.scope.older_since_ms is not None:
@@ -60,6 +61,14 @@ class GridRebuild(Rebuild):
         probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
         met = self._emissions(late_days).at(probes)
         return quarantine_late(met, self.history.spec, self.source_columns)
+
+    def _late_days(self) -> list[date]:
+        """The arrival days on which a record that is asked for may have been refused."""
+        days = set(self.calendar.late_days(self.slots))
+        if (since_ms := self.scope.older_since_ms) is not None:
+            of_older = self.calendar.late_days(self.older)
+            days |= {day for day in of_older if midnight_of(day) >= since_ms}
+        return sorted(days)
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""

@@ -14,7 +14,8 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
-from strandline.lake.store import Lake, Store, dataset_of
+from strandline.lake.reads import dataset_of
+from strandline.lake.store import Lake, Store
 from strandline.lake.timeline import channel_days
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.views.channels import channel_watermarks

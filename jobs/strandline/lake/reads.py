@@ -1,0 +1,100 @@
+"""Small reads of a Delta table without a JVM: which of its files, and what of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
+
+
+def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
+    """A small table, to be read without a JVM.
+
+    Args:
+        table: as it was opened.
+        files: a condition in SQL: files that by their log entry cannot hold a row that meets it
+            are left out, the rows of the others are not looked at. Where a table has many files
+            it saves milliseconds for each. None: all files.
+    """
+    return table.to_pyarrow_dataset(
+        filesystem=_local_files(table), file_pruning_predicate=files or None
+    )
+
+
+def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.Dataset:
+    """A table that is partitioned by a date alone, of which a reader wants some days.
+
+    Of each file nothing is known but its date, so that a table of many files is opened at once.
+
+    Args:
+        table: as it was opened.
+        partition: the column of the date.
+        schema: the columns to read; one that a file lacks is null in it.
+    """
+    log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
+    parquet, files = ds.ParquetFileFormat(), _files_of(table)
+    fragments = [
+        parquet.make_fragment(
+            path, files, partition_expression=day.is_null() if of is None else day == of
+        )
+        for path, of in zip(
+            log["path"].to_pylist(), log[f"partition.{partition}"].to_pylist(), strict=True
+        )
+    ]
+    return ds.FileSystemDataset(fragments, schema, parquet, files)
+
+
+def columns_of(table: DeltaTable) -> pa.Schema:
+    """The columns of a table, as a dataset of it has them."""
+    return pa.schema(table.schema().to_arrow())
+
+
+def started_in(name: str, within: TimeRange) -> ds.Expression:
+    """The rows of a published table whose window or slot starts, or which arrived, in a range."""
+    first, end = (
+        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
+        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
+    )
+    return (ds.field(name) >= first) & (ds.field(name) < end)
+
+
+def files_started_in(name: str, within: TimeRange) -> str:
+    """The files that may hold such rows (`dataset_of`)."""
+    first_ms = max(within.start_ms, EVERYTHING.start_ms)
+    last_ms = min(within.end_ms, EVERYTHING.end_ms) - 1
+    return f"\"{name}\" BETWEEN '{text_of(first_ms)}' AND '{text_of(max(first_ms, last_ms))}'"
+
+
+def paths_of(table: DeltaTable) -> list[str]:
+    """The files of a table, below its root."""
+    return list(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
+    """Some files of a table that is not partitioned; a column that one lacks is null in it."""
+    return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=_files_of(table))
+
+
+def _files_of(table: DeltaTable) -> fs.FileSystem:
+    """The file system whose root is the table's."""
+    return (
+        _local_files(table) or table.to_pyarrow_dataset(file_pruning_predicate="false").filesystem
+    )
+
+
+def _local_files(table: DeltaTable) -> fs.FileSystem | None:
+    """A folder through Arrow's own file system; None: the table lies elsewhere.
+
+    Through that of delta-rs its reading threads call into Python, and one that does so while the
+    process ends would abort it.
+    """
+    folder = urlparse(table.table_uri)
+    if folder.scheme not in {"", "file"}:
+        return None
+    return fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
