@@ -137,4 +137,7 @@ class TimelineTable:
             return schema.empty_table()
         malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
         few = ~ds.field("kind").isin(_WIDE)
-        return self.dataset.to_table(columns=schema.names, filter=few | malformed)
+        # of each file that was asked, Arrow would keep what it knows of all columns of all groups
+        return self.dataset.scanner(
+            columns=schema.names, filter=few | malformed, cache_metadata=False
+        ).to_table()
