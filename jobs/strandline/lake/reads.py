@@ -38,7 +38,9 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
         schema: the columns to read; one that a file lacks is null in it.
     """
     log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
-    parquet, files = ds.ParquetFileFormat(), _files_of(table)
+    files = _files_of(table)
+    far_away = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
+    parquet = ds.ParquetFileFormat(default_fragment_scan_options=far_away)
     fragments = [
         parquet.make_fragment(
             path, files, partition_expression=day.is_null() if of is None else day == of
