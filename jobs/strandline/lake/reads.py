@@ -39,8 +39,8 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
     """
     log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
     files = _files_of(table)
-    far_away = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
-    parquet = ds.ParquetFileFormat(default_fragment_scan_options=far_away)
+    fetching = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
+    parquet = ds.ParquetFileFormat(default_fragment_scan_options=fetching)
     fragments = [
         parquet.make_fragment(
             path, files, partition_expression=day.is_null() if of is None else day == of
