@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate
 
 import pandas as pd
@@ -21,13 +21,17 @@ from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.values.between_thresholds import first_reaching
-from strandline.engine.values.emissions import seen_of_day, with_probes
+from strandline.engine.values.emissions import with_probes
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
 _CARRIED = -1
 """The rank of what was emitted before a day began: ahead of all channels."""
+_AFTER_ALL = 2**60
+"""The rank of the end of a stretch: behind all that is seen from its instant on."""
+_STOOD = "_strandline_stood_ms"
+_STRETCH = "_strandline_stretch"
 _NUMBER = "_strandline_number"
 _BEFORE = "_strandline_before"
 
@@ -41,6 +45,7 @@ class RecordEmissions:
             the days before it have emitted.
         history: the channels, their order, and when each joined.
         clock: what is known.
+        days: the days.
         floors: (instant, watermark): what the combined watermark does not fall below after it. For
             discovered channels: its value just before each of them joined.
     """
@@ -48,27 +53,21 @@ class RecordEmissions:
     offers: DataFrame
     history: History
     clock: Clock
+    days: Sequence[date]
     floors: tuple[tuple[int, int], ...] = ()
 
     def at(self, probes: DataFrame) -> DataFrame:
-        """The probes with the combined WATERMARK at their position: see `Emissions.at`."""
-        rows = with_probes(self.offers, probes)
+        """The probes with the combined WATERMARK at their position: see `Emissions.at`.
+
+        It is the least of where the channels stand. As none of them falls, that is the least of
+        where each stood just before anything that it emits later, or before the end.
+        """
         axis = self.history.axis
-        order = self.history.crossings
-        channels = zip(order.channels, order.joined, strict=True)
-        offered = [
-            F.when(
-                F.col(c.SEEN_FROM) > axis.literal(joined),
-                F.coalesce(
-                    F.max(F.when(F.col(c.CHANNEL) == channel, F.col(c.CANDIDATE))).over(
-                        seen_of_day()
-                    ),
-                    F.lit(MIN_WATERMARK),
-                ),
-            )
-            for channel, joined in channels
-        ]
-        least = F.array_min(F.array(*offered).cast("array<bigint>"))  # of none: null
+        later = (
+            Window.partitionBy(c.ARRIVAL_DAY, _STRETCH)
+            .orderBy(F.desc(c.SEEN_FROM), F.desc(c.RANK))
+            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        )
         floor = reduce(
             lambda chain, step: F.when(
                 F.col(c.SEEN_FROM) > axis.literal(step[0]), step[1]
@@ -76,11 +75,61 @@ class RecordEmissions:
             self.floors,
             F.lit(MIN_WATERMARK),
         )
+        joined_before = [F.col(c.SEEN_FROM) > axis.literal(at) for at in self._joins]
+        number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
         return (
-            rows.withColumn(c.WATERMARK, F.greatest(least, floor))
+            with_probes(self._stood(), probes)
+            .withColumn(_STRETCH, number)
+            .withColumn(c.WATERMARK, F.greatest(F.min(_STOOD).over(later), floor))
             .where(F.col(c.CHANNEL).isNull())
-            .drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _STOOD, _STRETCH)
         )
+
+    def _stood(self) -> DataFrame:
+        """The offers, and the ends of stretches, with where their channel STOOD just before."""
+        before = (
+            Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
+            .orderBy(c.SEEN_FROM, c.RANK)
+            .rowsBetween(Window.unboundedPreceding, -1)
+        )
+        rows = self.offers.unionByName(self._ends_of_stretches(), allowMissingColumns=True)
+        stood = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
+        return rows.withColumn(_STOOD, stood)
+
+    def _ends_of_stretches(self) -> DataFrame:
+        """The ends of a day's stretches, for each channel that takes part in them.
+
+        A day is one stretch; where channels join on it, one ends as each of them does.
+        """
+        axis, order = self.history.axis, self.history.crossings
+        ends = [
+            (day, channel, end)
+            for day in self.days
+            for end in [*(at for at in self._joins if self._day_of(at) == day), axis.never]
+            for channel, joined in zip(order.channels, order.joined, strict=True)
+            if joined < end
+        ]
+        return self.offers.sparkSession.createDataFrame(
+            pa.table(
+                {
+                    c.ARRIVAL_DAY: pa.array([day for day, _, _ in ends], pa.date32()),
+                    c.CHANNEL: pa.array([channel for _, channel, _ in ends], pa.string()),
+                    c.SEEN_FROM: pa.array([end for _, _, end in ends], axis.kind),
+                    c.RANK: pa.array([_AFTER_ALL] * len(ends), pa.int64()),
+                }
+            )
+        )
+
+    @cached_property
+    def _joins(self) -> list[int]:
+        """The instants at which channels join on the days."""
+        days = {*self.days}
+        return sorted(at for at in {*self.history.crossings.joined} if self._day_of(at) in days)
+
+    def _day_of(self, instant: int) -> date | None:
+        """The arrival day of an instant; None: a declared channel has always taken part."""
+        always = instant <= -self.history.axis.never
+        return None if always else day_of(self.history.axis.arrival_of(instant))
 
     def at_hand(self) -> RecordEmissions:
         """The same, its offers computed."""
@@ -179,7 +228,8 @@ def _own_and_carried(
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
-    return RecordEmissions(own.unionByName(_carried(spark, history, clock, days)), history, clock)
+    offers = own.unionByName(_carried(spark, history, clock, days))
+    return RecordEmissions(offers, history, clock, days)
 
 
 def _carried(
