@@ -8,7 +8,6 @@ from datetime import date
 from functools import cached_property, reduce
 from itertools import accumulate
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -20,14 +19,13 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
+from strandline.engine.values.across_days import CARRIED, carried
 from strandline.engine.values.between_thresholds import first_reaching
 from strandline.engine.values.emissions import with_probes
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
-_CARRIED = -1
-"""The rank of what was emitted before a day began: ahead of all channels."""
 _AFTER_ALL = 2**60
 """The rank of the end of a stretch: behind all that is seen from its instant on."""
 _STOOD = "_strandline_stood_ms"
@@ -160,7 +158,7 @@ class RecordEmissions:
         axis = self.history.axis
         number = F.col(c.RANK).cast("bigint")
         if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
-            number = F.when(number > _CARRIED, F.lit(ALL_SPLITS)).otherwise(number)
+            number = F.when(number > CARRIED, F.lit(ALL_SPLITS)).otherwise(number)
         emitted = self.offers.select(
             c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
         )
@@ -172,7 +170,7 @@ class RecordEmissions:
         return (
             self.at(emitted.distinct())
             .withColumn(_BEFORE, before)
-            .where((F.col(_NUMBER) > _CARRIED) & (F.col(c.WATERMARK) > F.col(_BEFORE)) & own)
+            .where((F.col(_NUMBER) > CARRIED) & (F.col(c.WATERMARK) > F.col(_BEFORE)) & own)
             .select(c.SEEN_FROM, F.col(_NUMBER).alias(c.RANK), c.WATERMARK)
         )
 
@@ -228,75 +226,8 @@ def _own_and_carried(
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
-    offers = own.unionByName(_carried(spark, history, clock, days))
+    offers = own.unionByName(carried(spark, history, clock, days))
     return RecordEmissions(offers, history, clock, days)
-
-
-def _carried(
-    spark: SparkSession, history: History, clock: Clock, days: Sequence[date]
-) -> DataFrame:
-    """What earlier days' arrivals offer on each of some days, and what the end of input does."""
-    axis, channels = history.axis, history.crossings.channels
-    offers = _offers_across_days(history, clock)
-    parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
-    if clock.closes_now:
-        every = range(len(channels))
-        at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
-        parts += [at_end.assign(seen_from=axis.end, day=day) for day in days]
-    there = [part for part in parts if len(part)]
-    rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
-    names = [channels[number] for number in rows["number"]]
-    return spark.createDataFrame(
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
-                c.CHANNEL: pa.array(names, pa.string()),
-                c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
-                c.CANDIDATE: pa.array(rows["candidate_ms"].tolist(), pa.int64()),
-                c.RANK: pa.array(rows["rank"].tolist(), pa.int32()),
-            }
-        )
-    )
-
-
-def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What earlier days' arrivals have offered as a day begins, and what they offer during it."""
-    start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
-    seen, is_settled = offers["seen_from"], offers["rank"] == _CARRIED
-    earlier = (seen < start) | ((seen == start) & is_settled)
-    largest = offers[earlier].groupby("number", as_index=False)["candidate_ms"].max()
-    return largest.assign(seen_from=start, rank=_CARRIED), offers[~earlier & (seen < end)]
-
-
-def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
-    """What the arrivals of a day offer beyond it: `number` (of the channel), `seen_from`, `rank`.
-
-    What is settled is seen by the midnight that ends the day at the latest; what is pending from
-    the first tick on that is not before it, if that comes before the horizon.
-    """
-    axis, days = history.axis, history.timeline.channel_days
-    numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
-    days = days[days["channel"].isin(numbers)]
-    number = days["channel"].map(numbers)
-    midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
-    seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
-    settled = pd.DataFrame(
-        {"number": number, "seen_from": seen, "rank": _CARRIED, "candidate_ms": days["settled_ms"]}
-    )
-    parts = [settled]
-    if axis.ticks is not None:
-        ticks = [axis.ticks.after(at - 1) for at in midnights]
-        tick = pd.Series(ticks, days.index, dtype=object)
-        pending = pd.DataFrame(
-            {
-                "number": number,
-                "seen_from": tick,
-                "rank": number,
-                "candidate_ms": days["pending_ms"],
-            }
-        )
-        parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
-    return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])
 
 
 def _seen_from(axis: Axis) -> Column:

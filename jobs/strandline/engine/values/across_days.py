@@ -1,0 +1,85 @@
+"""What the arrivals of earlier days offer on a day: what is emitted before it, what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from strandline.engine import columns as c
+from strandline.engine.past.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.lateness import MAX_WATERMARK
+
+CARRIED = -1
+"""The rank of what was emitted before a day began: ahead of all channels."""
+
+
+def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
+    """What earlier days' arrivals offer on each of some days, and what the end of input does."""
+    axis, channels = history.axis, history.crossings.channels
+    offers = _offers_across_days(history, clock)
+    parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
+    if clock.closes_now:
+        every = range(len(channels))
+        at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
+        parts += [at_end.assign(seen_from=axis.end, day=day) for day in days]
+    there = [part for part in parts if len(part)]
+    rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
+    names = [channels[number] for number in rows["number"]]
+    return spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
+                c.CHANNEL: pa.array(names, pa.string()),
+                c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
+                c.CANDIDATE: pa.array(rows["candidate_ms"].tolist(), pa.int64()),
+                c.RANK: pa.array(rows["rank"].tolist(), pa.int32()),
+            }
+        )
+    )
+
+
+def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What earlier days' arrivals have offered as a day begins, and what they offer during it."""
+    start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
+    seen, is_settled = offers["seen_from"], offers["rank"] == CARRIED
+    earlier = (seen < start) | ((seen == start) & is_settled)
+    largest = offers[earlier].groupby("number", as_index=False)["candidate_ms"].max()
+    return largest.assign(seen_from=start, rank=CARRIED), offers[~earlier & (seen < end)]
+
+
+def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
+    """What the arrivals of a day offer beyond it: `number` (of the channel), `seen_from`, `rank`.
+
+    What is settled is seen by the midnight that ends the day at the latest; what is pending from
+    the first tick on that is not before it, if that comes before the horizon.
+    """
+    axis, days = history.axis, history.timeline.channel_days
+    numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
+    days = days[days["channel"].isin(numbers)]
+    number = days["channel"].map(numbers)
+    midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
+    seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
+    settled = pd.DataFrame(
+        {"number": number, "seen_from": seen, "rank": CARRIED, "candidate_ms": days["settled_ms"]}
+    )
+    parts = [settled]
+    if axis.ticks is not None:
+        ticks = [axis.ticks.after(at - 1) for at in midnights]
+        tick = pd.Series(ticks, days.index, dtype=object)
+        pending = pd.DataFrame(
+            {
+                "number": number,
+                "seen_from": tick,
+                "rank": number,
+                "candidate_ms": days["pending_ms"],
+            }
+        )
+        parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
+    return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])
