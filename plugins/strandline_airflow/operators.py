@@ -30,7 +30,7 @@ from strandline_airflow import settings
 from strandline_airflow.catalogue import published_asset
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of, result_of
-from strandline_airflow.requests import Rendered
+from strandline_airflow.requests import Rendered, requested_range
 
 _LINES_KEPT = 20_000  # of which its JSON document may be most
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
@@ -140,16 +140,19 @@ class StrandlineSparkOperator(SparkSubmitOperator):
     def _is_light(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
         from strandline.lake.landing_log import LandingLog  # noqa: PLC0415 - DAG files parse
-        from strandline.lake.store import Lake  # noqa: PLC0415 - without these
+        from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
+        from strandline.lake.store import Lake  # noqa: PLC0415
 
         if not isinstance(self.pipeline, str):
             return False
         try:
             spec = find_spec(settings.pipelines_folder(), self.pipeline)
-            log = LandingLog.of(Lake.at(settings.lake()), spec)
+            lake = Lake.at(settings.lake())
+            log = LandingLog.of(lake, spec)
+            within = requested_range(self.application_args or ())
         except InputError:
             return False  # the job will say what is wrong
-        return log is not None and log.is_small
+        return log is not None and is_small(spec, lake, log, within)
 
     def _repeated(self) -> Any:
         """What `strandline` says of a run that would only repeat a published one; None: it is none.

@@ -6,14 +6,16 @@ becomes one element of the argv, and is never read as a template, an option or a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from strandline.errors import InputError
+from strandline.model.intervals import TimeRange
 from strandline.spec import PipelineSpec
+from strandline.spec.values import parse_instant
 from strandline_airflow.catalogue import published_asset, read_catalogue
 from strandline_airflow.params import ALL
 from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
@@ -59,6 +61,21 @@ def backfill_request(*, dry_run: bool) -> Rendered:
         ]
 
     return argv
+
+
+def requested_range(argv: Iterable[object]) -> TimeRange | None:
+    """The range that the arguments of a job name; None: they name none.
+
+    Raises:
+        InputError: its ends are no instants, or in the wrong order.
+    """
+    options = dict(str(one).removeprefix("--").split("=", 1) for one in argv if "=" in str(one))
+    if not {"start", "end"} <= options.keys():
+        return None
+    try:
+        return TimeRange(parse_instant(options["start"]), parse_instant(options["end"]))
+    except (ValueError, OverflowError) as error:
+        raise InputError("--start, --end", str(error)) from None
 
 
 def reported_pipelines(context: Context) -> list[str]:

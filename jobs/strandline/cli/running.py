@@ -66,6 +66,7 @@ def run_pipeline(
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     root = lake_at(lake)
     from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
+    from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
@@ -77,7 +78,7 @@ def run_pipeline(
         return
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)
-    light = log is not None and log.is_small
+    light = log is not None and is_small(spec, root, log, request.range)
     with show.progress(quiet=as_json) as step:
         step("start Spark")
         # Great Expectations takes seconds to import: let it, while the JVM starts

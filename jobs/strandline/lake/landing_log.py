@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -16,9 +17,6 @@ from strandline.errors import InputError
 from strandline.lake.deletions import deleted_rows
 from strandline.lake.store import Lake
 from strandline.spec.pipeline import PipelineSpec
-
-_SMALL_BYTES = 64 * 2**20
-"""A landing table up to this size is rebuilt before a JVM has warmed up."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,18 @@ class LandingLog:
         """The rows of each file that are deleted, and still lie in it: see `deleted_rows`."""
         return deleted_rows(self.table)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether a run over the whole table ends before a JVM would have warmed up."""
-        return int(sum(self.files["size_bytes"])) <= _SMALL_BYTES
+    def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
+        """The bytes of some arrival days, and of rows that have none.
+
+        Args:
+            days_by: the partition that tells the arrival days; None: none does, and all count.
+            is_wanted: which days.
+        """
+        sizes = self.files["size_bytes"]
+        if days_by is None:
+            return int(sum(sizes))
+        days = zip(self._days(days_by), sizes, strict=True)
+        return int(sum(size for day, size in days if day is None or is_wanted(day)))
 
     def day_partition(self, name: str | None) -> str | None:
         """The partition that tells the arrival days; None: a text's or expression's rows do.
@@ -129,9 +135,13 @@ class LandingLog:
         """The files of the days up to one."""
         if days_by is None or last_day is None:
             return set(self.files["path"])
-        days = self.files[f"partition.{days_by}"]
         return {
             path
-            for path, day in zip(self.files["path"], days, strict=True)
-            if day is None or date.fromisoformat(str(day)[:10]) <= last_day
+            for path, day in zip(self.files["path"], self._days(days_by), strict=True)
+            if day is None or day <= last_day
         }
+
+    def _days(self, days_by: str) -> list[date | None]:
+        """The arrival day of each file."""
+        days = self.files[f"partition.{days_by}"]
+        return [None if day is None else date.fromisoformat(str(day)[:10]) for day in days]

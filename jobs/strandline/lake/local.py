@@ -60,7 +60,7 @@ def local_settings(*, light: bool = False) -> dict[str, str]:
     archive of classes, the JVM maps it instead of reading and checking each class anew, which takes
     a third of a short run; one that does not fit the JVM or the jars is passed over in silence.
 
-    `light`: the run is over before a JVM would have warmed up (`LandingLog.is_small`).
+    `light`: the run is over before a JVM would have warmed up (`small_runs.is_small`).
     """
     settings = dict(_SETTINGS)
     spark = spark_folder()
