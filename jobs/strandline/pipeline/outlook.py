@@ -14,7 +14,7 @@ from strandline.engine.position.axis import Axis
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry, owed_days
 from strandline.lake.session import for_input_of
-from strandline.model.intervals import day_of, midnight_before, text_of
+from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
@@ -102,8 +102,7 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
     range needs, are known once there is a plan: then it is made again by them.
 
     Raises:
-        InputError: the horizon is still to come, rows that the range needs have gone, or the run
-            would read more than it may.
+        InputError: rows that the range needs have gone, or the run would read more than it may.
     """
     axis = axis_of(ctx.landing, entries)
     horizon_ms = horizon_of(request, ctx.landing, axis, entries)
@@ -204,8 +203,7 @@ def _first_not_final(
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
-    until_ms = midnight_before(request.to_ms or 0)
-    return kind_of(ctx.spec).first_not_final(records, history, until_ms, watermark_ms)
+    return kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
