@@ -11,6 +11,7 @@ from typing import Any
 from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry, owed_days
 from strandline.lake.session import for_input_of
@@ -60,6 +61,12 @@ class Outlook:
         since_ms, days = self.plan.scope.older_since_ms, self.seen.history.days
         again = set() if since_ms is None else set(days.since(since_ms))
         return sorted(again | set(self.days_of_range))
+
+    def days_read_to_rebuild(self, ctx: Context) -> list[date]:
+        """`days_to_rebuild`; where some of them have duplicates also the days that tell these."""
+        days = self.days_to_rebuild
+        repeated = self.seen.history.days.with_reason(DUPLICATE)
+        return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
 
     def bytes_to_rebuild(self, ctx: Context) -> int:
         """The bytes that a rebuild reads, each as often as a record has windows."""
@@ -127,9 +134,10 @@ def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[s
         InputError: it is.
     """
     start = text_of(outlook.plan.scope.windows.start_ms)
+    observed = ctx.landing.days_read_for(outlook.seen.new_days)
     asked = {
-        "observing them": outlook.seen.new_days,
-        f"the range from {start} on": sorted({*outlook.seen.new_days, *outlook.days_to_rebuild}),
+        "observing them": observed,
+        f"the range from {start} on": sorted({*observed, *outlook.days_read_to_rebuild(ctx)}),
     }
     problems = [_too_many_bytes(ctx, request, days, what) for what, days in asked.items()]
     return [f"the run would be refused: {problem}" for problem in problems if problem]
@@ -166,7 +174,7 @@ def _planned(
     world: World,
 ) -> tuple[Observation, Plan]:
     """What is known at a horizon, and the plan of it."""
-    to_observe = world.days_to_observe(ctx.spec, horizon_ms)
+    to_observe = ctx.landing.days_read_for(world.days_to_observe(ctx.spec, horizon_ms))
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark):
