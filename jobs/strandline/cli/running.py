@@ -62,6 +62,10 @@ def run_pipeline(
         master: Spark's, where it is given.
         pipelines: the folder of pipeline files, where it is given.
         lake: the lake, where it is given.
+
+    Raises:
+        InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
+            landing table; all of these before Spark is started.
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     root = lake_at(lake)
@@ -70,8 +74,8 @@ def run_pipeline(
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
-    log = LandingLog.of(root, spec)
     request = Request(**asked, now_ms=int(time.time() * 1000))
+    log = LandingLog.of(root, spec)
     repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)
     if repeated is not None:
         show.document(repeated.to_json(), as_json=as_json, human=show.outcome)

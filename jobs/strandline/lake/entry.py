@@ -72,7 +72,8 @@ class Entry:
         first_open_ms: the start of the first slot that was not closed once the run was published.
         request_fingerprint: of what was asked of whom; None: it cannot be asked again.
         versions: of a `published` step those of all tables that belong together; of a `publishing`
-            step those of the published tables before it, which `dropping` and `dropped` go back to.
+            step those of the tables that it writes, from before it, which `dropping` and `dropped`
+            go back to.
     """
 
     run_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -40,7 +40,11 @@ def create_tables(ctx: Context, staged: Staged) -> None:
 
 
 def publish(
-    ctx: Context, changes: Sequence[Change], entry: Entry, completes_ms: int | None
+    ctx: Context,
+    changes: Sequence[Change],
+    entry: Entry,
+    completes_ms: int | None,
+    commit_with_it: Callable[[], None] | None = None,
 ) -> Entry:
     """Publish the changes, unless somebody has published into the range meanwhile.
 
@@ -49,6 +53,7 @@ def publish(
         changes: its diffs.
         entry: what the ledger shall say; `base` is the position that the run is based on.
         completes_ms: the midnight up to which the run publishes everything, if it does.
+        commit_with_it: commits to the timeline what counts only once the changes are published.
 
     Returns:
         What the ledger says now, with the version of every table.
@@ -83,7 +88,8 @@ def publish(
             "parts": [change.target.name for change in changes],
             "emptied": ["firings"] * (old_firings(ctx) > 0),
         }
-        before = {name: v for name, v in ctx.store.versions().items() if name in PUBLISHED}
+        written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
+        before = {name: v for name, v in ctx.store.versions().items() if name in written}
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
             out.publish(
@@ -91,6 +97,8 @@ def publish(
             )
         for name in begun["emptied"]:
             ctx.store.empty(name, ctx.run_id)
+        if commit_with_it is not None:
+            commit_with_it()
         published = _published(ctx, entry)
         ctx.note(published)
     return published
@@ -126,8 +134,10 @@ def finish_dead_publish(ctx: Context) -> None:
             out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
         for name in dead.publish.get("emptied", ()):
             ctx.store.empty(name, dead.run_id)
-    message = f"finished by run {ctx.run_id}"
-    ctx.note(replace(_published(ctx, dead), publish=None, message=message))
+    # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
+    repeatable = None if dead.accepted_loss else dead.request_fingerprint
+    done = replace(_published(ctx, dead), publish=None, request_fingerprint=repeatable)
+    ctx.note(replace(done, message=f"finished by run {ctx.run_id}"))
 
 
 def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:

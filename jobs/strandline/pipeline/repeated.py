@@ -22,7 +22,7 @@ from strandline.lake.ledger import (
     unfinished_publish,
 )
 from strandline.lake.store import PUBLISHED, Lake, Store
-from strandline.model.intervals import day_of, midnight_before
+from strandline.model.intervals import day_of
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
@@ -46,7 +46,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
     decides = {
         "kind": request.kind,
         "range": None if within is None else [within.start_ms, within.end_ms],
-        "to": None if request.to_ms is None else midnight_before(request.to_ms),
+        "to": None if request.to_ms is None else request.until_ms,
         "as_of": request.as_of_ms,
         "close": request.close,
         "reopen": request.reopen,

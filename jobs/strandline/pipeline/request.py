@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
+from strandline.errors import InputError
 from strandline.model.books import Book
-from strandline.model.intervals import TimeRange, text_of
+from strandline.model.intervals import TimeRange, midnight_before, text_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,30 @@ class Request:
     accept_loss: str | None = None
     allow_removals: bool = False
     max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a horizon that has not come yet.
+
+        Raises:
+            InputError: it lies after the time of the clock.
+        """
+        if self.kind == "advance":
+            self._require_past("--to", self.until_ms)
+        elif self.as_of_ms is not None:
+            self._require_past("--as-of", self.as_of_ms)
+
+    def _require_past(self, option: str, horizon_ms: int) -> None:
+        if self.now_ms is not None and horizon_ms > self.now_ms:
+            raise InputError(
+                option,
+                f"{text_of(horizon_ms)} has not come yet: it is {text_of(self.now_ms)}",
+                "what will have landed by then is not known; name an instant that has passed",
+            )
+
+    @property
+    def until_ms(self) -> int:
+        """M: the last midnight not after `to_ms`."""
+        return midnight_before(self.to_ms or 0)
 
     def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
         """The id of a new run, and the how manieth attempt of the caller's run it is.

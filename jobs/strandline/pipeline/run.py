@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,13 +20,12 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
-from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observation
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import diffs, tallies
 from strandline.pipeline.failures import failures_told
 from strandline.pipeline.journal import Journal
-from strandline.pipeline.malformed import stage_malformed
+from strandline.pipeline.malformed import Malformed, stage_malformed
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
@@ -85,7 +85,8 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
-            staged, books = _staged(ctx, journal, outlook)
+            staged, malformed = _staged(ctx, journal, outlook)
+            books = [*malformed.books, *staged.books]
         with journal.part("audit"):
             if not ctx.dry_run:
                 create_tables(ctx, staged)
@@ -99,7 +100,10 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
     if not ctx.dry_run:
         with journal.part("publish"):
             journal.know(diff=diff)
-            published = publish(ctx, changes, journal.entry, outlook.plan.completes_ms)
+            # that rows have gone is accepted once what is left of them is published
+            accepted = partial(_commit_observed, ctx, journal, outlook.seen, malformed)
+            with_it = accepted if outlook.seen.world.accepted else None
+            published = publish(ctx, changes, journal.entry, outlook.plan.completes_ms, with_it)
         ctx.staging.drop()
     return Outcome(
         **_described(ctx, outlook),
@@ -127,40 +131,40 @@ def _recovered(ctx: Context) -> list[Entry]:
     return ctx.ledger.entries()
 
 
-def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, list[Book]]:
-    """What is rebuilt, and all books: those of the days observed, and those of the range.
+def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, Malformed]:
+    """What is rebuilt, and the malformed rows of the days observed.
 
     What is observed is committed while the rebuild, which needs it only in memory, runs.
     """
     with ThreadPoolExecutor(1) as pool:
-        committed = pool.submit(_commit_observed, ctx, journal, outlook.seen)
+        observed = pool.submit(_observed, ctx, journal, outlook.seen)
         staged = rebuild_into_staging(ctx, outlook.seen, outlook.plan, outlook.axis)
-        books_of_days = committed.result()
+        malformed = observed.result()
     journal.write("staged", books=[book.to_json() for book in staged.books])
-    return staged, [*books_of_days, *staged.books]
+    return staged, malformed
 
 
-def _commit_observed(ctx: Context, journal: Journal, seen: Observation) -> list[Book]:
-    """Make what is observed count: malformed rows, the days' books, the timeline."""
+def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
+    """Stage malformed rows, and make what is observed count, unless a loss is accepted with it."""
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
-    if ctx.dry_run:
-        return malformed.books
+    if not ctx.dry_run and not seen.world.accepted:
+        with ctx.store.lock(ctx.spark):
+            finish_dead_publish(ctx)
+            _commit_observed(ctx, journal, seen, malformed)
+    return malformed
+
+
+def _commit_observed(
+    ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
+) -> None:
+    """Make what is observed count: malformed rows, the days' books, the timeline."""
 
     def note_owed(days: Sequence[date]) -> None:
         journal.write("owed", owed=days)
 
-    with ctx.store.lock(ctx.spark):
-        ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
-    commit_observation(
-        seen,
-        malformed.rows,
-        ctx.store,
-        ctx.staging,
-        finish=lambda: finish_dead_publish(ctx),
-        note_owed=note_owed,
-    )
+    ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
+    commit_observation(seen, malformed.rows, ctx.store, ctx.staging, note_owed=note_owed)
     journal.write("observed", books=[book.to_json() for book in malformed.books])
-    return malformed.books
 
 
 def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
