@@ -14,7 +14,7 @@ import yaml
 from deltalake import DeltaTable, write_deltalake
 from kills import Home
 
-pytestmark = [pytest.mark.system, pytest.mark.deep]
+pytestmark = [pytest.mark.system, pytest.mark.kill]
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 DAYS = 5

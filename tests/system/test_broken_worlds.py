@@ -12,7 +12,7 @@ import pytest
 from kills import Home
 from lakes import a_week, land
 
-pytestmark = [pytest.mark.system, pytest.mark.deep]
+pytestmark = [pytest.mark.system, pytest.mark.kill]
 
 COMMAND = ("advance", "--to", "2024-03-05")
 

@@ -12,7 +12,7 @@ import pytest
 from kills import Home
 from lakes import a_week, land
 
-pytestmark = [pytest.mark.system, pytest.mark.deep]
+pytestmark = [pytest.mark.system, pytest.mark.kill]
 
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
 RETRYABLE = 4
