@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from strandline.errors import InputError
-from strandline.lake.deletions import deleted_rows
+from strandline.lake.deletions import DeletedRows, deleted_rows
 from strandline.lake.store import Lake
 from strandline.spec.pipeline import PipelineSpec
 
@@ -82,7 +82,7 @@ class LandingLog:
         return dict(pa.table(self.table.get_add_actions(flatten=True)).to_pydict())
 
     @cached_property
-    def deleted(self) -> dict[str, int]:
+    def deleted(self) -> dict[str, DeletedRows]:
         """The rows of each file that are deleted, and still lie in it: see `deleted_rows`."""
         return deleted_rows(self.table)
 
