@@ -105,7 +105,7 @@ class Landing:
 
     @cached_property
     def days(self) -> list[date | None]:
-        """The arrival days that the table has; None: rows that no day can be told of.
+        """The arrival days that the table has; None: rows whose day is not known.
 
         Days that have not begun are left out: see `days_to_come`.
         """

@@ -105,8 +105,8 @@ class LandingLog:
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
 
-        It holds the same files then, so that rows which only moved into other files are told as if
-        they were others. Where the earlier version cannot be opened any more, or rows are deleted
+        It holds the same files then, so that rows which only moved into other files count as
+        others. Where the earlier version cannot be opened any more, or rows are deleted
         by vectors that may have changed, the answer is no.
 
         Args:
