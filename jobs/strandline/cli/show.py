@@ -139,12 +139,12 @@ def status(found: Mapping[str, Any]) -> None:
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
-    for name, stretches in found["lacking"].items():
-        for stretch in stretches:
+    for name, ranges in found["lacking"].items():
+        for within in ranges:
             out.print(
-                f"note: {escape(name)} came later than the windows from {stretch['start']} to "
-                f"{stretch['end']}, and is null there: strandline backfill "
-                f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
+                f"note: {escape(name)} came later than the windows from {within['start']} to "
+                f"{within['end']}, and is null there: strandline backfill "
+                f"{escape(found['pipeline'])} --start {within['start']} --end {within['end']} "
                 "fills it"
             )
     if not found["spec_is_published"]:

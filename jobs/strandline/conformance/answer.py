@@ -34,7 +34,7 @@ class StatusRow(_Row):
 
 
 class WindowRow(_Row):
-    """A window of a key and what it holds; `ids` ascending, None where they are not told."""
+    """A window of a key and what it holds; `ids` ascending, None where they are not given."""
 
     key: str
     start: int

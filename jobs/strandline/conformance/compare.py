@@ -44,20 +44,20 @@ _Difference = tuple[str, Any, Any]
 
 def _differences(expected: Answer, got: Answer) -> Iterator[_Difference]:
     for section in ("watermarks", "valve_status"):
-        told, given = getattr(expected, section), getattr(got, section)
-        if told is not None and given is not None:
-            yield from _rows(section, told, given, about=lambda _: ())
+        wanted, given = getattr(expected, section), getattr(got, section)
+        if wanted is not None and given is not None:
+            yield from _rows(section, wanted, given, about=lambda _: ())
     fired = sorted(expected.firings, key=_order_of_firing)
     fired_here = sorted(got.firings, key=_order_of_firing)
     lost = expected.flink_defect
     yield from _rows("firings", fired, fired_here, about=_window, lost=lost)
     yield from _rows("late", expected.late, got.late, about=lambda row: (row.id,))
     for record_id in sorted(set(expected.no_window) ^ set(got.no_window)):
-        told = record_id if record_id in expected.no_window else None
-        yield f"no_window[{record_id}]", told, record_id if told is None else None
+        wanted = record_id if record_id in expected.no_window else None
+        yield f"no_window[{record_id}]", wanted, record_id if wanted is None else None
     for section in ("final", "open_at_end"):
-        told, given = getattr(expected, section), getattr(got, section)
-        yield from _rows(section, told, given, about=_window, lost=lost)
+        wanted, given = getattr(expected, section), getattr(got, section)
+        yield from _rows(section, wanted, given, about=_window, lost=lost)
     if expected.final_watermark != got.final_watermark:
         yield "final_watermark", expected.final_watermark, got.final_watermark
 
@@ -79,9 +79,9 @@ def _rows(
     about: Callable[[Any], tuple[Any, ...]],
     lost: bool = False,
 ) -> Iterator[_Difference]:
-    told, given = _grouped(expected, about), _grouped(got, about)
-    for subject in sorted(told.keys() | given.keys()):
-        pairs = zip_longest(told.get(subject, []), given.get(subject, []))
+    wanted, given = _grouped(expected, about), _grouped(got, about)
+    for subject in sorted(wanted.keys() | given.keys()):
+        pairs = zip_longest(wanted.get(subject, []), given.get(subject, []))
         for number, (one, other) in enumerate(pairs):
             place = f"{section}[{', '.join(str(part) for part in subject) or number}]"
             if number and subject:
@@ -105,6 +105,6 @@ def _fields(
     if lost and kept < {*(getattr(other, "ids", None) or ())}:
         other = other.model_copy(update={field: getattr(one, field) for field in _CONTENT})
     for field in type(one).model_fields:
-        told, given = getattr(one, field), getattr(other, field)
-        if told != given and not (field == "ids" and (told is None or given is None)):
-            yield f"{place}.{field}", told, given
+        wanted, given = getattr(one, field), getattr(other, field)
+        if wanted != given and not (field == "ids" and (wanted is None or given is None)):
+            yield f"{place}.{field}", wanted, given

@@ -21,7 +21,7 @@ from strandline.reference import Moment, Record, replay
 
 def answer_by_reference(scenario: Scenario) -> Answer:
     """Replay the scenario, record by record."""
-    told = replay(
+    replayed = replay(
         scenario.spec,
         scenario.records,
         start_ms=scenario.start_ms,
@@ -37,16 +37,18 @@ def answer_by_reference(scenario: Scenario) -> Answer:
                 after_record_id=_after(firing.moment),
                 cause=firing.moment.cause.value,
             )
-            for firing in told.firings
+            for firing in replayed.firings
         ],
-        late=[LateRow(id=_id(late.record), watermark=late.watermark_ms) for late in told.late],
-        no_window=[_id(gone.record) for gone in told.no_window],
-        final=[WindowRow(**_content(pane.key, pane.window, pane.members)) for pane in told.final],
+        late=[LateRow(id=_id(late.record), watermark=late.watermark_ms) for late in replayed.late],
+        no_window=[_id(gone.record) for gone in replayed.no_window],
+        final=[
+            WindowRow(**_content(pane.key, pane.window, pane.members)) for pane in replayed.final
+        ],
         open_at_end=[
             OpenRow(**_content(held.key, held.window, held.members), end_passed=held.end_passed)
-            for held in told.open_at_end
+            for held in replayed.open_at_end
         ],
-        final_watermark=told.final_watermark_ms,
+        final_watermark=replayed.final_watermark_ms,
         watermarks=[
             WatermarkRow(
                 at_arrival_ms=emission.moment.at_ms,
@@ -54,7 +56,7 @@ def answer_by_reference(scenario: Scenario) -> Answer:
                 cause=emission.moment.cause.value,
                 watermark=emission.watermark_ms,
             )
-            for emission in told.watermarks
+            for emission in replayed.watermarks
         ],
         valve_status=[
             StatusRow(
@@ -63,7 +65,7 @@ def answer_by_reference(scenario: Scenario) -> Answer:
                 cause=change.moment.cause.value,
                 status=change.status,
             )
-            for change in told.valve_status
+            for change in replayed.valve_status
         ],
     )
 

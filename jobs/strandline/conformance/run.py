@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from strandline.conformance.answer import Answer
 from strandline.conformance.compare import Disagreement, compare
 from strandline.conformance.files import Case, read_cases, scenario_files
-from strandline.conformance.scenario import Scenario, Unsupported, read_scenario, told_by
+from strandline.conformance.scenario import Scenario, Unsupported, mistakes_in, read_scenario
 from strandline.errors import InputError, StrandlineError
 
 _log = logging.getLogger(__name__)
@@ -140,5 +140,5 @@ def _expected(case: Case) -> Answer:
     try:
         return Answer.model_validate(case.expected)
     except ValidationError as error:
-        place, problem = f"{case.file}: {case.name}", f"expected.{told_by(error)}"
+        place, problem = f"{case.file}: {case.name}", f"expected.{mistakes_in(error)}"
         raise InputError(place, problem, "see the format of the goldens") from None

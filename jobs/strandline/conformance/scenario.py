@@ -131,7 +131,7 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
     try:
         parsed = _Scenario.model_validate(content)
     except ValidationError as error:
-        raise InputError(name, told_by(error), "see the format of the goldens") from None
+        raise InputError(name, mistakes_in(error), "see the format of the goldens") from None
     spec = parse_spec(_pipeline(parsed), origin=name)
     return Scenario(
         name=name,
@@ -142,7 +142,7 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
     )
 
 
-def told_by(error: ValidationError) -> str:
+def mistakes_in(error: ValidationError) -> str:
     """The first thing that is wrong with a JSON value: its path, and what is wrong there."""
     first = error.errors()[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -16,7 +16,7 @@ from strandline.lake.store import Lake, Store
 from strandline.spec import PipelineSpec
 
 Progress = Callable[[str], None]
-"""Told the name of each step as it begins."""
+"""Called with the name of each step as it begins."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from strandline.spec.watermark import Watermark
 
 Status = Literal["idle", "active"]
 Signal = int | Status
-"""What the windows are told: a higher combined watermark, or a change of status."""
+"""What the windows receive: a higher combined watermark, or a change of status."""
 
 
 class Combiner(Protocol):
@@ -36,10 +36,10 @@ class Combiner(Protocol):
     def on_event(self, record: Record) -> None:
         """Let a record's generator see it; nothing becomes visible before `flush`."""
 
-    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Make visible what an instant's records have caused at once.
 
-        `probe`: per-record emission; the partitions that were heard are probed, too.
+        `probe`: per-record emission; the partitions with records are probed, too.
         """
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
@@ -91,7 +91,7 @@ class Partition:
         """How many records broke the order that the generator assumes."""
         return self._generator.violations
 
-    def taken_at_once(self) -> int | None:
+    def offered_at_once(self) -> int | None:
         """What the records since the last call have offered at once."""
         offer_ms, self._at_once_ms = self._at_once_ms, None
         return offer_ms
@@ -149,12 +149,12 @@ class ChannelsBehindValve:
         """Let the channel's generator see a record."""
         self._partitions[record.channel].on_event(record)
 
-    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Emit what the records of an instant offer at once, channel by channel."""
         for channel in self._partitions:
-            if channel in heard:
+            if channel in active:
                 partition = self._partitions[channel]
-                yield from self._offer(channel, partition.taken_at_once())
+                yield from self._offer(channel, partition.offered_at_once())
                 if probe:
                     yield from self._offer(channel, partition.probe(now_ms))
 

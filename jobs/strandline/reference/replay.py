@@ -114,8 +114,8 @@ class _Job:
         for record in instant:
             self._process(record)
             self._source.on_event(record)
-        heard = {record.channel for record in instant}
-        caused = self._source.flush(heard, moment.at_ms, probe=self._per_record)
+        active = {record.channel for record in instant}
+        caused = self._source.flush(active, moment.at_ms, probe=self._per_record)
         self._take(caused, moment)
 
     def end(self, *, at_ms: int) -> None:

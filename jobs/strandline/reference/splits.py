@@ -61,12 +61,12 @@ class SplitsOfOneSource:
         """Let the split's generator see a record."""
         self._splits[record.channel].partition.on_event(record)
 
-    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Merge what the records of an instant offer at once. Flink: `ImmediateOutput`."""
         higher = False
         for channel, split in self._splits.items():
-            if channel in heard:
-                offers = [split.partition.taken_at_once()]
+            if channel in active:
+                offers = [split.partition.offered_at_once()]
                 offers += [split.partition.probe(now_ms)] if probe else []
                 for offer_ms in offers:
                     if offer_ms is not None and split.set_watermark(offer_ms):

@@ -149,8 +149,8 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     names = [*spec.source.key, *spec.aggregates]
     found = lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
-        name: [{"start": str(first), "end": str(end)} for first, end in stretches]
-        for name, stretches in found.items()
+        name: [{"start": str(first), "end": str(end)} for first, end in ranges]
+        for name, ranges in found.items()
     }
 
 
