@@ -81,12 +81,12 @@ def outcome(run: Mapping[str, Any]) -> None:
             "by the same rules; --force computes it all the same"
         )
         return
-    read = run["read"]
-    facts.add_row(
-        "read",
-        f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-        f"{read['arrival_days']:,} arrival days",
-    )
+    if read := run["read"]:  # what is published as it was staged reads nothing
+        facts.add_row(
+            "read",
+            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+            f"{read['arrival_days']:,} arrival days",
+        )
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -110,6 +110,11 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
     for note in run["notes"]:
         out.print(f"note: {escape(note)}")
+    if run["status"] == "prepared":
+        out.print(
+            f"nothing is published yet: strandline runs publish {escape(run['pipeline'])} "
+            f"{run['run_id']} publishes just this"
+        )
     if not run["changed"]:
         out.print("nothing changes: what is published is what this run computes")
 

@@ -95,6 +95,7 @@ class Outlook:
             "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
             "violations": self.seen.all_violations,
             "settled": self.plan.settles,
+            "completes_ms": self.plan.completes_ms,
             "lost": sorted(world.lost),
             "accepted_loss": request.accept_loss if world.accepted else None,
             # nothing has landed yet: what lands first will start the clock
