@@ -13,7 +13,7 @@ from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay, 
 from strandline.reference.records import Record
 from strandline.reference.windows import Fate
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
+from strandline.spec.window import GridWindow, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Tables:
         window = spec.window
         self._gap: Session | None = window if isinstance(window, Session) else None
         self._calendar: WindowAssigner = (
-            TumblingWindows(spec.quality.session_slot)
-            if isinstance(window, Session)
-            else window.assigner
+            window.assigner
+            if isinstance(window, GridWindow)
+            else TumblingWindows(spec.quality.session_slot)
         )
         self._allowed_lateness_ms = spec.allowed_lateness
         self._replayed = replayed
