@@ -33,6 +33,7 @@ from strandline.cli.options import (
     MaxBytes,
     Pipeline,
     Pipelines,
+    PreviewRows,
     Reason,
     Reopen,
     RepeatOnly,
@@ -48,6 +49,7 @@ from strandline.cli.options import (
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
+from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec import find_spec, load_spec, spec_files
 
 app = typer.Typer(
@@ -83,6 +85,7 @@ def backfill(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -97,6 +100,7 @@ def backfill(
         "close": close,
         "reopen": reopen,
         "dry_run": dry_run,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -125,6 +129,7 @@ def plan(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
@@ -133,6 +138,7 @@ def plan(
     """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
         "dry_run": True,
+        "preview_rows": preview_rows,
         **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     if to is not None:
@@ -164,6 +170,7 @@ def advance(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -175,6 +182,7 @@ def advance(
         "kind": "advance",
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strandline.cli import days
+from strandline.cli import days, preview
 from strandline.errors import StrandlineError
 
 _WIDE = 160
@@ -87,6 +87,8 @@ def outcome(run: Mapping[str, Any]) -> None:
         f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
         f"{read['arrival_days']:,} arrival days",
     )
+    if run["took_before"]:
+        facts.add_row("took before", preview.took(run["took_before"]))
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -100,6 +102,8 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
+    for part in preview.parts(run["preview"]):
+        out.print(part)
     for result in run["audit"]:
         if not result["success"]:
             out.print(

@@ -82,7 +82,7 @@ def small_diff(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa
     compared = [name for name in mine.column_names if name not in {*keys, *NOT_COMPARED}]
     changed = np.zeros(len(mine), dtype=bool)
     for name in compared:
-        changed |= ~_equal(mine[name], theirs[name])
+        changed |= differ(mine[name], theirs[name])
     parts = {
         INSERT: staged.take(matched.staged_alone),
         DELETE: published.take(matched.published_alone),
@@ -91,6 +91,23 @@ def small_diff(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa
     return pa.concat_tables(
         rows.add_column(0, OP, pa.repeat(op, len(rows))) for op, rows in parts.items()
     )
+
+
+def of_same_keys(
+    rows: pa.Table, others: pa.Table, keys: Sequence[str]
+) -> tuple[pa.Table, pa.Table] | None:
+    """The rows of two tables whose key stands in both, those of one key in the same place.
+
+    None: a key stands twice in one of them.
+    """
+    matched = _matched(rows.select(keys), others.select(keys))
+    return None if matched is None else (rows.take(matched.both), others.take(matched.with_staged))
+
+
+def differ(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Pair by pair whether two values differ, as a diff has it."""
+    different: npt.NDArray[np.bool_] = ~_equal(some, others)
+    return different
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from typing import Any, Literal
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, text_of
 
+MOST_SHOWN = 10_000
+"""So many windows added, changed and removed are in a preview, unless it is asked for fewer."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -29,6 +32,7 @@ class Request:
         accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
             not.
         allow_removals: whether any share of the published windows of the range may go.
+        preview_rows: in a preview at most so many windows of each kind are shown.
         max_bytes: a run that would read more of the landing table is refused; None: what the
             pipeline says.
     """
@@ -47,6 +51,7 @@ class Request:
     accept_loss: str | None = None
     allow_removals: bool = False
     max_bytes: int | None = None
+    preview_rows: int = MOST_SHOWN
 
     def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
         """The id of a new run, and the how manieth attempt of the caller's run it is.
@@ -87,6 +92,8 @@ class Outcome:
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    preview: Mapping[str, Any] | None = None
+    took_before: Mapping[str, Any] | None = None
     audit: list[dict[str, Any]] = field(default_factory=list)
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -127,6 +134,8 @@ class Outcome:
             "gaps": self.gaps,
             "changed": self.changed,
             "diff": self.diff,
+            "preview": self.preview,
+            "took_before": self.took_before,
             "audit": self.audit,
             "versions": dict(self.versions),
             "notes": self.notes,

@@ -5,13 +5,13 @@ observe → plan → rebuild → audit → diff → publish: each makes a value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
@@ -22,16 +22,18 @@ from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observation
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import diffs, tallies
+from strandline.pipeline.diff import Change, diffs, tallies
 from strandline.pipeline.failures import failures_told
 from strandline.pipeline.journal import Journal
-from strandline.pipeline.malformed import stage_malformed
+from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
+from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals
 from strandline.spec import PipelineSpec
 
@@ -85,7 +87,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
-            staged, books = _staged(ctx, journal, outlook)
+            staged, books, malformed = _staged(ctx, journal, outlook)
         with journal.part("audit"):
             if not ctx.dry_run:
                 create_tables(ctx, staged)
@@ -95,6 +97,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             diff = tallies(ctx, changes)
             journal.know(touched_from_ms=staged.oldest_ms)
             more, shrinks = judge_removals(ctx, request, journal, outlook, staged, changes)
+            preview = _preview(ctx, request, outlook, changes, malformed) if ctx.dry_run else None
     published = None
     if not ctx.dry_run:
         with journal.part("publish"):
@@ -112,6 +115,8 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         frontier_ms=published.frontier_ms if published else None,
         books=books,
         diff=diff,
+        preview=preview,
+        took_before=_took_before(ctx, request, entries, books),
         audit=[*audit, *more],
         versions=(published.versions or {}) if published else {},
         notes=notes,
@@ -127,24 +132,26 @@ def _recovered(ctx: Context) -> list[Entry]:
     return ctx.ledger.entries()
 
 
-def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, list[Book]]:
-    """What is rebuilt, and all books: those of the days observed, and those of the range.
+def _staged(
+    ctx: Context, journal: Journal, outlook: Outlook
+) -> tuple[Staged, list[Book], DataFrame | None]:
+    """What is rebuilt, all books (of the days observed, of the range), and the malformed rows.
 
     What is observed is committed while the rebuild, which needs it only in memory, runs.
     """
     with ThreadPoolExecutor(1) as pool:
         committed = pool.submit(_commit_observed, ctx, journal, outlook.seen)
         staged = rebuild_into_staging(ctx, outlook.seen, outlook.plan, outlook.axis)
-        books_of_days = committed.result()
+        malformed = committed.result()
     journal.write("staged", books=[book.to_json() for book in staged.books])
-    return staged, [*books_of_days, *staged.books]
+    return staged, [*malformed.books, *staged.books], malformed.rows
 
 
-def _commit_observed(ctx: Context, journal: Journal, seen: Observation) -> list[Book]:
+def _commit_observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     """Make what is observed count: malformed rows, the days' books, the timeline."""
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
     if ctx.dry_run:
-        return malformed.books
+        return malformed
 
     def note_owed(days: Sequence[date]) -> None:
         journal.write("owed", owed=days)
@@ -160,7 +167,25 @@ def _commit_observed(ctx: Context, journal: Journal, seen: Observation) -> list[
         note_owed=note_owed,
     )
     journal.write("observed", books=[book.to_json() for book in malformed.books])
-    return malformed.books
+    return malformed
+
+
+def _preview(
+    ctx: Context,
+    request: Request,
+    outlook: Outlook,
+    changes: Sequence[Change],
+    malformed: DataFrame | None,
+) -> Mapping[str, Any]:
+    """What the run would change; of a dry run also what observing would bring into quarantine."""
+    seen = outlook.seen
+    scope = [*seen.new_days, *seen.partial_days]
+    observed = None
+    if ctx.dry_run and (malformed is not None or has_malformed(ctx.store, seen.new_days)):
+        rows, few = malformed_diff(malformed, scope, seen.new_days, seen, ctx.store, ctx.staging)
+        observed = rows if few is None else few
+    within = outlook.plan.scope.windows
+    return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
 
 
 def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
@@ -177,6 +202,15 @@ def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
         "violations": seen.all_violations,
         "read": outlook.read(ctx),
     }
+
+
+def _took_before(
+    ctx: Context, request: Request, entries: Sequence[Entry], books: Sequence[Book]
+) -> Mapping[str, Any] | None:
+    """What runs like this one took, for whoever asks before there is one."""
+    if not ctx.dry_run:
+        return None
+    return took_before(entries, request.kind, sum(book.total for book in books))
 
 
 def _counted(staged: Staged) -> dict[str, Any]:
