@@ -173,7 +173,6 @@ class Life:
         world = self._world()
         if request.accept_loss:
             world = world.accepting(world.lost)
-            self.gone = []
         new, history, plan = self._planned(request, world, axis, horizon_ms)
         while True:
             accepted = world.accepted | set(plan.lost if request.accept_loss else ())
@@ -196,19 +195,28 @@ class Life:
             clock_start_ms=axis.start_ms if self.landing else None,
         )
         self._note(entry)
-        if owed := world.owed_among(new, self._rows_of(history, new)):
-            self._note(replace(entry, step="owed", owed=owed))
-        if dies == "before its days count":
-            return
-        self._commit(history, world, new)
+        # an accepted loss counts with what is published, and not before
+        if not world.accepted:
+            self._observed(entry, history, world, new, dies)
         if dies:
             return
+        if world.accepted:
+            self._observed(entry, history, world, new)
+            self.gone = []
         before = self.published
         self._publish(plan, axis)
         completes_ms = frontier_after(
             self.entries, self._with_diff(entry, before), plan.completes_ms
         )
         self._note(replace(entry, step="published", frontier_ms=completes_ms))
+
+    def _observed(
+        self, entry: Entry, history: History, world: World, new: Sequence[date], dies: str = ""
+    ) -> None:
+        if owed := world.owed_among(new, self._rows_of(history, new)):
+            self._note(replace(entry, step="owed", owed=owed))
+        if dies != "before its days count":
+            self._commit(history, world, new)
 
     def _with_diff(self, entry: Entry, before: Published) -> Entry:
         changed = {"insert": int(self.published != before), "update": 0, "delete": 0}

@@ -64,6 +64,10 @@ PreviewRows = Annotated[
 MaxBytes = Annotated[
     str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")
 ]
+Prepare = Annotated[
+    bool,
+    typer.Option("--prepare", help="Keep what would be published, for `strandline runs publish`."),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Compute also what would only repeat a published run.")
 ]

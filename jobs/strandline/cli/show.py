@@ -81,14 +81,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             "by the same rules; --force computes it all the same"
         )
         return
-    read = run["read"]
-    facts.add_row(
-        "read",
-        f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-        f"{read['arrival_days']:,} arrival days",
-    )
-    if run["took_before"]:
-        facts.add_row("took before", preview.took(run["took_before"]))
+    _add_cost(facts, run)
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -114,6 +107,11 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
     for note in run["notes"]:
         out.print(f"note: {escape(note)}")
+    if run["status"] == "prepared":
+        out.print(
+            f"nothing is published yet: strandline runs publish {escape(run['pipeline'])} "
+            f"{run['run_id']} publishes just this"
+        )
     if not run["changed"]:
         out.print("nothing changes: what is published is what this run computes")
 
@@ -250,6 +248,18 @@ def _facts() -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     return facts
+
+
+def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
+    """What a run reads, and what those like it took; one that was staged before reads nothing."""
+    if read := run["read"]:
+        facts.add_row(
+            "read",
+            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+            f"{read['arrival_days']:,} arrival days",
+        )
+    if before := run["took_before"]:
+        facts.add_row("took before", preview.took(before))
 
 
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day, on_days
+from strandline.engine.records.duplicates import days_needed
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
@@ -175,6 +176,10 @@ class Landing:
             "bytes": sum(files["size_bytes"][i] for i in read),
             "rows": sum(files["num_records"][i] or 0 for i in read),
         }
+
+    def days_read_for(self, days: Sequence[date]) -> list[date]:
+        """Some arrival days, and the days before them that are read to tell their duplicates."""
+        return days_needed(self.spec, days, (day for day in self.days if day is not None))
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
         """The rows of some arrival days (None: of all) with the engine's columns."""

@@ -206,6 +206,11 @@ class Store:
             nullcontext() if folder is None else exclusive(folder / self.pipeline / "_ledger_lock")
         )
 
+    def keeps_staging(self, run_id: str) -> bool:
+        """Whether a run's staging lies there; of an object store it is taken for granted."""
+        folder = self.lake.folder
+        return folder is None or (folder / self.pipeline / "_staging" / run_id).is_dir()
+
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging where it lies in a folder; elsewhere the store's own rules do."""
         if self.lake.folder is not None:

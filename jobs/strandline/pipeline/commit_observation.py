@@ -21,56 +21,53 @@ def commit_observation(
     store: Store,
     staging: Staging,
     *,
-    finish: Callable[[], None],
     note_owed: Callable[[Sequence[date]], None],
 ) -> None:
     """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
+
+    Call it under the lock, once a publish that died is finished.
 
     Args:
         seen: the observation.
         malformed: its staged malformed rows.
         store: the pipeline's tables.
         staging: of the run.
-        finish: finishes a publish that died; called under the lock before anything else.
         note_owed: notes in the ledger which of these days are owed; called before the commit that
             makes them count, so that whoever dies in between forgets nothing.
     """
     spec, world = seen.history.spec, seen.world
     if not (seen.new_days or world.changes.rewritten or malformed is not None):
         return
-    with store.lock(staging.spark):
-        finish()
-        table = world.timeline.newest(store)
-        observed = observed_days(table)
-        meanwhile = observed.pop(spec.timeline_fingerprint, set())
-        elsewhere = bool(observed)  # under another spec: these days go
-        facts = read_facts(table)
-        # what others have observed meanwhile stands: they may have seen more
-        untouched = {
-            day
-            for day in seen.new_days
-            if facts.get(day) == world.known.get(day)
-            and (day in meanwhile) == (day in world.observed)
-        }
-        days = [day for day in seen.new_days if day in untouched]
-        if spec.days_follow_each_other and (
-            len(days) < len(seen.new_days) or meanwhile != world.observed
-        ):
-            days = []  # they follow from those before, which are others by now
-        owed = [day for day in seen.owed_days if day in days]
-        if owed:
-            note_owed(owed)
-        if malformed is not None or has_malformed(store, days):
-            publish_malformed(malformed, [*days, *seen.partial_days], days, seen, store, staging)
-        if days or elsewhere:
-            written = DaysToWrite(
-                spec,
-                seen.history.axis,
-                seen.fresh,
-                seen.followed,
-                days,
-                world.facts_of(days),
-                seen.violations,
-            )
-            commit_days(store, written, replace=elsewhere, lost=world.lost)
-        refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))
+    table = world.timeline.newest(store)
+    observed = observed_days(table)
+    meanwhile = observed.pop(spec.timeline_fingerprint, set())
+    elsewhere = bool(observed)  # under another spec: these days go
+    facts = read_facts(table)
+    # what others have observed meanwhile stands: they may have seen more
+    untouched = {
+        day
+        for day in seen.new_days
+        if facts.get(day) == world.known.get(day) and (day in meanwhile) == (day in world.observed)
+    }
+    days = [day for day in seen.new_days if day in untouched]
+    if spec.days_follow_each_other and (
+        len(days) < len(seen.new_days) or meanwhile != world.observed
+    ):
+        days = []  # they follow from those before, which are others by now
+    owed = [day for day in seen.owed_days if day in days]
+    if owed:
+        note_owed(owed)
+    if malformed is not None or has_malformed(store, days):
+        publish_malformed(malformed, [*days, *seen.partial_days], days, seen, store, staging)
+    if days or elsewhere:
+        written = DaysToWrite(
+            spec,
+            seen.history.axis,
+            seen.fresh,
+            seen.followed,
+            days,
+            world.facts_of(days),
+            seen.violations,
+        )
+        commit_days(store, written, replace=elsewhere, lost=world.lost)
+    refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))

@@ -21,6 +21,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
+from strandline.pipeline.driver import INTERRUPTED
 
 _THROWN = (
     ArithmeticException,
@@ -67,7 +68,7 @@ def failures_told(
             "if an expression of the pipeline throws on some value, use its try_… form",
         ) from error
     except KeyboardInterrupt:
-        _leave(say_failed, "interrupted")
+        _leave(say_failed, INTERRUPTED)
         raise
     except Exception as error:
         if _LOST in str(error):

@@ -11,10 +11,11 @@ from typing import Any
 from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry, owed_days
 from strandline.lake.session import for_input_of
-from strandline.model.intervals import day_of, midnight_before, text_of
+from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
@@ -61,6 +62,12 @@ class Outlook:
         again = set() if since_ms is None else set(days.since(since_ms))
         return sorted(again | set(self.days_of_range))
 
+    def days_read_to_rebuild(self, ctx: Context) -> list[date]:
+        """`days_to_rebuild`; where some of them have duplicates also the days that tell these."""
+        days = self.days_to_rebuild
+        repeated = self.seen.history.days.with_reason(DUPLICATE)
+        return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
+
     def bytes_to_rebuild(self, ctx: Context) -> int:
         """The bytes that a rebuild reads, each as often as a record has windows."""
         read = ctx.landing.weight(self.days_to_rebuild)["bytes"]
@@ -88,6 +95,7 @@ class Outlook:
             "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
             "violations": self.seen.all_violations,
             "settled": self.plan.settles,
+            "completes_ms": self.plan.completes_ms,
             "lost": sorted(world.lost),
             "accepted_loss": request.accept_loss if world.accepted else None,
             # nothing has landed yet: what lands first will start the clock
@@ -102,8 +110,7 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
     range needs, are known once there is a plan: then it is made again by them.
 
     Raises:
-        InputError: the horizon is still to come, rows that the range needs have gone, or the run
-            would read more than it may.
+        InputError: rows that the range needs have gone, or the run would read more than it may.
     """
     axis = axis_of(ctx.landing, entries)
     horizon_ms = horizon_of(request, ctx.landing, axis, entries)
@@ -128,9 +135,10 @@ def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[s
         InputError: it is.
     """
     start = text_of(outlook.plan.scope.windows.start_ms)
+    observed = ctx.landing.days_read_for(outlook.seen.new_days)
     asked = {
-        "observing them": outlook.seen.new_days,
-        f"the range from {start} on": sorted({*outlook.seen.new_days, *outlook.days_to_rebuild}),
+        "observing them": observed,
+        f"the range from {start} on": sorted({*observed, *outlook.days_read_to_rebuild(ctx)}),
     }
     problems = [_too_many_bytes(ctx, request, days, what) for what, days in asked.items()]
     return [f"the run would be refused: {problem}" for problem in problems if problem]
@@ -167,7 +175,7 @@ def _planned(
     world: World,
 ) -> tuple[Observation, Plan]:
     """What is known at a horizon, and the plan of it."""
-    to_observe = world.days_to_observe(ctx.spec, horizon_ms)
+    to_observe = ctx.landing.days_read_for(world.days_to_observe(ctx.spec, horizon_ms))
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark):
@@ -204,8 +212,7 @@ def _first_not_final(
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
-    until_ms = midnight_before(request.to_ms or 0)
-    return kind_of(ctx.spec).first_not_final(records, history, until_ms, watermark_ms)
+    return kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

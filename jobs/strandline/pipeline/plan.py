@@ -16,9 +16,7 @@ from strandline.lake.ledger import Entry, clock_start, largest_horizon
 from strandline.model.intervals import (
     EVERYTHING,
     TimeRange,
-    midnight_before,
     midnight_of,
-    text_of,
 )
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -62,34 +60,18 @@ def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
 
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, entries: list[Entry]) -> int:
-    """The instant up to which a run knows records; none lies after the time of the clock.
-
-    Raises:
-        InputError: the horizon that is asked for does.
-    """
+    """The instant up to which a run knows records; none lies after the time of the clock."""
     if request.as_of_ms is not None:
-        _require_past("--as-of", request.as_of_ms, request.now_ms)
         return request.as_of_ms
     if request.kind == "advance":
-        # a later horizon published into the range is taken up once the range is known
-        until_ms = midnight_before(request.to_ms or 0)
-        _require_past("--to", until_ms, request.now_ms)
-        return until_ms
+        # a later horizon published into the range is used once the range is known
+        return request.until_ms
     last = landing.last_arrival(axis)
     by_arrivals = EVERYTHING.start_ms if last is None else axis.horizon_after(last)
     if request.now_ms is not None:
         by_arrivals = min(by_arrivals, request.now_ms)
     published = largest_horizon(entries, asked_of(request, landing.spec))
     return max(by_arrivals, published or by_arrivals)
-
-
-def _require_past(option: str, horizon_ms: int, now_ms: int | None) -> None:
-    if now_ms is not None and horizon_ms > now_ms:
-        raise InputError(
-            option,
-            f"{text_of(horizon_ms)} has not come yet: it is {text_of(now_ms)}",
-            "what will have landed by then is not known; name an instant that has passed",
-        )
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:

@@ -46,7 +46,7 @@ def plan_advance(
         world: what has landed.
         first_not_final: where the windows begin that a watermark does not leave as they are.
     """
-    until_ms = midnight_before(request.to_ms or 0)
+    until_ms = request.until_ms
     since_ms = remembered.base_ms(until_ms)
     start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
     whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))

@@ -150,7 +150,7 @@ def times_of_lost(
         times: the event times that days were observed with.
     """
     rule = spec.source.deduplicate
-    reach = 0 if rule is None else -(-rule.within // DAY_MS)
+    reach = 0 if rule is None else rule.days_back
     return {
         day: [
             held for other, of in times.items() if 0 <= (other - day).days <= reach for held in of

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from strandline.model.intervals import DAY_MS
 from strandline.spec.values import (
     Expression,
     Instant,
@@ -82,6 +83,11 @@ class Deduplicate(SpecModel):
 
     columns: Annotated[tuple[Text, ...], BeforeValidator(_columns)]
     within: Annotated[int, BeforeValidator(_within)]
+
+    @property
+    def days_back(self) -> int:
+        """How many days before its own a record that is repeated may have arrived."""
+        return -(-(self.within - 1) // DAY_MS)
 
 
 class Source(SpecModel):

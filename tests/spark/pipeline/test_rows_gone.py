@@ -8,11 +8,16 @@ from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import AuditFailedError, InputError
+from strandline.pipeline.drop import drop_run
 
 pytestmark = pytest.mark.spark
 
 SPEC = a_spec()
 DAYS = some_days(5)
+
+
+class Killed(BaseException):
+    """What a kill is to the code: nothing catches it."""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +99,64 @@ def test_to_accept_the_loss_makes_the_tables_say_what_is_left(without_2, tmp_pat
     assert line.ledger[-1].accepted_loss == "gone"
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
+    assert line.advance("5").lost == []
+
+
+@pytest.fixture(scope="module")
+def untouched(until4, tmp_path_factory):
+    """The tables of the next scheduled run, where no rows have gone."""
+    line = until4.copy(tmp_path_factory.mktemp("untouched"))
+    line.advance("5")
+    return line.published()
+
+
+def test_a_loss_is_not_accepted_by_a_run_that_is_rejected(without_2, untouched, tmp_path):
+    line = without_2.copy(tmp_path)
+    before = line.versions()
+    with pytest.raises(AuditFailedError, match="expect_removed_share_to_be_at_most"):
+        line.advance("5", accept_loss="gone")
+    assert (line.ledger[-1].step, line.ledger[-1].accepted_loss) == ("rejected", "gone")
+    assert {**line.versions(), "firings": 0} == {**before, "firings": 0}
+    assert not [entry for entry in line.ledger if entry.owed]
+    assert line.advance("5").lost == ["2024-03-02"]
+    assert line.published() == untouched
+
+
+def test_nor_by_one_whose_publish_is_taken_back(without_2, untouched, tmp_path, monkeypatch):
+    line = without_2.copy(tmp_path)
+
+    def dying(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("strandline.pipeline.publish._published", dying)
+    with pytest.raises(Killed):
+        line.advance("5", accept_loss="gone", allow_removals=True)
+    monkeypatch.undo()
+    dead = line.ledger[-1].run_id
+    assert [entry.step for entry in line.ledger][-3:] == ["publishing", "owed", "observed"]
+    drop_run(SPEC, line.lake, dead, reason="it was a mistake")
+    assert line.advance("5").lost == ["2024-03-02"]
+    assert line.published() == untouched
+
+
+def test_one_that_dies_as_it_publishes_is_finished_and_its_loss_is_accepted_again(
+    without_2, tmp_path, monkeypatch
+):
+    line = without_2.copy(tmp_path)
+
+    def dying(*_: object, **__: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("strandline.pipeline.run.commit_observation", dying)
+    with pytest.raises(Killed):
+        line.advance("5", accept_loss="gone", allow_removals=True)
+    monkeypatch.undo()
+    assert line.ledger[-1].step == "publishing"
+    assert line.advance("5", dry_run=True).lost == ["2024-03-02"]
+    again = line.advance("5", accept_loss="gone", allow_removals=True)
+    assert again.repeats is None
+    assert not again.diff["windows"]["delete"]
+    assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert line.advance("5").lost == []
 
 

@@ -1,4 +1,4 @@
-"""The rows of a diff that are shown; `tests/spark/lake/test_shown_rows.py` has Spark show the same."""
+"""The rows of a diff that are shown; `tests/spark/lake/test_shown_rows.py` is Spark's part."""
 
 from __future__ import annotations
 

@@ -295,11 +295,14 @@ def test_where_it_is_accepted_that_rows_have_gone_all_is_as_if_they_had_never_co
 
 
 @SOME
-@given(pipelines(), arrivals(), st.integers(0, DAYS - 1), st.integers(1, 3))
+@given(pipelines(), arrivals(), st.integers(0, DAYS - 1), st.integers(1, 3), st.booleans())
 def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_they_are(
-    content, records, gone, every
+    content, records, gone, every, is_tried
 ):
-    """And all behind them are what they would be if nothing had gone."""
+    """And all behind them are what they would be if nothing had gone.
+
+    Nor is it accepted by a run that publishes nothing.
+    """
     life = Life(parsed(content | {"watermark": PLAIN}))
     life.land(records)
     for now in range(2, DAYS + 1):
@@ -310,6 +313,8 @@ def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_the
     missing = {i: life.landing[day][i] for i in of_day[::every]}
     if missing:
         life.take_away(day, missing)
+    if is_tried:
+        life.advance(midnight(DAYS + 1), accept_loss=True, dies="of its audit")
     life.advance(midnight(DAYS + 1))
     start_ms = life.plan.scope.windows.start_ms
     kept = {w: row for w, row in life.published.windows.items() if w[1] < start_ms}

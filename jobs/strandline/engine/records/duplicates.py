@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date, timedelta
 from functools import reduce
@@ -15,8 +16,9 @@ from strandline.engine.records.days import in_days, on_days
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content
 from strandline.errors import InputError
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
+from strandline.model.intervals import LEAST_INSTANT_MS, midnight_of
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.source import Deduplicate
 
 DUPLICATE = "duplicate"
 """The last of the reasons that make a row malformed."""
@@ -50,7 +52,7 @@ def with_duplicates(
     if rule is None:
         return on_days(records, days, among)
     everything = among is not None and set(days) >= set(among)
-    read = records if everything else records.where(_needed(days, rule.within))
+    read = records if everything else records.where(_needed(days, rule))
     own = [name for name in read.columns if not c.is_ours(name)]
     well_formed = F.col(c.REASON).isNull()
     equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
@@ -70,15 +72,27 @@ def with_duplicates(
     return marked if everything else marked.where(in_days(c.ARRIVAL_DAY, days))
 
 
-def _needed(days: Collection[date | None], within_ms: int) -> Column:
+def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date]) -> list[date]:
+    """Some arrival days, and those of all (`among`) that are read to tell their duplicates."""
+    rule, wanted = spec.source.deduplicate, sorted(days)
+    if rule is None:
+        return wanted
+    before = set()
+    for day in among:
+        place = bisect_left(wanted, day)
+        if place < len(wanted) and (wanted[place] - day).days <= rule.days_back:
+            before.add(day)
+    return sorted({*wanted, *before})
+
+
+def _needed(days: Collection[date | None], rule: Deduplicate) -> Column:
     """The rows of some arrival days, and those that arrived less than a time before one of them."""
     needed = [F.col(c.ARRIVAL_DAY).isNull()] if None in days else []
-    back = -(-(within_ms - 1) // DAY_MS)
     for first, last in _runs_of_days(day for day in days if day is not None):
         needed.append(_between(first, last))
-        if back:
-            earliest = first - timedelta(min(back, (first - date.min).days))
-            after = max(midnight_of(first) - within_ms, LEAST_INSTANT_MS - 1)
+        if rule.days_back:
+            earliest = first - timedelta(min(rule.days_back, (first - date.min).days))
+            after = max(midnight_of(first) - rule.within, LEAST_INSTANT_MS - 1)
             needed.append(_between(earliest, first) & (F.col(c.ARRIVAL) > after))
     return reduce(Column.__or__, needed, F.lit(False))
 
