@@ -34,6 +34,7 @@ from strandline.cli.options import (
     Pipeline,
     Pipelines,
     Prepare,
+    PreviewRows,
     Reason,
     Reopen,
     RepeatOnly,
@@ -49,6 +50,7 @@ from strandline.cli.options import (
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
+from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec import find_spec, load_spec, spec_files
 
 app = typer.Typer(
@@ -85,6 +87,7 @@ def backfill(
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
     prepare: Prepare = False,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -100,6 +103,7 @@ def backfill(
         "reopen": reopen,
         "dry_run": dry_run,
         "prepare": prepare,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -128,6 +132,7 @@ def plan(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
@@ -136,6 +141,7 @@ def plan(
     """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
         "dry_run": True,
+        "preview_rows": preview_rows,
         **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     if to is not None:
@@ -167,6 +173,7 @@ def advance(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -178,6 +185,7 @@ def advance(
         "kind": "advance",
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,

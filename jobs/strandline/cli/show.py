@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strandline.cli import days
+from strandline.cli import days, preview
 from strandline.errors import StrandlineError
 
 _WIDE = 160
@@ -81,12 +81,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             "by the same rules; --force computes it all the same"
         )
         return
-    if read := run["read"]:  # what is published as it was staged reads nothing
-        facts.add_row(
-            "read",
-            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-            f"{read['arrival_days']:,} arrival days",
-        )
+    _add_cost(facts, run)
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -100,6 +95,8 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
+    for part in preview.parts(run["preview"]):
+        out.print(part)
     for result in run["audit"]:
         if not result["success"]:
             out.print(
@@ -251,6 +248,18 @@ def _facts() -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     return facts
+
+
+def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
+    """What a run reads, and what those like it took; one that was staged before reads nothing."""
+    if read := run["read"]:
+        facts.add_row(
+            "read",
+            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+            f"{read['arrival_days']:,} arrival days",
+        )
+    if before := run["took_before"]:
+        facts.add_row("took before", preview.took(before))
 
 
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:

@@ -99,8 +99,25 @@ def _differ(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa.Ar
     """Row by row whether a column differs that is compared."""
     differs = np.zeros(len(staged), dtype=bool)
     for name in set(staged.column_names) - {*keys, *NOT_COMPARED}:
-        differs |= ~_equal(staged[name], published[name])
+        differs |= differ(staged[name], published[name])
     return pa.array(differs)
+
+
+def of_same_keys(
+    rows: pa.Table, others: pa.Table, keys: Sequence[str]
+) -> tuple[pa.Table, pa.Table] | None:
+    """The rows of two tables whose key stands in both, those of one key in the same place.
+
+    None: a key stands twice in one of them.
+    """
+    matched = _matched(rows.select(keys), others.select(keys))
+    return None if matched is None else (rows.take(matched.both), others.take(matched.with_staged))
+
+
+def differ(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Pair by pair whether two values differ, as a diff has it."""
+    different: npt.NDArray[np.bool_] = ~_equal(some, others)
+    return different
 
 
 @dataclass(frozen=True)

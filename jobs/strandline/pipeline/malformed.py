@@ -74,14 +74,26 @@ def publish_malformed(
     """
     if malformed is not None:
         out.create(store, QUARANTINE, malformed.schema)
+    rows, few = malformed_diff(malformed, scope, over, seen, store, staging)
+    counts = out.tally(rows) if few is None else out.tally_of(few)
+    out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
+
+
+def malformed_diff(
+    malformed: DataFrame | None,
+    scope: list[date | None],
+    over: list[date],
+    seen: Observation,
+    store: Store,
+    staging: Staging,
+) -> tuple[DataFrame, pa.Table | None]:
+    """What `publish_malformed` changes in quarantine; where it is little, also without Spark."""
     if malformed is not None and not has_malformed(store, scope):
         rows, few = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT)), staging.small(_PART)
         if few is not None:
             few = few.filter(_on(scope))
             few = few.append_column(OP, pa.repeat(INSERT, few.num_rows))
-        counts = out.tally(rows) if few is None else out.tally_of(few)
-        out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
-        return
+        return rows, few
     published = out.published(staging.spark, store, QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
@@ -90,8 +102,7 @@ def publish_malformed(
     days_with_gone = observation.world.days_whose_rows_may_go(over, observation.owed_days)
     may_go = in_days(QUARANTINE.partition, days_with_gone)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
-    kept = staging.write("malformed_diff", changes)
-    out.publish(store, QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
+    return staging.write("malformed_diff", changes), None
 
 
 def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
