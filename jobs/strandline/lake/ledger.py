@@ -27,10 +27,14 @@ __all__ = [
     "owed_days",
     "published_into",
     "published_since",
+    "together",
+    "told_of_unfinished",
     "unfinished_publish",
 ]
 
 FINAL = ("published", "repeated", "rejected", "dropped", "failed")
+_TOGETHER = ("published",)
+"""Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
 _MOST_FILES = 32
@@ -128,6 +132,12 @@ def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     ]
 
 
+def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
+    """The last step that says which versions of all tables belong together; `run_id`: of a run."""
+    of_run = (e for e in reversed(entries) if run_id is None or e.run_id == run_id)
+    return next((entry for entry in of_run if entry.step in _TOGETHER), None)
+
+
 def owed_days(entries: list[Entry]) -> list[date]:
     """The arrival days that are still to be judged again.
 
@@ -194,6 +204,14 @@ def unfinished_publish(entries: list[Entry]) -> Entry | None:
         elif last is not None and entry.run_id == last.run_id and entry.step in _ENDS:
             last = None
     return last
+
+
+def told_of_unfinished(publish: Entry) -> str:
+    """What people are told where a publish is unfinished."""
+    return (
+        f"run {publish.run_id} has begun to publish and has not ended: everything is shown as it "
+        "was before; the next run finishes what has died"
+    )
 
 
 def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:
