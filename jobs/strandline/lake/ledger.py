@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
+from strandline.lake.format import mark, require_known
 from strandline.lake.reads import dataset_of_files, paths_of
 from strandline.lake.store import Store, storage_errors
 from strandline.model.intervals import TimeRange, midnight_before
@@ -58,7 +59,11 @@ class Ledger:
         self._one_thread = RLock()  # no two may use the open table at once
 
     def entries(self) -> list[Entry]:
-        """Every step, oldest first."""
+        """Every step, oldest first.
+
+        Raises:
+            InputError: the lake is in a format of a newer program.
+        """
         with self._one_thread:
             table = self._newest()
             if table is not None:
@@ -71,6 +76,8 @@ class Ledger:
             entries = self.entries()
             position = entries[-1].position + 1 if entries else 1
             self._store.append("runs", row_of(entry, position, written_at), to=self._table)
+            if (table := self._newest()) is not None:
+                mark(table)
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return position
@@ -80,6 +87,8 @@ class Ledger:
             self._table = self._store.table("runs")
         else:
             self._table.update_incremental()
+        if self._table is not None:
+            require_known(self._table)
         return self._table
 
     def _read_on(self, table: DeltaTable, paths: frozenset[str]) -> None:
