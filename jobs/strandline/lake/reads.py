@@ -38,6 +38,7 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
         schema: the columns to read; one that a file lacks is null in it.
     """
     log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
+    log = log.sort_by(f"partition.{partition}")
     files = files_of(table)
     fetching = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
     parquet = ds.ParquetFileFormat(default_fragment_scan_options=fetching)

@@ -74,7 +74,7 @@ def publish_malformed(
     """
     if malformed is not None:
         out.create(store, QUARANTINE, malformed.schema)
-    rows, few = malformed_diff(malformed, scope, over, seen, store, staging)
+    rows, few = malformed_diff(malformed, scope, over, observation, store, staging)
     counts = out.tally(rows) if few is None else out.tally_of(few)
     out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
 
@@ -83,7 +83,7 @@ def malformed_diff(
     malformed: DataFrame | None,
     scope: list[date | None],
     over: list[date],
-    seen: Observation,
+    observation: Observation,
     store: Store,
     staging: Staging,
 ) -> tuple[DataFrame, pa.Table | None]:

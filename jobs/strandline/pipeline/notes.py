@@ -24,6 +24,7 @@ def notes_of(
 ) -> list[str]:
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
+        *([ctx.notice] if ctx.notice else ()),
         *plan.notes,
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),

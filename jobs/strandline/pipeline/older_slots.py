@@ -130,7 +130,7 @@ def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:
 
 def _of_slots(ctx: Context, table: PublishedTable, older: pd.DataFrame) -> DataFrame:
     """The published rows between the first and the last of some slots."""
-    there = ctx.spark.read.format("delta").load(ctx.store.uri(table.name))
+    there = ctx.store.frame(ctx.spark, table.name)
     least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
     last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
     in_days = F.col(table.partition).between(least.cast("date"), last.cast("date"))
