@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import date, datetime
 from threading import RLock
@@ -18,6 +19,7 @@ from strandline.model.intervals import TimeRange, midnight_before
 __all__ = [
     "FINAL",
     "SCHEMA",
+    "UPKEEP",
     "Entry",
     "Ledger",
     "begun_drop",
@@ -33,8 +35,10 @@ __all__ = [
     "unfinished_publish",
 ]
 
-FINAL = ("published", "repeated", "rejected", "dropped", "failed")
-_TOGETHER = ("published",)
+UPKEEP = ("maintain", "erase")
+"""Kinds of steps that no run has made."""
+FINAL = ("published", "repeated", "rejected", "dropped", "failed", "maintained", "erased")
+_TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
@@ -81,6 +85,13 @@ class Ledger:
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return position
+
+    def forget(self, positions: Collection[int]) -> None:
+        """Remove some steps, in one commit."""
+        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
+            table = self._newest()
+            if table is not None and positions:
+                table.delete(f"position IN ({', '.join(map(str, sorted(positions)))})")
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
