@@ -18,6 +18,7 @@ import typer
 from strandline.cli import show
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     PLACES,
     AcceptLoss,
@@ -64,6 +65,7 @@ app = typer.Typer(
 app.add_typer(runs_app, name="runs")
 app.command()(conformance)
 app.command()(read)
+app.command()(maintain)
 
 
 @app.callback()

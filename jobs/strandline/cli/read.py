@@ -106,8 +106,8 @@ def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _printed(found: Mapping[str, Any]) -> None:
-    where = f"version {found['version']}, published by run {found['run_id']}"
-    show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {escape(where)}")
+    where = f"version {found['version']}, as of position {found['ledger']} of the ledger"
+    show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {where}")
     if found["notice"]:
         show.out.print(f"note: {escape(found['notice'])}")
     if "output" in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -20,6 +20,7 @@ from strandline.model.intervals import TimeRange, midnight_before
 __all__ = [
     "FINAL",
     "SCHEMA",
+    "UPKEEP",
     "Entry",
     "Ledger",
     "begun_drop",
@@ -35,8 +36,10 @@ __all__ = [
     "unfinished_publish",
 ]
 
-FINAL = ("published", "repeated", "rejected", "dropped", "failed")
-_TOGETHER = ("published",)
+UPKEEP = ("maintain", "erase")
+"""Kinds of steps that no run has made."""
+FINAL = ("published", "repeated", "rejected", "dropped", "failed", "maintained", "erased")
+_TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
@@ -95,6 +98,13 @@ class Ledger:
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return replace(entry, position=position)
+
+    def forget(self, positions: Collection[int]) -> None:
+        """Remove some steps, in one commit."""
+        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
+            table = self._newest()
+            if table is not None and positions:
+                table.delete(f"position IN ({', '.join(map(str, sorted(positions)))})")
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:

@@ -200,7 +200,7 @@ def test_rows_of_some_days_and_columns_are_printed(command):
 
 def test_the_first_rows_are_printed_and_how_to_see_more(command):
     told = command("windows", "--limit", 2)[1]
-    assert "version 0, published by run r-2" in told
+    assert "version 0, as of position 2 of the ledger" in told
     assert "2 rows; --limit shows more, --output writes all" in told
 
 
