@@ -96,6 +96,7 @@ def repeat(
     Nothing is computed, and nothing but the ledger is written.
     """
     last = run_repeated(spec, lake, request, log)
+    request = request.ready(spec.source.ready_after)
     if last is None:
         return None
     store = lake.pipeline(spec.pipeline)
@@ -131,6 +132,7 @@ def repeat(
         versions=store.versions(),
         repeats=last.run_id,
     )
+        notes=request.notes,
 
 
 def _stand_as_published(store: Store, last: Entry) -> bool:

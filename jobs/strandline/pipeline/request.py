@@ -31,6 +31,10 @@ class Request:
             not.
         allow_removals: whether any share of the published windows of the range may go.
         max_bytes: a run that would read more of the landing table is refused; None: what the
+        overrides: what a run by hand goes by in place of what the pipeline's file says, as written:
+            `allowed_lateness`, `bound`. The spec that it is given has these already.
+        not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
+            yet (`ready`); None: it is.
             pipeline says.
     """
 
@@ -50,6 +54,8 @@ class Request:
     max_bytes: int | None = None
 
     def __post_init__(self) -> None:
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    not_ready_ms: int | None = None
         """Refuse a horizon that has not come yet.
 
         Raises:
@@ -88,6 +94,36 @@ class Request:
         attempt = 1 + max(attempts, default=0)
         return f"{shared}-{attempt}", attempt
 
+
+    def ready(self, after_ms: int | None) -> Request:
+        """The same; of a scheduled run up to the last midnight that is so long ago by the clock.
+
+        Args:
+            after_ms: how long after its end a day is ready (`source.ready_after`); None: at once.
+        """
+        if self.kind != "advance" or after_ms is None or self.now_ms is None:
+            return self
+        ready_ms = midnight_before(self.now_ms - after_ms)
+        if self.until_ms <= ready_ms:
+            return self
+        return replace(self, to_ms=ready_ms, not_ready_ms=self.until_ms)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how it was understood."""
+        notes = []
+        if self.not_ready_ms is not None:
+            notes.append(
+                f"the day before {text_of(self.not_ready_ms)} is not ready (source.ready_after): "
+                f"this run goes up to {text_of(self.until_ms)}"
+            )
+        if self.overrides:
+            said = ", ".join(f"{name}: {value}" for name, value in self.overrides.items())
+            notes.append(
+                f"of this run alone, {said}: what it observes is not kept, and runs after it go by "
+                "the pipeline's file"
+            )
+        return notes
 
 @dataclass
 class Outcome:

@@ -63,6 +63,7 @@ def run(
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
     landing = Landing.open(spark, lake, spec, request.now_ms, log)
+    request = request.ready(spec.source.ready_after)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     run_id, attempt = request.next_attempt(entry.run_id for entry in ledger.entries())
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)
@@ -82,6 +83,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             *too_much_to_read(ctx, request, outlook),
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, entries),
         ]
+            *request.notes,
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):

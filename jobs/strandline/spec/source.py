@@ -108,6 +108,7 @@ class Source(SpecModel):
     deduplicate: Deduplicate | None = None
     max_ahead: Lateness | None = None
 
+    ready_after: Lateness | None = None
     @model_validator(mode="after")
     def _channel_and_channels_go_together(self) -> Source:
         if (self.channel is None) != (self.channels is None):
