@@ -60,11 +60,12 @@ def replay(
         known = [replace(record, ts_ms=record.arrival_ms) for record in known]
     for instant in instants(known, sequenced=spec.source.sequence is not None):
         clock_end_ms = instant[0].arrival_ms
-        job.run_ticks(until_ms=clock_end_ms)
+        job.run(until_ms=clock_end_ms)
         job.receive(instant)
     if horizon_ms is not None:
         clock_end_ms = horizon_ms - 1
-        job.run_ticks(until_ms=clock_end_ms)
+        job.run(until_ms=clock_end_ms)
+    job.retire(until_ms=clock_end_ms + 1)
     if end_of_input:
         job.end(at_ms=clock_end_ms)
     return job.answer()
@@ -79,6 +80,9 @@ class _Job:
         self._spec = spec
         self._discovers = declared is None
         self._source: Combiner = combiner(watermark, declared or ())
+        self._ends: dict[int, list[str]] = {}
+        for channel, retired_ms in spec.source.retired.items():
+            self._ends.setdefault(retired_ms, []).append(channel)
         self._windows = _operator(spec)
         interval_ms = watermark.interval_ms
         self._per_record = interval_ms is None
@@ -91,7 +95,27 @@ class _Job:
         self._no_window: list[LateRecord] = []
         self._fates: dict[str, Fate] = {}
 
-    def run_ticks(self, *, until_ms: int) -> None:
+    def run(self, *, until_ms: int) -> None:
+        """Run what is due before the records of a millisecond: ticks, and ends of channels."""
+        self.retire(until_ms=until_ms)
+        self._run_ticks(until_ms=until_ms)
+
+    def retire(self, *, until_ms: int) -> None:
+        """End the channels that are retired by then, each at the millisecond before."""
+        for retired_ms in sorted(ms for ms in self._ends if ms <= until_ms):
+            self._run_ticks(until_ms=retired_ms - 1)
+            ending = self._finish(retired_ms)
+            caused = self._source.flush(ending, retired_ms - 1, probe=self._per_record)
+            self._take(caused, Moment(retired_ms - 1, Cause.RECORD))
+
+    def _finish(self, retired_ms: int) -> list[str]:
+        """Let the channels that are retired at an instant end; which these are."""
+        ending = self._ends.pop(retired_ms, [])
+        for channel in ending:
+            self._source.finish(channel)
+        return ending
+
+    def _run_ticks(self, *, until_ms: int) -> None:
         """Run the ticks that are due, the one at `until_ms` included."""
         if self._ticks is None:
             return
@@ -115,6 +139,8 @@ class _Job:
             self._process(record)
             self._source.on_event(record)
         heard = {record.channel for record in instant}
+        if self._spec.source.sequence is None:  # else it is an instant of its own, after these
+            heard.update(self._finish(moment.at_ms + 1))
         caused = self._source.flush(heard, moment.at_ms, probe=self._per_record)
         self._take(caused, moment)
 

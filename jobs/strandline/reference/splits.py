@@ -61,6 +61,10 @@ class SplitsOfOneSource:
         """Let the split's generator see a record."""
         self._splits[record.channel].partition.on_event(record)
 
+    def finish(self, channel: str) -> None:
+        """End a split."""
+        self._splits[channel].partition.finish()
+
     def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Merge what the records of an instant offer at once. Flink: `ImmediateOutput`."""
         higher = False

@@ -92,6 +92,22 @@ class PipelineSpec(SpecModel):
             refuse_at("allowed_lateness", f"{self.allowed_lateness}ms", problem)
         return self
 
+    @model_validator(mode="after")
+    def _retired_channels_would_hold_back(self) -> PipelineSpec:
+        if self.source.retired and self.watermark.idleness_in_effect:
+            problem = (
+                "of no use with watermark.idleness: a channel that is silent is left out anyway; "
+                "remove one of them"
+            )
+            refuse_at("source.retired", list(self.source.retired), problem)
+        if self.source.retired and self.watermark.goes_by_the_clock:
+            problem = (
+                "of no use where the watermark goes by the clock: a channel that is silent holds "
+                "nothing back; remove it"
+            )
+            refuse_at("source.retired", list(self.source.retired), problem)
+        return self
+
     @property
     def without_where(self) -> PipelineSpec:
         """The pipeline as if no row of its source were left out."""
