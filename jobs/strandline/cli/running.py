@@ -67,7 +67,7 @@ def run_pipeline(
         InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
             landing table; all of these before Spark is started.
     """
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
     root = lake_at(lake)
     from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415

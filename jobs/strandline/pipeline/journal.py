@@ -36,6 +36,9 @@ class Journal:
             spec_fingerprint=ctx.spec.spec_fingerprint,
             timeline_fingerprint=ctx.spec.timeline_fingerprint,
             landing_version=ctx.landing.version,
+            layout=ctx.spec.layout,
+            recreated=request.recreate,
+            overrides=request.overrides or None,
             reason=request.reason,
             requested_by=request.requested_by,
         )

@@ -115,6 +115,7 @@ def repeat(
         landing_version=last.landing_version,
         base=last.position,
         reason=request.reason,
+        overrides=request.overrides or None,
         requested_by=request.requested_by,
         message=f"what run {last.run_id} has published is what this one would",
         request_fingerprint=last.request_fingerprint,

@@ -63,6 +63,16 @@ class Request:
         """
         if self.kind == "advance":
             self._require_past("--to", self.until_ms)
+        for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
+            if not (self.reason or "").strip():
+                raise InputError(option, "no reason", "say why with --reason TEXT")
+        for option, given in (("--recreate", self.recreate), ("--accept-loss", self.accept_loss)):
+            if given and self._overriding:
+                raise InputError(
+                    option,
+                    f"is for good, and {self._overriding[0]} for one run",
+                    "do it in two runs, or edit the pipeline's file",
+                )
         elif self.as_of_ms is not None:
             self._require_past("--as-of", self.as_of_ms)
 
@@ -76,6 +86,10 @@ class Request:
 
     @property
     def until_ms(self) -> int:
+    @property
+    def _overriding(self) -> list[str]:
+        return [f"--{name.replace('_', '-')}" for name in self.overrides]
+
         """M: the last midnight not after `to_ms`."""
         return midnight_before(self.to_ms or 0)
 
