@@ -13,7 +13,14 @@ from pyspark.errors import PySparkException
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
-from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
+from strandline.lake.diff import INSERT, OP
+from strandline.lake.ledger import (
+    Entry,
+    frontier_after,
+    of_these_tables,
+    published_since,
+    unfinished_publish,
+)
 from strandline.lake.staging import Staging
 from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
@@ -25,6 +32,7 @@ from strandline.pipeline.diff import (
     whole_part,
 )
 from strandline.pipeline.drop import finish_drop
+from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import tables_of
@@ -71,6 +79,7 @@ def publish(
                 "was dropped while it ran, and publishes nothing",
                 "run it again",
             )
+        require_same_layout(ctx.spec, entries, recreate=entry.recreated)
         for other in published_since(entries, entry):
             raise RetryableError(
                 f"{ctx.spec.pipeline} run {ctx.run_id}",
@@ -79,29 +88,37 @@ def publish(
                 "run it again",
             )
         for change in changes:
-            if any(change.counts.values()):
+            if any(change.counts.values()) and not change.anew:
                 out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
-        entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
+        published = of_these_tables(entries, anew=entry.recreated)
+        entry = replace(entry, frontier_ms=frontier_after(published, entry, completes_ms))
         begun = {
             "key": list(ctx.spec.source.key),
             "whole": [change.target.name for change in changes if change.whole],
             "parts": [change.target.name for change in changes],
+            "anew": [change.target.name for change in changes if change.anew],
             "emptied": ["firings"] * (old_firings(ctx) > 0),
         }
         written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
         before = {name: v for name, v in ctx.store.versions().items() if name in written}
         ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
         for change in changes:
-            out.publish(
-                ctx.store, change.target, change.rows, change.counts, ctx.run_id, change.small
-            )
+            _bring_in(ctx, change, ctx.run_id)
         for name in begun["emptied"]:
             ctx.store.empty(name, ctx.run_id)
         if commit_with_it is not None:
             commit_with_it()
-        published = _published(ctx, entry)
-        ctx.note(published)
-    return published
+        done = _published(ctx, entry)
+        ctx.note(done)
+    return done
+
+
+def _bring_in(ctx: Context, change: Change, run_id: str) -> None:
+    """Write a change into its table, in one commit."""
+    if change.anew:
+        out.publish_anew(ctx.store, change.target, change.rows.drop(OP), run_id)
+    else:
+        out.publish(ctx.store, change.target, change.rows, change.counts, run_id, change.small)
 
 
 def _published(ctx: Context, entry: Entry) -> Entry:
@@ -131,7 +148,7 @@ def finish_dead_publish(ctx: Context) -> None:
     with _said_how_to_drop(ctx, dead):
         changes = list(_changes_of(ctx, dead))
         for change in changes:
-            out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
+            _bring_in(ctx, change, dead.run_id)
         for name in dead.publish.get("emptied", ()):
             ctx.store.empty(name, dead.run_id)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
@@ -157,11 +174,17 @@ def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
         counted = (dead.diff or {}).get(name)
+        if name in begun.get("anew", ()):  # what it deletes may have gone already
+            change = replace(change, anew=True, counts={**(counted or {}), **_inserts(change)})
         if counted is not None and change.counts != counted:
             raise InputError(
                 ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
             )
         yield change
+
+
+def _inserts(change: Change) -> dict[str, int]:
+    return {INSERT: change.counts[INSERT]}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from strandline.lake.ledger import (
     Entry,
     Ledger,
     frontier,
+    of_these_tables,
     owed_days,
     published_since,
     unfinished_publish,
@@ -71,10 +72,10 @@ def run_repeated(
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
-    if request.dry_run or log is None:
+    if request.dry_run or request.recreate or log is None:
         return None
     store = lake.pipeline(spec.pipeline)
-    entries = Ledger(store).entries()
+    entries = of_these_tables(Ledger(store).entries())
     asked = request_fingerprint(spec, request, log.table_id)
     published = [entry for entry in entries if entry.step == "published"]
     last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
@@ -95,8 +96,8 @@ def repeat(
 
     Nothing is computed, and nothing but the ledger is written.
     """
-    last = run_repeated(spec, lake, request, log)
     request = request.ready(spec.source.ready_after)
+    last = run_repeated(spec, lake, request, log)
     if last is None:
         return None
     store = lake.pipeline(spec.pipeline)
@@ -114,8 +115,8 @@ def repeat(
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=last.landing_version,
         base=last.position,
-        reason=request.reason,
         overrides=request.overrides or None,
+        reason=request.reason,
         requested_by=request.requested_by,
         message=f"what run {last.run_id} has published is what this one would",
         request_fingerprint=last.request_fingerprint,
@@ -131,9 +132,9 @@ def repeat(
         horizon_ms=last.horizon_ms,
         frontier_ms=frontier(entries),
         versions=store.versions(),
+        notes=request.notes,
         repeats=last.run_id,
     )
-        notes=request.notes,
 
 
 def _stand_as_published(store: Store, last: Entry) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -29,12 +29,13 @@ class Request:
             only conformance and benchmarks may do.
         accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
             not.
+        recreate: whether what is built is published in place of all that was published before.
         allow_removals: whether any share of the published windows of the range may go.
-        max_bytes: a run that would read more of the landing table is refused; None: what the
         overrides: what a run by hand goes by in place of what the pipeline's file says, as written:
             `allowed_lateness`, `bound`. The spec that it is given has these already.
         not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
             yet (`ready`); None: it is.
+        max_bytes: a run that would read more of the landing table is refused; None: what the
             pipeline says.
     """
 
@@ -50,19 +51,18 @@ class Request:
     run_key: str | None = None
     now_ms: int | None = None
     accept_loss: str | None = None
+    recreate: bool = False
     allow_removals: bool = False
     max_bytes: int | None = None
-
-    def __post_init__(self) -> None:
     overrides: Mapping[str, str] = field(default_factory=dict)
     not_ready_ms: int | None = None
-        """Refuse a horizon that has not come yet.
+
+    def __post_init__(self) -> None:
+        """Refuse a horizon that has not come yet, and what has to have a reason and has none.
 
         Raises:
-            InputError: it lies after the time of the clock.
+            InputError: it lies after the time of the clock, or there is no reason.
         """
-        if self.kind == "advance":
-            self._require_past("--to", self.until_ms)
         for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
             if not (self.reason or "").strip():
                 raise InputError(option, "no reason", "say why with --reason TEXT")
@@ -73,6 +73,8 @@ class Request:
                     f"is for good, and {self._overriding[0]} for one run",
                     "do it in two runs, or edit the pipeline's file",
                 )
+        if self.kind == "advance":
+            self._require_past("--to", self.until_ms)
         elif self.as_of_ms is not None:
             self._require_past("--as-of", self.as_of_ms)
 
@@ -85,29 +87,13 @@ class Request:
             )
 
     @property
-    def until_ms(self) -> int:
-    @property
     def _overriding(self) -> list[str]:
         return [f"--{name.replace('_', '-')}" for name in self.overrides]
 
+    @property
+    def until_ms(self) -> int:
         """M: the last midnight not after `to_ms`."""
         return midnight_before(self.to_ms or 0)
-
-    def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
-        """The id of a new run, and the how manieth attempt of the caller's run it is.
-
-        Args:
-            run_ids: those that the ledger has; all attempts share what stands before the number.
-        """
-        shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
-        attempts = [
-            int(number)
-            for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
-            if before == shared
-        ]
-        attempt = 1 + max(attempts, default=0)
-        return f"{shared}-{attempt}", attempt
-
 
     def ready(self, after_ms: int | None) -> Request:
         """The same; of a scheduled run up to the last midnight that is so long ago by the clock.
@@ -138,6 +124,22 @@ class Request:
                 "the pipeline's file"
             )
         return notes
+
+    def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
+        """The id of a new run, and the how manieth attempt of the caller's run it is.
+
+        Args:
+            run_ids: those that the ledger has; all attempts share what stands before the number.
+        """
+        shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+        attempts = [
+            int(number)
+            for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
+            if before == shared
+        ]
+        attempt = 1 + max(attempts, default=0)
+        return f"{shared}-{attempt}", attempt
+
 
 @dataclass
 class Outcome:

@@ -25,6 +25,7 @@ from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import diffs, tallies
 from strandline.pipeline.failures import failures_told
 from strandline.pipeline.journal import Journal
+from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, stage_malformed
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observation import Observation
@@ -62,10 +63,12 @@ def run(
         RetryableError: somebody else published into the range meanwhile (exit 4).
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
-    landing = Landing.open(spark, lake, spec, request.now_ms, log)
     request = request.ready(spec.source.ready_after)
+    landing = Landing.open(spark, lake, spec, request.now_ms, log)
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    run_id, attempt = request.next_attempt(entry.run_id for entry in ledger.entries())
+    entries = ledger.entries()
+    require_same_layout(spec, entries, recreate=request.recreate)
+    run_id, attempt = request.next_attempt(entry.run_id for entry in entries)
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)
     journal = Journal(ctx, request, attempt, progress)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
@@ -80,10 +83,10 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         journal.know(base=entries[-1].position if entries else 0)
         outlook = outlook_of(ctx, request, entries)
         notes = [
+            *request.notes,
             *too_much_to_read(ctx, request, outlook),
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, entries),
         ]
-            *request.notes,
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
@@ -94,7 +97,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
                 create_tables(ctx, staged)
             audit, rejected = judge(ctx, journal, staged, books)
         with journal.part("diff"):
-            changes = diffs(ctx, staged, outlook.plan, outlook.seen)
+            changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
             diff = tallies(ctx, changes)
             journal.know(touched_from_ms=staged.oldest_ms)
             more, shrinks = judge_removals(ctx, request, journal, outlook, staged, changes)

@@ -138,6 +138,15 @@ class PipelineSpec(SpecModel):
         )
 
     @property
+    def layout(self) -> dict[str, Any]:
+        """What its published rows are laid out by: `window`, `key` and, of sessions, `slot`.
+
+        Another one is another pipeline: its rows do not lie among those of this one.
+        """
+        slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
+        return {"window": self.window.model_dump(mode="json"), "key": self.source.key, **slot}
+
+    @property
     def timeline_fingerprint(self) -> str:
         """Of all that decides the timeline: source, watermark and the grid of thresholds."""
         slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
