@@ -35,6 +35,8 @@ from strandline.cli.options import (
     MaxBytes,
     Pipeline,
     Pipelines,
+    Prepare,
+    PreviewRows,
     Reason,
     Recreate,
     Reopen,
@@ -49,10 +51,13 @@ from strandline.cli.options import (
     pipelines_folder,
     range_of,
 )
+from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
-from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
-from strandline.spec import find_spec, load_spec, spec_files
+from strandline.cli.validate import validate
+from strandline.errors import InputError, StrandlineError, UnexpectedError
+from strandline.pipeline.request import MOST_SHOWN
+from strandline.spec import find_spec
 
 app = typer.Typer(
     help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
@@ -63,6 +68,8 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 app.command()(conformance)
+app.command()(validate)
+app.command()(read)
 
 
 @app.callback()
@@ -90,6 +97,8 @@ def backfill(
     allowed_lateness: AllowedLateness = None,
     bound: Bound = None,
     max_bytes: MaxBytes = None,
+    prepare: Prepare = False,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -106,6 +115,8 @@ def backfill(
         "dry_run": dry_run,
         "recreate": recreate,
         "overrides": given(allowed_lateness=allowed_lateness, bound=bound),
+        "prepare": prepare,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -134,6 +145,7 @@ def plan(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
@@ -142,6 +154,7 @@ def plan(
     """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
         "dry_run": True,
+        "preview_rows": preview_rows,
         **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     if to is not None:
@@ -174,6 +187,7 @@ def advance(
     allow_removals: AllowRemovals = False,
     recreate: Recreate = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -186,6 +200,7 @@ def advance(
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
         "recreate": recreate,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -217,41 +232,6 @@ def status(
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     found = status_of(spec, lake_at(lake), **asked_days(since, until))
     show.document(found, as_json=as_json, human=show.status)
-
-
-@app.command()
-def validate(
-    targets: Annotated[
-        list[str] | None, typer.Argument(help="Pipelines or files; default: all.")
-    ] = None,
-    as_json: AsJson = False,
-    pipelines: Pipelines = None,
-) -> None:
-    """Check pipeline files, all mistakes of each with their way out; without Spark."""
-    folder = pipelines_folder(pipelines)
-    chosen = targets or [str(path) for path in spec_files(folder)]
-    if not chosen:
-        raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
-    results = []
-    for target in chosen:
-        path = Path(target)
-        try:
-            is_file = path.suffix in {".yaml", ".yml"}
-            spec = load_spec(path) if is_file else find_spec(folder, target)
-            if spec.quality.expectations:
-                from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
-
-                validate_expectations(spec)
-        except InputError as error:
-            results.append({"target": target, "valid": False, "problem": str(error)})
-        except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
-            problem = f"{target}: {problem_of(error)}"
-            results.append({"target": target, "valid": False, "problem": problem})
-        else:
-            results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
-    show.document(results, as_json=as_json, human=show.validated)
-    if not all(result["valid"] for result in results):
-        raise typer.Exit(2)
 
 
 @app.command()

@@ -9,8 +9,12 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from strandline.errors import InputError
+from strandline.lake.ledger import Entry
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, midnight_before, text_of
+
+MOST_SHOWN = 10_000
+"""So many windows added, changed and removed are in a preview, unless it is asked for fewer."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ class Request:
             `allowed_lateness`, `bound`. The spec that it is given has these already.
         not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
             yet (`ready`); None: it is.
+        prepare: whether the run keeps what it would publish, for `runs publish`, in place of
+            publishing it.
+        preview_rows: in a preview at most so many windows of each kind are shown.
         max_bytes: a run that would read more of the landing table is refused; None: what the
             pipeline says.
     """
@@ -54,15 +61,27 @@ class Request:
     recreate: bool = False
     allow_removals: bool = False
     max_bytes: int | None = None
+    prepare: bool = False
+    preview_rows: int = MOST_SHOWN
     overrides: Mapping[str, str] = field(default_factory=dict)
     not_ready_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a horizon that has not come yet, and what has to have a reason and has none.
+        """Refuse a horizon that has not come yet, what contradicts itself, and what is not told.
 
         Raises:
-            InputError: it lies after the time of the clock, or there is no reason.
+            InputError: it lies after the time of the clock; a dry run is to keep something; or what
+                has to have a reason has none.
         """
+        if self.prepare and self.dry_run:
+            raise InputError("--prepare", "contradicts --dry-run", "give one of them")
+        self._require_reasons()
+        if self.kind == "advance":
+            self._require_past("--to", self.until_ms)
+        elif self.as_of_ms is not None:
+            self._require_past("--as-of", self.as_of_ms)
+
+    def _require_reasons(self) -> None:
         for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
             if not (self.reason or "").strip():
                 raise InputError(option, "no reason", "say why with --reason TEXT")
@@ -73,10 +92,6 @@ class Request:
                     f"is for good, and {self._overriding[0]} for one run",
                     "do it in two runs, or edit the pipeline's file",
                 )
-        if self.kind == "advance":
-            self._require_past("--to", self.until_ms)
-        elif self.as_of_ms is not None:
-            self._require_past("--as-of", self.as_of_ms)
 
     def _require_past(self, option: str, horizon_ms: int) -> None:
         if self.now_ms is not None and horizon_ms > self.now_ms:
@@ -125,12 +140,14 @@ class Request:
             )
         return notes
 
-    def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
-        """The id of a new run, and the how manieth attempt of the caller's run it is.
+    def as_next_attempt(self, step: Entry, entries: Iterable[Entry]) -> Entry:
+        """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
 
         Args:
-            run_ids: those that the ledger has; all attempts share what stands before the number.
+            step: what else it says.
+            entries: the ledger; all attempts share what stands before the number in the run's id.
         """
+        run_ids = {entry.run_id for entry in entries}
         shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
         attempts = [
             int(number)
@@ -138,7 +155,7 @@ class Request:
             if before == shared
         ]
         attempt = 1 + max(attempts, default=0)
-        return f"{shared}-{attempt}", attempt
+        return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
 
 
 @dataclass
@@ -164,6 +181,8 @@ class Outcome:
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    preview: Mapping[str, Any] | None = None
+    took_before: Mapping[str, Any] | None = None
     audit: list[dict[str, Any]] = field(default_factory=list)
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -204,6 +223,8 @@ class Outcome:
             "gaps": self.gaps,
             "changed": self.changed,
             "diff": self.diff,
+            "preview": self.preview,
+            "took_before": self.took_before,
             "audit": self.audit,
             "versions": dict(self.versions),
             "notes": self.notes,
