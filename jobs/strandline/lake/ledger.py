@@ -28,6 +28,7 @@ __all__ = [
     "frontier",
     "frontier_after",
     "largest_horizon",
+    "of_these_tables",
     "owed_days",
     "published_into",
     "published_since",
@@ -150,8 +151,23 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
     ]
 
 
+def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
+    """The steps of a ledger but for what was published into tables that were created anew since.
+
+    Args:
+        entries: the ledger.
+        anew: whether they are about to be: then nothing is published.
+    """
+    again = [entry.position for entry in entries if entry.step == "published" and entry.recreated]
+    since = max(again, default=0)
+    return [e for e in entries if e.step != "published" or (e.position >= since and not anew)]
+
+
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
-    """The published steps since a run's base that touch slots which the run touches too."""
+    """The published steps since a run's base that touch slots which the run touches too.
+
+    A run that creates the tables anew touches all.
+    """
     mine = run.touched
     return [
         entry
@@ -159,10 +175,12 @@ def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
         if entry.step == "published"
         and entry.position > run.base
         and entry.run_id != run.run_id
-        and mine is not None
-        and entry.touched is not None
-        and entry.touched.overlaps(mine)
+        and (run.recreated or entry.recreated or _overlap(mine, entry.touched))
     ]
+
+
+def _overlap(one: TimeRange | None, other: TimeRange | None) -> bool:
+    return one is not None and other is not None and one.overlaps(other)
 
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
