@@ -34,6 +34,8 @@ from strandline.cli.options import (
     MaxBytes,
     Pipeline,
     Pipelines,
+    Prepare,
+    PreviewRows,
     Reason,
     Reopen,
     RepeatOnly,
@@ -50,6 +52,7 @@ from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
+from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec import find_spec, load_spec, spec_files
 
 app = typer.Typer(
@@ -60,9 +63,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-app.command()(conformance)
-app.command()(read)
-app.command()(maintain)
+for command in (conformance, read, maintain):
+    app.command()(command)
 
 
 @app.callback()
@@ -87,6 +89,8 @@ def backfill(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    prepare: Prepare = False,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -101,6 +105,8 @@ def backfill(
         "close": close,
         "reopen": reopen,
         "dry_run": dry_run,
+        "prepare": prepare,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -129,6 +135,7 @@ def plan(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
@@ -137,6 +144,7 @@ def plan(
     """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
         "dry_run": True,
+        "preview_rows": preview_rows,
         **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     if to is not None:
@@ -168,6 +176,7 @@ def advance(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -179,6 +188,7 @@ def advance(
         "kind": "advance",
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,

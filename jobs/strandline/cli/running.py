@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from importlib import import_module
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from strandline.cli import show
 from strandline.cli.options import lake_at, pipelines_folder
 from strandline.errors import InputError, InterruptedByUserError
-from strandline.spec import find_spec
+from strandline.spec import PipelineSpec, find_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from strandline.lake.store import Lake
 
 
 class Repetition(Enum):
@@ -83,19 +90,45 @@ def run_pipeline(
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)
     light = log is not None and is_small(spec, root, log, request.range)
-    with show.progress(quiet=as_json) as step:
-        step("start Spark")
-        # Great Expectations takes seconds to import: let it, while the JVM starts
-        Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
-        from strandline.lake.cluster import require_shared  # noqa: PLC0415
-        from strandline.lake.session import spark_session  # noqa: PLC0415
+    # Great Expectations takes seconds to import: let it, while the JVM starts
+    Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
+    with application(spec, root, as_json=as_json, master=master, light=light) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
+        outcome = run(spec, root, request, spark, step, log)
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+    if outcome.status == "would be rejected":
+        raise typer.Exit(3)
+
+
+@contextmanager
+def application(
+    spec: PipelineSpec, lake: Lake, *, as_json: bool, master: str | None, light: bool
+) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
+    """The Spark application of a command, and what is told each step as it begins.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        as_json: whether machines read what the command says.
+        master: Spark's, where it is given.
+        light: whether it is over before a JVM would have warmed up.
+
+    Raises:
+        InterruptedByUserError: somebody has interrupted it.
+    """
+    with show.progress(quiet=as_json) as step:
+        step("start Spark")
+        from strandline.lake.cluster import require_shared  # noqa: PLC0415
+        from strandline.lake.session import spark_session  # noqa: PLC0415
+
         name = f"strandline {spec.pipeline}"
+        # who asks the process to end is told as who types Ctrl-C
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         spark = spark_session(name, spec.spark, master=master, light=light)
         try:
-            require_shared(spark, root)
-            outcome = run(spec, root, request, spark, step, log)
+            require_shared(spark, lake)
+            yield spark, step
         except KeyboardInterrupt:
             raise InterruptedByUserError(
                 f"{spec.pipeline}", "interrupted", "running it again is safe"
@@ -103,6 +136,4 @@ def run_pipeline(
         finally:
             with suppress(Exception):  # a JVM that is gone cannot be stopped
                 spark.stop()
-    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
-    if outcome.status == "would be rejected":
-        raise typer.Exit(3)
+            signal.signal(signal.SIGTERM, before)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from strandline.cli import show
+from strandline.cli import in_hand, show
 from strandline.cli.options import (
     AsJson,
     LakeAt,
@@ -33,6 +33,10 @@ class _ListedByDefault(TyperGroup):
 runs_app = typer.Typer(
     cls=_ListedByDefault, help="The ledger: what ran, what it found, why it was rejected."
 )
+
+
+runs_app.command("publish")(in_hand.runs_publish)
+runs_app.command("cancel")(in_hand.runs_cancel)
 
 
 @runs_app.command("list")

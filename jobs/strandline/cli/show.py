@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strandline.cli import days
+from strandline.cli import days, preview
 from strandline.errors import StrandlineError
 
 _WIDE = 160
@@ -81,12 +81,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             "by the same rules; --force computes it all the same"
         )
         return
-    read = run["read"]
-    facts.add_row(
-        "read",
-        f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-        f"{read['arrival_days']:,} arrival days",
-    )
+    _add_cost(facts, run)
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -100,6 +95,8 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
+    for part in preview.parts(run["preview"]):
+        out.print(part)
     for result in run["audit"]:
         if not result["success"]:
             out.print(
@@ -110,6 +107,11 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
     for note in run["notes"]:
         out.print(f"note: {escape(note)}")
+    if run["status"] == "prepared":
+        out.print(
+            f"nothing is published yet: strandline runs publish {escape(run['pipeline'])} "
+            f"{run['run_id']} publishes just this"
+        )
     if not run["changed"]:
         out.print("nothing changes: what is published is what this run computes")
 
@@ -141,12 +143,12 @@ def status(found: Mapping[str, Any]) -> None:
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
-    for name, stretches in found["lacking"].items():
-        for stretch in stretches:
+    for name, ranges in found["lacking"].items():
+        for within in ranges:
             out.print(
-                f"note: {escape(name)} came later than the windows from {stretch['start']} to "
-                f"{stretch['end']}, and is null there: strandline backfill "
-                f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
+                f"note: {escape(name)} came later than the windows from {within['start']} to "
+                f"{within['end']}, and is null there: strandline backfill "
+                f"{escape(found['pipeline'])} --start {within['start']} --end {within['end']} "
                 "fills it"
             )
     if not found["spec_is_published"]:
@@ -250,6 +252,18 @@ def _facts() -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     return facts
+
+
+def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
+    """What a run reads, and what those like it took; one that was staged before reads nothing."""
+    if read := run["read"]:
+        facts.add_row(
+            "read",
+            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+            f"{read['arrival_days']:,} arrival days",
+        )
+    if before := run["took_before"]:
+        facts.add_row("took before", preview.took(before))
 
 
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:

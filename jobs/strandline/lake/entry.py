@@ -49,6 +49,10 @@ SCHEMA = pa.schema(
         ("requested_by", pa.string()),
         ("message", pa.string()),
         ("request_fingerprint", pa.string()),
+        ("completes", _UTC),
+        ("host", pa.string()),
+        ("pid", pa.int64()),
+        ("program_version", pa.string()),
     ]
 )
 
@@ -74,6 +78,11 @@ class Entry:
         versions: of a `published` step those of all tables that belong together; of a `publishing`
             step those of the tables that it writes, from before it, which `dropping` and `dropped`
             go back to.
+        publish: of a `publishing` step, and of one that keeps its staging: which of what is staged
+            there is to be published, and how.
+        completes_ms: the midnight up to which the run publishes everything, if it does.
+        host: where the process runs that has written the step; `pid` is its number there. None: of
+            an old ledger.
     """
 
     run_id: str
@@ -107,6 +116,10 @@ class Entry:
     requested_by: str | None = None
     message: str | None = None
     request_fingerprint: str | None = None
+    completes_ms: Annotated[int | None, Field(alias="completes")] = None
+    host: str | None = None
+    pid: int | None = None
+    program_version: str | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 

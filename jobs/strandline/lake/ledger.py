@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from threading import RLock
 
@@ -76,15 +77,27 @@ class Ledger:
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""
+        return self.append_named(lambda entries: entry, written_at).position
+
+    def append_named(self, name: Callable[[list[Entry]], Entry], written_at: datetime) -> Entry:
+        """Append the first step of a run, whose id follows from those that are there.
+
+        Two drivers at once, which somebody has started for the same run, get an id each.
+
+        Args:
+            name: gives the step, from the ledger before it.
+            written_at: when.
+        """
         with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
             entries = self.entries()
             position = entries[-1].position + 1 if entries else 1
+            entry = name(entries)
             self._store.append("runs", row_of(entry, position, written_at), to=self._table)
             if (table := self._newest()) is not None:
                 mark(table)
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
-        return position
+        return replace(entry, position=position)
 
     def forget(self, positions: Collection[int]) -> None:
         """Remove some steps, in one commit."""

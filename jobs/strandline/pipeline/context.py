@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import tables_shown
-from strandline.lake.staging import InMemory, Staging
+from strandline.lake.staging import Staging, passing
 from strandline.lake.store import Lake, Store
 from strandline.spec import PipelineSpec
 
 Progress = Callable[[str], None]
-"""Told the name of each step as it begins."""
+"""Called with the name of each step as it begins."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Context:
 
     @property
     def staging(self) -> Staging:
-        """Where the run keeps what it would publish; a dry run keeps it in memory."""
-        kind = InMemory if self.dry_run else Staging
+        """Where the run keeps what it would publish; of a dry run nothing stays."""
+        kind = passing if self.dry_run else Staging
         return kind(self.spark, self.store, self.run_id)
 
     @property

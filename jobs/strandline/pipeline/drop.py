@@ -45,17 +45,19 @@ def drop_run(
         raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
     with storage_errors(store.root), store.lock(None):
         entries = ledger.entries()
-        last = [entry for entry in entries if entry.run_id == run_id][-1]
+        steps = [entry for entry in entries if entry.run_id == run_id]
+        # what a run says once it is dropped is not its last word
+        last = next((step for step in steps if step.step == "dropped"), steps[-1])
         _refuse_published(entries, run_id, spec.pipeline)
         begun = unfinished_publish(entries)
         asked = replace(last, reason=reason, requested_by=requested_by)
         if begun is None or begun.run_id != run_id:
             store.drop_staging(run_id)
             if last.step != "dropped":
-                _note(ledger, _step_of(asked, "dropped"))
+                _note(ledger, step_of(asked, "dropped"))
             return _told(spec, run_id, last.versions if last.step == "dropped" else None)
         if begun_drop(entries, begun) is None:
-            _note(ledger, _step_of(asked, "dropping", versions=_versions_before(store, begun)))
+            _note(ledger, step_of(asked, "dropping", versions=_versions_before(store, begun)))
         return _told(spec, run_id, finish_drop(store, begun))
 
 
@@ -84,7 +86,7 @@ def finish_drop(store: Store, begun: Entry) -> Mapping[str, int] | None:
             raise _cannot_go_back(store, name, begun, str(error).splitlines()[0]) from error
     store.drop_staging(begun.run_id)
     went_back = ", ".join(f"{name} {version}" for name, version in versions.items())
-    _note(ledger, _step_of(asked, "dropped", versions=versions, message=f"back to: {went_back}"))
+    _note(ledger, step_of(asked, "dropped", versions=versions, message=f"back to: {went_back}"))
     return versions
 
 
@@ -133,7 +135,7 @@ def _cannot_go_back(store: Store, name: str, begun: Entry, problem: str) -> Inpu
     )
 
 
-def _step_of(run: Entry, step: str, **more: Any) -> Entry:
+def step_of(run: Entry, step: str, **more: Any) -> Entry:
     """A step that says which run it is of, why and who asks; nothing of what it has computed."""
     return Entry(
         run_id=run.run_id,

@@ -21,6 +21,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
+from strandline.pipeline.driver import INTERRUPTED
 
 _THROWN = (
     ArithmeticException,
@@ -45,7 +46,8 @@ def failures_told(
     Args:
         pipeline: its name.
         run_id: of the run.
-        say_failed: leaves the step, given its message; if even that fails, the error still is told.
+        say_failed: leaves the step, given its message; if even that fails, the error itself
+            is raised.
 
     Raises:
         RetryableError: executors have died, with what no other one had.
@@ -67,7 +69,7 @@ def failures_told(
             "if an expression of the pipeline throws on some value, use its try_… form",
         ) from error
     except KeyboardInterrupt:
-        _leave(say_failed, "interrupted")
+        _leave(say_failed, INTERRUPTED)
         raise
     except Exception as error:
         if _LOST in str(error):

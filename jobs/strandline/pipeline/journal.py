@@ -8,37 +8,45 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry
 from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.driver import this_driver
 from strandline.pipeline.request import Request
+from strandline.spec import PipelineSpec
+
+
+def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
+    """The first step of a run that begins now, but for the run's id."""
+    return Entry(
+        run_id="",
+        attempt=0,
+        step="started",
+        kind=request.kind,
+        range=request.range,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        landing_version=landing.version,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        **this_driver(),
+    )
 
 
 class Journal:
     """What is known of a run so far; each step that it writes says all of it."""
 
-    def __init__(self, ctx: Context, request: Request, attempt: int, progress: Progress) -> None:
+    def __init__(self, ctx: Context, started: Entry, progress: Progress) -> None:
         """Of a run that begins now.
 
         Args:
             ctx: the run.
-            request: what is asked.
-            attempt: the how manieth it is of the caller's run.
+            started: its first step.
             progress: told each part of the run as it begins.
         """
         self._ctx = ctx
         self._progress = progress
-        self.entry = Entry(
-            run_id=ctx.run_id,
-            attempt=attempt,
-            step="started",
-            kind=request.kind,
-            range=request.range,
-            spec_fingerprint=ctx.spec.spec_fingerprint,
-            timeline_fingerprint=ctx.spec.timeline_fingerprint,
-            landing_version=ctx.landing.version,
-            reason=request.reason,
-            requested_by=request.requested_by,
-        )
+        self.entry = replace(started, position=0)
         self.seconds: dict[str, float] = {}
 
     def know(self, **what: Any) -> None:

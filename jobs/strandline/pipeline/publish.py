@@ -24,6 +24,7 @@ from strandline.pipeline.diff import (
     parts_of,
     whole_part,
 )
+from strandline.pipeline.driver import this_driver
 from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
@@ -39,11 +40,20 @@ def create_tables(ctx: Context, staged: Staged) -> None:
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
 
+def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
+    """What of a staging there is to be published, and how: a step's `publish`."""
+    return {
+        "key": list(ctx.spec.source.key),
+        "whole": [change.target.name for change in changes if change.whole],
+        "parts": [change.target.name for change in changes],
+        "emptied": ["firings"] * (old_firings(ctx) > 0),
+    }
+
+
 def publish(
     ctx: Context,
     changes: Sequence[Change],
     entry: Entry,
-    completes_ms: int | None,
     commit_with_it: Callable[[], None] | None = None,
 ) -> Entry:
     """Publish the changes, unless somebody has published into the range meanwhile.
@@ -51,8 +61,8 @@ def publish(
     Args:
         ctx: the run.
         changes: its diffs.
-        entry: what the ledger shall say; `base` is the position that the run is based on.
-        completes_ms: the midnight up to which the run publishes everything, if it does.
+        entry: what the ledger shall say; `base` is the position that the run is based on, `publish`
+            what there is to be published.
         commit_with_it: commits to the timeline what counts only once the changes are published.
 
     Returns:
@@ -78,30 +88,40 @@ def publish(
                 "late records, meanwhile",
                 "run it again",
             )
-        for change in changes:
-            if any(change.counts.values()):
-                out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
-        entry = replace(entry, frontier_ms=frontier_after(entries, entry, completes_ms))
-        begun = {
-            "key": list(ctx.spec.source.key),
-            "whole": [change.target.name for change in changes if change.whole],
-            "parts": [change.target.name for change in changes],
-            "emptied": ["firings"] * (old_firings(ctx) > 0),
-        }
-        written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
-        before = {name: v for name, v in ctx.store.versions().items() if name in written}
-        ctx.note(replace(entry, step="publishing", publish=begun, versions=before))
-        for change in changes:
-            out.publish(
-                ctx.store, change.target, change.rows, change.counts, ctx.run_id, change.small
-            )
-        for name in begun["emptied"]:
-            ctx.store.empty(name, ctx.run_id)
-        if commit_with_it is not None:
-            commit_with_it()
-        published = _published(ctx, entry)
-        ctx.note(published)
+        return bring_in(ctx, changes, entry, commit_with_it)
+
+
+def bring_in(
+    ctx: Context,
+    changes: Sequence[Change],
+    entry: Entry,
+    commit_with_it: Callable[[], None] | None = None,
+) -> Entry:
+    """`publish` without its questions; call it under the lock, once nobody else is publishing."""
+    for change in changes:
+        if any(change.counts.values()):
+            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
+    after_ms = frontier_after(ctx.ledger.entries(), entry, entry.completes_ms)
+    entry = replace(entry, frontier_ms=after_ms)
+    written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
+    before = {name: v for name, v in ctx.store.versions().items() if name in written}
+    ctx.note(replace(entry, step="publishing", versions=before))
+    _write(ctx, changes, entry)
+    if commit_with_it is not None:
+        commit_with_it()
+    published = _published(ctx, entry)
+    ctx.note(published)
     return published
+
+
+def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
+    """Bring the changes of a run into their tables, and empty those that it empties."""
+    for change in changes:
+        out.publish(
+            ctx.store, change.target, change.rows, change.counts, entry.run_id, change.small
+        )
+    for name in (entry.publish or {}).get("emptied", ()):
+        ctx.store.empty(name, entry.run_id)
 
 
 def _published(ctx: Context, entry: Entry) -> Entry:
@@ -110,6 +130,7 @@ def _published(ctx: Context, entry: Entry) -> Entry:
     return replace(
         entry,
         step="published",
+        publish=None,
         versions=ctx.store.versions(),
         first_open_ms=None if opened is None else opened.start_ms,
     )
@@ -124,30 +145,29 @@ def finish_dead_publish(ctx: Context) -> None:
         InputError: it cannot be finished; the message says how to drop it.
     """
     dead = unfinished_publish(ctx.ledger.entries())
-    if dead is None or dead.publish is None or dead.run_id == ctx.run_id:
-        return
-    if finish_drop(ctx.store, dead) is not None:
+    if dead is None or dead.publish is None or finish_drop(ctx.store, dead) is not None:
         return
     with _said_how_to_drop(ctx, dead):
-        changes = list(_changes_of(ctx, dead))
-        for change in changes:
-            out.publish(ctx.store, change.target, change.rows, change.counts, dead.run_id)
-        for name in dead.publish.get("emptied", ()):
-            ctx.store.empty(name, dead.run_id)
+        _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
     repeatable = None if dead.accepted_loss else dead.request_fingerprint
-    done = replace(_published(ctx, dead), publish=None, request_fingerprint=repeatable)
-    ctx.note(replace(done, message=f"finished by run {ctx.run_id}"))
+    done = replace(_published(ctx, dead), request_fingerprint=repeatable, **this_driver())
+    by = "runs publish" if dead.run_id == ctx.run_id else f"run {ctx.run_id}"
+    ctx.note(replace(done, message=f"finished by {by}"))
 
 
-def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:
-    """What a publish that died was to bring in, as it lies in its staging.
+def changes_of(ctx: Context, run: Entry) -> list[Change]:
+    """What a run was to bring in, as it lies in its staging.
+
+    Args:
+        ctx: whose session reads it.
+        run: its last step, with `publish` and `diff`.
 
     Raises:
         InputError: the staging holds less, or more, than the run has counted.
     """
-    begun = dead.publish or {}
-    staging = Staging(ctx.spark, ctx.store, dead.run_id)
+    begun, found = run.publish or {}, []
+    staging = Staging(ctx.spark, ctx.store, run.run_id)
     targets = tables_of(begun["key"])
     for name in begun["parts"]:
         if name in begun["whole"]:
@@ -156,12 +176,13 @@ def _changes_of(ctx: Context, dead: Entry) -> Iterator[Change]:
         else:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
-        counted = (dead.diff or {}).get(name)
+        counted = (run.diff or {}).get(name)
         if counted is not None and change.counts != counted:
             raise InputError(
                 ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
             )
-        yield change
+        found.append(change)
+    return found
 
 
 @contextmanager

@@ -1,16 +1,12 @@
-"""A run that could change nothing: told by the ledger and the landing's log, without Spark."""
+"""A run that could change nothing: known by the ledger and the landing's log, without Spark."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from functools import partial
 
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import (
@@ -24,11 +20,9 @@ from strandline.lake.ledger import (
 )
 from strandline.lake.store import PUBLISHED, Lake, Store
 from strandline.model.intervals import day_of
+from strandline.pipeline.driver import program
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
-
-_DECIDE = ("pyspark", "delta-spark", "deltalake", "great-expectations", "pandas", "pyarrow")
-"""The libraries that the numbers, and the judgement on them, come from."""
 
 
 def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
@@ -54,7 +48,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "accept_loss": request.accept_loss is not None,
         "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
         "landing": landing_id,
-        "program": _program(),
+        "program": program(),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -64,7 +58,7 @@ def run_repeated(
 ) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
-    Where this cannot be told for sure, as with a landing table that only a catalog knows, it may.
+    Where this is not sure, as with a landing table that only a catalog knows, it may.
 
     Args:
         spec: the pipeline.
@@ -101,11 +95,9 @@ def repeat(
         return None
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
-    entries = ledger.entries()
-    run_id, attempt = request.next_attempt(entry.run_id for entry in entries)
     step = Entry(
-        run_id=run_id,
-        attempt=attempt,
+        run_id="",
+        attempt=0,
         step="repeated",
         kind=request.kind,
         range=last.range,
@@ -119,16 +111,16 @@ def repeat(
         message=f"what run {last.run_id} has published is what this one would",
         request_fingerprint=last.request_fingerprint,
     )
-    ledger.append(step, datetime.now(UTC))
+    named = ledger.append_named(partial(request.as_next_attempt, step), datetime.now(UTC))
     return Outcome(
         pipeline=spec.pipeline,
         kind=request.kind,
         dry_run=False,
-        run_id=run_id,
+        run_id=named.run_id,
         status="repeated",
         range=last.range,
         horizon_ms=last.horizon_ms,
-        frontier_ms=frontier(entries),
+        frontier_ms=frontier(ledger.entries()),
         versions=store.versions(),
         repeats=last.run_id,
     )
@@ -151,22 +143,3 @@ def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Ent
         days_by=log.day_partition(spec.source.arrival_date),
         last_day=None if by_arrivals else day_of(last.horizon_ms - 1),
     )
-
-
-@cache
-def _program() -> str:
-    """A digest of this program as it is installed, and of the libraries that decide its numbers."""
-    content = hashlib.sha256()
-    for name, code in _modules(files("strandline")):
-        content.update(f"{name}\n".encode() + code)
-    for library in _DECIDE:
-        content.update(f"{library} {version(library)}\n".encode())
-    return content.hexdigest()[:16]
-
-
-def _modules(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    for one in sorted(folder.iterdir(), key=lambda found: found.name):
-        if one.is_dir():
-            yield from _modules(one, f"{below}{one.name}/")
-        elif one.name.endswith(".py"):
-            yield f"{below}{one.name}", one.read_bytes()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal
 
 from strandline.errors import InputError
+from strandline.lake.ledger import Entry
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, midnight_before, text_of
+
+MOST_SHOWN = 10_000
+"""So many windows added, changed and removed are in a preview, unless it is asked for fewer."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class Request:
         accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
             not.
         allow_removals: whether any share of the published windows of the range may go.
+        prepare: whether the run keeps what it would publish, for `runs publish`, in place of
+            publishing it.
+        preview_rows: in a preview at most so many windows of each kind are shown.
         max_bytes: a run that would read more of the landing table is refused; None: what the
             pipeline says.
     """
@@ -48,13 +55,17 @@ class Request:
     accept_loss: str | None = None
     allow_removals: bool = False
     max_bytes: int | None = None
+    prepare: bool = False
+    preview_rows: int = MOST_SHOWN
 
     def __post_init__(self) -> None:
-        """Refuse a horizon that has not come yet.
+        """Refuse a horizon that has not come yet, and what contradicts itself.
 
         Raises:
-            InputError: it lies after the time of the clock.
+            InputError: it lies after the time of the clock; or a dry run is to keep something.
         """
+        if self.prepare and self.dry_run:
+            raise InputError("--prepare", "contradicts --dry-run", "give one of them")
         if self.kind == "advance":
             self._require_past("--to", self.until_ms)
         elif self.as_of_ms is not None:
@@ -73,12 +84,14 @@ class Request:
         """M: the last midnight not after `to_ms`."""
         return midnight_before(self.to_ms or 0)
 
-    def next_attempt(self, run_ids: Iterable[str]) -> tuple[str, int]:
-        """The id of a new run, and the how manieth attempt of the caller's run it is.
+    def as_next_attempt(self, step: Entry, entries: Iterable[Entry]) -> Entry:
+        """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
 
         Args:
-            run_ids: those that the ledger has; all attempts share what stands before the number.
+            step: what else it says.
+            entries: the ledger; all attempts share what stands before the number in the run's id.
         """
+        run_ids = {entry.run_id for entry in entries}
         shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
         attempts = [
             int(number)
@@ -86,7 +99,7 @@ class Request:
             if before == shared
         ]
         attempt = 1 + max(attempts, default=0)
-        return f"{shared}-{attempt}", attempt
+        return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
 
 
 @dataclass
@@ -112,6 +125,8 @@ class Outcome:
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    preview: Mapping[str, Any] | None = None
+    took_before: Mapping[str, Any] | None = None
     audit: list[dict[str, Any]] = field(default_factory=list)
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -152,6 +167,8 @@ class Outcome:
             "gaps": self.gaps,
             "changed": self.changed,
             "diff": self.diff,
+            "preview": self.preview,
+            "took_before": self.took_before,
             "audit": self.audit,
             "versions": dict(self.versions),
             "notes": self.notes,

@@ -5,33 +5,37 @@ observe → plan → rebuild → audit → diff → publish: each makes a value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
+from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observation
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import diffs, tallies
+from strandline.pipeline.diff import Change, diffs, tallies
 from strandline.pipeline.failures import failures_told
-from strandline.pipeline.journal import Journal
-from strandline.pipeline.malformed import Malformed, stage_malformed
+from strandline.pipeline.journal import Journal, started
+from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
-from strandline.pipeline.publish import create_tables, finish_dead_publish, publish
+from strandline.pipeline.preview import preview_of
+from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals
 from strandline.spec import PipelineSpec
 
@@ -64,12 +68,16 @@ def run(
     """
     landing = Landing.open(spark, lake, spec, request.now_ms, log)
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    run_id, attempt = request.next_attempt(entry.run_id for entry in ledger.entries())
-    ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=request.dry_run)
-    journal = Journal(ctx, request, attempt, progress)
-    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
-    journal.write("started")
-    with failures_told(spec.pipeline, run_id, journal.write_failed), _cleared(ctx):
+    named = partial(request.as_next_attempt, started(spec, landing, request))
+    first = (
+        named(ledger.entries())
+        if request.dry_run
+        else ledger.append_named(named, datetime.now(UTC))
+    )
+    ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
+    journal = Journal(ctx, first, progress)
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
+    with failures_told(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
         return _steps(ctx, request, journal)
 
 
@@ -83,6 +91,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, entries),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
+        _refuse_to_prepare(request, outlook)
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
             staged, malformed = _staged(ctx, journal, outlook)
@@ -90,20 +99,26 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         with journal.part("audit"):
             if not ctx.dry_run:
                 create_tables(ctx, staged)
-            audit, rejected = judge(ctx, journal, staged, books)
+            judged = judge(ctx, journal, staged, books)
         with journal.part("diff"):
             changes = diffs(ctx, staged, outlook.plan, outlook.seen)
-            diff = tallies(ctx, changes)
-            journal.know(touched_from_ms=staged.oldest_ms)
-            more, shrinks = judge_removals(ctx, request, journal, outlook, staged, changes)
+            journal.know(
+                touched_from_ms=staged.oldest_ms,
+                diff=tallies(ctx, changes),
+                publish=to_publish(ctx, changes),
+            )
+            judged += judge_removals(ctx, request, journal, outlook, staged, changes)
+            judged.reject(ctx, journal)
+            preview = _preview(ctx, request, outlook, changes, malformed)
     published = None
-    if not ctx.dry_run:
+    if request.prepare:
+        journal.write("prepared")
+    elif not ctx.dry_run:
         with journal.part("publish"):
-            journal.know(diff=diff)
             # that rows have gone is accepted once what is left of them is published
             accepted = partial(_commit_observed, ctx, journal, outlook.seen, malformed)
             with_it = accepted if outlook.seen.world.accepted else None
-            published = publish(ctx, changes, journal.entry, outlook.plan.completes_ms, with_it)
+            published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
     return Outcome(
         **_described(ctx, outlook),
@@ -112,15 +127,31 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         kind=request.kind,
         dry_run=ctx.dry_run,
         run_id=ctx.run_id,
-        status=_status(published, rejected=rejected or shrinks),
+        status=_status(request, rejected=bool(judged.failures)),
         frontier_ms=published.frontier_ms if published else None,
         books=books,
-        diff=diff,
-        audit=[*audit, *more],
+        diff=tallies(ctx, changes),
+        preview=preview,
+        took_before=_took_before(ctx, request, entries, books),
+        audit=judged.said,
         versions=(published.versions or {}) if published else {},
         notes=notes,
         seconds=journal.seconds,
     )
+
+
+def _refuse_to_prepare(request: Request, outlook: Outlook) -> None:
+    """Refuse to keep for later what a run of an accepted loss would publish.
+
+    Raises:
+        InputError: it accepts one; what it knows of those days would be gone when it publishes.
+    """
+    if request.prepare and outlook.seen.world.accepted:
+        raise InputError(
+            "--prepare",
+            "a loss is accepted with what a run publishes, and this one would publish later",
+            "look at it with --dry-run, then run it without --prepare",
+        )
 
 
 def _recovered(ctx: Context) -> list[Entry]:
@@ -183,6 +214,37 @@ def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
     }
 
 
+def _preview(
+    ctx: Context,
+    request: Request,
+    outlook: Outlook,
+    changes: Sequence[Change],
+    malformed: Malformed,
+) -> Mapping[str, Any] | None:
+    """What a run would change that somebody looks at first; None: it publishes at once.
+
+    Of a dry run also what observing would bring into quarantine: of others that is there by now.
+    """
+    if not (ctx.dry_run or request.prepare):
+        return None
+    seen, observed = outlook.seen, None
+    rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
+    if ctx.dry_run and (rows is not None or has_malformed(ctx.store, seen.new_days)):
+        many, few = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
+        observed = many if few is None else few
+    within = outlook.plan.scope.windows
+    return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
+
+
+def _took_before(
+    ctx: Context, request: Request, entries: Sequence[Entry], books: Sequence[Book]
+) -> Mapping[str, Any] | None:
+    """What runs like this one took, for whoever asks before there is one."""
+    if not (ctx.dry_run or request.prepare):
+        return None
+    return took_before(entries, request.kind, sum(book.total for book in books))
+
+
 def _counted(staged: Staged) -> dict[str, Any]:
     """What an outcome says of the slots of the range."""
     states = staged.calendar["state"].value_counts()
@@ -192,10 +254,10 @@ def _counted(staged: Staged) -> dict[str, Any]:
     }
 
 
-def _status(published: Entry | None, *, rejected: bool) -> str:
-    if published is not None:
-        return "published"
-    return "would be rejected" if rejected else "previewed"
+def _status(request: Request, *, rejected: bool) -> str:
+    if request.dry_run:
+        return "would be rejected" if rejected else "previewed"
+    return "prepared" if request.prepare else "published"
 
 
 @contextmanager

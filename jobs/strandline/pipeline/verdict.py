@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,21 +18,51 @@ from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Request
 from strandline.quality.audit.result import AuditResult
 
-Results = list[dict[str, Any]]
-"""What each expectation said, as plain values."""
 
+@dataclass(frozen=True)
+class Judged:
+    """What the expectations said of a run.
 
-def judge(
-    ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book]
-) -> tuple[Results, bool]:
-    """Hold what is staged against every expectation; it is in the ledger before this returns.
-
-    Returns:
-        What each said, and whether a run is rejected by it: one that is no dry run is so at once.
-
-    Raises:
-        AuditFailedError: it is.
+    Attributes:
+        said: of each, as plain values.
+        failures: those that let nothing be published.
+        way_out: what to do about these.
     """
+
+    said: list[dict[str, Any]] = field(default_factory=list)
+    failures: Sequence[AuditResult] = ()
+    way_out: str = ""
+
+    def __add__(self, more: Judged) -> Judged:
+        """All that both say; the way out is that of the first which fails."""
+        return Judged(
+            [*self.said, *more.said],
+            [*self.failures, *more.failures],
+            self.way_out or more.way_out,
+        )
+
+    def reject(self, ctx: Context, journal: Journal) -> None:
+        """Publish nothing if one failed, and say why; a dry run goes on, to show its changes.
+
+        The changes are made by then, so that who accepts them publishes just these.
+
+        Raises:
+            AuditFailedError: the run is rejected.
+        """
+        if ctx.dry_run or not self.failures:
+            return
+        what = "; ".join(f"{one.expectation}: {one.figures}" for one in self.failures)
+        journal.write("rejected", message=what)
+        raise AuditFailedError(
+            f"{ctx.spec.pipeline} run {ctx.run_id}",
+            f"the audit failed, nothing is published: {what}",
+            f"{self.way_out}; or publish it as it is: strandline runs publish "
+            f"{ctx.spec.pipeline} {ctx.run_id} --accept REASON",
+        )
+
+
+def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book]) -> Judged:
+    """Hold what is staged against every expectation; it is in the ledger before this returns."""
     from strandline.quality.audit.run import audit  # noqa: PLC0415 - takes seconds to import
 
     result = audit(
@@ -52,10 +82,10 @@ def judge(
     said = result.to_json()
     journal.know(audit=said, gaps=staged.gaps, books=[book.to_json() for book in books])
     journal.write("audited")
-    if result.blocked:
-        see = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-        _reject(ctx, journal, result.failures, see)
-    return said, result.blocked
+    if not result.blocked:
+        return Judged(said)
+    way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
+    return Judged(said, result.failures, way_out)
 
 
 def judge_removals(
@@ -65,24 +95,21 @@ def judge_removals(
     outlook: Outlook,
     staged: Staged,
     changes: Sequence[Change],
-) -> tuple[Results, bool]:
+) -> Judged:
     """A range that shrinks is a question: is it meant?
 
     Returns:
-        What was said, which is nothing where none shrinks, or it may; and as `judge`.
-
-    Raises:
-        AuditFailedError: more goes than may.
+        What was said: nothing where none shrinks, or it may.
     """
     from strandline.quality.audit.run import audit_removals  # noqa: PLC0415 - takes seconds
 
     within, limit = outlook.plan.scope.windows, ctx.spec.quality.max_removed_share
     if limit is None or may_shrink(request, outlook.entries, within, outlook.horizon_ms):
-        return [], False
+        return Judged()
     (windows,) = (change for change in changes if change.target.name == "windows")
     removals = removals_of(ctx, windows, staged.windows, within)
     if removals is None:
-        return [], False
+        return Judged()
     result = audit_removals(
         removals.removed,
         removals.published,
@@ -92,24 +119,7 @@ def judge_removals(
     )
     said = [asdict(result)]
     journal.know(audit=[*(journal.entry.audit or ()), *said])
-    if not result.success:
-        _reject(
-            ctx,
-            journal,
-            [result],
-            "find out where their records are; if they are to go, say --allow-removals",
-        )
-    return said, not result.success
-
-
-def _reject(ctx: Context, journal: Journal, failures: Sequence[AuditResult], way_out: str) -> None:
-    """Publish nothing, and say why; a dry run goes on, to show what it would change."""
-    if ctx.dry_run:
-        return
-    what = "; ".join(f"{one.expectation}: {one.figures}" for one in failures)
-    journal.write("rejected", message=what)
-    raise AuditFailedError(
-        f"{ctx.spec.pipeline} run {ctx.run_id}",
-        f"the audit failed, nothing is published: {what}",
-        way_out,
-    )
+    if result.success:
+        return Judged(said)
+    way_out = "find out where their records are; if they are to go, say --allow-removals"
+    return Judged(said, [result], way_out)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from subprocess import Popen
 
 import pyarrow as pa
@@ -27,6 +29,7 @@ from strandline.lake.ledger import (
 )
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.pipeline.request import Request
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
 CHANGED = {"windows": {"insert": 1, "update": 0, "delete": 0}}
@@ -184,3 +187,16 @@ def test_a_publish_that_is_being_dropped_is_unfinished_until_it_is():
     assert begun_drop([begun, dropping], begun) == dropping
     assert unfinished_publish([begun, dropping]) == begun
     assert unfinished_publish([begun, dropping, published("a", step="dropped")]) is None
+
+
+def test_drivers_of_the_same_run_that_start_at_once_get_an_attempt_each(tmp_path):
+    def begin(_: int) -> Entry:
+        alone = Ledger(Lake.at(str(tmp_path)).pipeline("meter"))
+        request = Request("advance", to_ms=0, run_key="a task")
+        step = Entry("", 0, "started", "advance")
+        return alone.append_named(partial(request.as_next_attempt, step), NOW)
+
+    with ThreadPoolExecutor(4) as pool:
+        begun = list(pool.map(begin, range(8)))
+    assert sorted(entry.attempt for entry in begun) == list(range(1, 9))
+    assert len({entry.run_id for entry in begun}) == 8

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
-from strandline.lake.ledger import FINAL, UPKEEP, Entry, Ledger, frontier
+from strandline.lake.ledger import UPKEEP, Entry, Ledger, frontier
 from strandline.lake.read import tables_shown
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
+from strandline.pipeline.driver import state_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.remembered import remembered
 from strandline.spec import PipelineSpec
@@ -113,7 +114,8 @@ def _run_line(steps: list[Entry]) -> dict[str, Any]:
     return {
         "run_id": last.run_id,
         "kind": last.kind,
-        "status": next((s.step for s in reversed(steps) if s.step in FINAL), last.step),
+        "status": state_of(steps),
+        "step": last.step,
         "started": _moment(steps[0]),
         "ended": _moment(last),
         "start": text_of(within.start_ms) if within else None,
@@ -122,6 +124,9 @@ def _run_line(steps: list[Entry]) -> dict[str, Any]:
         "violations": _last(one.violations for one in steps),
         "diff": _last(one.diff for one in steps),
         "message": last.message,
+        "host": last.host,
+        "pid": last.pid,
+        "program_version": last.program_version,
         "spec_fingerprint": last.spec_fingerprint,
     }
 
@@ -152,8 +157,8 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     names = [*spec.source.key, *spec.aggregates]
     found = lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
-        name: [{"start": str(first), "end": str(end)} for first, end in stretches]
-        for name, stretches in found.items()
+        name: [{"start": str(first), "end": str(end)} for first, end in ranges]
+        for name, ranges in found.items()
     }
 
 

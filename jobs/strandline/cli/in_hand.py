@@ -1,0 +1,97 @@
+"""runs publish, cancel: what people decide about a run that waits, or still works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from strandline.cli import show
+from strandline.cli.options import (
+    AsJson,
+    LakeAt,
+    Master,
+    Pipeline,
+    Pipelines,
+    Reason,
+    RequestedBy,
+    lake_at,
+    pipelines_folder,
+)
+from strandline.cli.running import application
+from strandline.errors import InputError
+from strandline.spec import find_spec
+
+Run = Annotated[str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")]
+
+
+def runs_publish(
+    pipeline: Pipeline,
+    run_id: Run,
+    accept: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Publish what the audit has rejected; why."),
+    ] = None,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    master: Master = None,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Publish just what a prepared run has shown, or, with --accept, what a rejected one has."""
+    if accept is not None and not accept.strip():
+        raise InputError("--accept", "no reason", "say why it is published all the same")
+    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
+    from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.pipeline.publish_staged import (  # noqa: PLC0415
+        outcome_of,
+        publish_staged,
+        require_publishable,
+    )
+
+    log, ledger = LandingLog.of(root, spec), Ledger(root.pipeline(spec.pipeline))
+    run = require_publishable(spec, root, ledger.entries(), run_id, accept, log)
+    if run.step == "published":
+        outcome = outcome_of(spec.pipeline, run)
+    else:
+        with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+            outcome = publish_staged(
+                spec,
+                root,
+                run_id,
+                spark,
+                accept=accept,
+                requested_by=requested_by,
+                progress=step,
+                log=log,
+            )
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+
+
+def runs_cancel(
+    pipeline: Pipeline,
+    run_id: Run,
+    reason: Reason = None,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """End a run that has not begun to publish: its process is stopped, its staging goes."""
+    from strandline.pipeline.cancel import cancel_run  # noqa: PLC0415
+
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    found = cancel_run(spec, lake_at(lake), run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=_cancelled)
+
+
+def _cancelled(run: Mapping[str, Any]) -> None:
+    """A run that publishes nothing any more."""
+    named = f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}"
+    show.out.print(f"{named}: cancelled (it was {run['was']}); it publishes nothing")
+    if run["was"] == "unknown":
+        where = run["host"] or "a host that is not noted"
+        show.out.print(f"if it still runs on {escape(where)}, it ends before it would publish")

@@ -1,0 +1,94 @@
+"""The process that drives a run: how the ledger names it, and what has become of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import psutil
+
+from strandline.lake.ledger import FINAL, Entry
+
+INTERRUPTED = "interrupted"
+"""What a `failed` step says where somebody has interrupted the run."""
+_DECIDE = ("pyspark", "delta-spark", "deltalake", "great-expectations", "pandas", "pyarrow")
+"""The libraries that the numbers, and the judgement on them, come from."""
+_CLOCKS_DIFFER_S = 1.0
+"""So much later than it was, a process may seem to have begun: the system counts it in ticks."""
+
+
+def this_driver() -> dict[str, Any]:
+    """The fields of a step that say which process of which host writes it, by which program."""
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "program_version": f"{version('strandline')}+{program()[:8]}",
+    }
+
+
+def process_of(step: Entry) -> psutil.Process | None:
+    """The process of this host that has written a step; None: there is none such any more.
+
+    A process that got its number later has begun after the step was written.
+    """
+    if step.host != socket.gethostname() or step.pid is None or step.written_at is None:
+        return None
+    try:
+        process = psutil.Process(step.pid)
+        ended = process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+        begun = process.create_time()
+    except psutil.Error:
+        return None
+    is_it = begun <= step.written_at.timestamp() + _CLOCKS_DIFFER_S
+    return process if is_it and not ended else None
+
+
+def state_of(steps: Sequence[Entry]) -> str:
+    """What has become of a run, by its steps: its last word, or whether it can still say one.
+
+    Returns:
+        `published`, `repeated`, `rejected`, `dropped` or `failed`, as the run's last step says it;
+        `interrupted`: it failed because somebody interrupted it; `prepared`: its staging waits to
+        be published; `running` or `dead`: there is no such step, and its process lives, or does
+        not; `unknown`: that process is of another host, or nobody has noted which it is.
+    """
+    if any(step.step == "dropped" for step in steps):
+        return "dropped"
+    begun = [number for number, step in enumerate(steps) if step.step == "publishing"]
+    since = steps[begun[-1] :] if begun else steps  # a rejected one may be publishing by now
+    final = next((step for step in reversed(since) if step.step in FINAL), None)
+    if final is not None:
+        is_interrupted = final.step == "failed" and final.message == INTERRUPTED
+        return INTERRUPTED if is_interrupted else final.step
+    if since[-1].step == "prepared":
+        return "prepared"
+    by = next((step for step in reversed(since) if step.host is not None), since[-1])
+    if by.host != socket.gethostname():
+        return "unknown"
+    return "dead" if process_of(by) is None else "running"
+
+
+@cache
+def program() -> str:
+    """A digest of this program as it is installed, and of the libraries that decide its numbers."""
+    content = hashlib.sha256()
+    for name, code in _modules(files("strandline")):
+        content.update(f"{name}\n".encode() + code)
+    for library in _DECIDE:
+        content.update(f"{library} {version(library)}\n".encode())
+    return content.hexdigest()[:16]
+
+
+def _modules(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
+    for one in sorted(folder.iterdir(), key=lambda found: found.name):
+        if one.is_dir():
+            yield from _modules(one, f"{below}{one.name}/")
+        elif one.name.endswith(".py"):
+            yield f"{below}{one.name}", one.read_bytes()

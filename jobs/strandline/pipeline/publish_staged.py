@@ -1,0 +1,200 @@
+"""runs publish: what a run has staged and shown is published, just that; nothing is rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from strandline.errors import InputError
+from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Entry, Ledger, published_since, unfinished_publish
+from strandline.lake.store import Lake
+from strandline.model.books import Book
+from strandline.model.intervals import day_of, text_of
+from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.driver import state_of, this_driver
+from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
+from strandline.pipeline.request import Outcome
+from strandline.spec import PipelineSpec
+
+
+def publish_staged(
+    spec: PipelineSpec,
+    lake: Lake,
+    run_id: str,
+    spark: SparkSession,
+    *,
+    accept: str | None = None,
+    requested_by: str | None = None,
+    progress: Progress = lambda step: None,
+    log: LandingLog | None = None,
+) -> Outcome:
+    """Publish the staging of a prepared run, or of a rejected one that somebody accepts.
+
+    Just what the run has counted is published, under the lock and by the same code as always. It
+    may be killed at any point: the next run, or the same call, ends it. Twice is once.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        run_id: as the ledger names it.
+        spark: the session.
+        accept: why a rejected run is published all the same.
+        requested_by: who asks; kept in the ledger.
+        progress: told each step as it begins.
+        log: of the landing table, where it is open already.
+
+    Raises:
+        InputError: the run cannot be published (`require_publishable`).
+        RetryableError: the lock was held for a quarter of an hour.
+    """
+    progress("publish")
+    landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
+    ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
+    with ctx.store.lock(spark):
+        finish_dead_publish(ctx)
+        entries = ledger.entries()
+        run = require_publishable(spec, lake, entries, run_id, accept, landing.log)
+        if run.step != "published":
+            with _said_what_to_do(spec, run):
+                changes = changes_of(ctx, run)
+            run = replace(
+                run,
+                reason=accept or run.reason,
+                requested_by=requested_by or run.requested_by,
+                message=None,
+                **this_driver(),
+            )
+            run = bring_in(ctx, changes, run)
+    ctx.staging.drop()
+    return outcome_of(spec.pipeline, run)
+
+
+def outcome_of(pipeline: str, run: Entry) -> Outcome:
+    """What a `published` step says."""
+    return Outcome(
+        pipeline=pipeline,
+        kind=run.kind,
+        dry_run=False,
+        run_id=run.run_id,
+        status=run.step,
+        range=run.range,
+        horizon_ms=run.horizon_ms,
+        frontier_ms=run.frontier_ms,
+        lost=[str(day) for day in run.lost or ()],
+        books=[Book(**book) for book in run.books or ()],
+        violations=run.violations,
+        gaps=run.gaps or 0,
+        diff={name: dict(counts) for name, counts in (run.diff or {}).items()},
+        audit=run.audit or [],
+        versions=run.versions or {},
+    )
+
+
+def require_publishable(
+    spec: PipelineSpec,
+    lake: Lake,
+    entries: list[Entry],
+    run_id: str,
+    accept: str | None,
+    log: LandingLog | None,
+) -> Entry:
+    """The last step of a run whose staging may be published, or has been.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        entries: the ledger.
+        run_id: as it names the run.
+        accept: why a rejected run is published all the same.
+        log: of the landing table; None: only a catalog knows where it lies, and it is not asked.
+
+    Raises:
+        InputError: there is no such run; it has staged nothing to publish; it was rejected, and
+            nobody accepts that; others have published into its range since; the rules or the
+            landing are no longer those that it was made by; or its staging is gone.
+    """
+    steps = [entry for entry in entries if entry.run_id == run_id]
+    if not steps:
+        raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
+    begun = unfinished_publish(entries)
+    if begun is not None and begun.run_id == run_id:
+        return begun  # who takes the lock ends it
+    state = state_of(steps)
+    if state == "published":
+        return next(step for step in reversed(steps) if step.step == "published")
+    run = steps[-1]
+    again = _again(spec.pipeline, run)
+    place = f"{spec.pipeline} run {run_id}"
+    if state not in {"prepared", "rejected"} or run.publish is None:
+        raise InputError(place, f"keeps nothing that could be published: {state}", again)
+    if state == "rejected" and accept is None:
+        way_out = f"say why with --accept REASON to publish it all the same, or {again}"
+        raise InputError(place, f"was rejected: {run.message}", way_out)
+    if state == "prepared" and accept is not None:
+        raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
+    problem = _problem(spec, lake, entries, run, log)
+    if problem is not None:
+        raise InputError(place, problem, again)
+    return run
+
+
+def _problem(
+    spec: PipelineSpec, lake: Lake, entries: list[Entry], run: Entry, log: LandingLog | None
+) -> str | None:
+    """Why what a run keeps is no longer what it would publish; None: it still is."""
+    for other in published_since(entries, run):
+        return (
+            f"is stale: run {other.run_id} has published into its range, or into older slots of "
+            "its late records, since"
+        )
+    rules = (spec.spec_fingerprint, spec.timeline_fingerprint)
+    keeps_firings = "firings" in (run.publish or {}).get("parts", ())
+    if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
+        return "is stale: the pipeline's rules have changed since"
+    if log is not None and not _same_landing(spec, run, log):
+        return f"is stale: {spec.source.table} has other files below its horizon since"
+    if run.accepted_loss is not None:
+        return "accepts a loss, and what it knew of those days is gone with it"
+    return None if lake.pipeline(spec.pipeline).keeps_staging(run.run_id) else "its staging is gone"
+
+
+def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
+    """Whether the landing table holds the rows that a run has read, those of days to its horizon.
+
+    Rows that only moved into other files count as others.
+    """
+    if run.landing_version is None or run.horizon_ms is None:
+        return False
+    days_by = log.day_partition(spec.source.arrival_date)
+    last_day = day_of(run.horizon_ms - 1)
+    return log.same_rows_since(run.landing_version, days_by=days_by, last_day=last_day)
+
+
+def _again(pipeline: str, run: Entry) -> str:
+    """What makes a run anew."""
+    if run.kind == "backfill" and run.range is not None:
+        start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
+        return (
+            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end} "
+            "--prepare"
+        )
+    return "run it again"
+
+
+@contextmanager
+def _said_what_to_do(spec: PipelineSpec, run: Entry) -> Iterator[None]:
+    """Say of a staging that cannot be read, or lacks rows, what to type."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError, InputError) as error:
+        place, problem = f"{spec.pipeline} run {run.run_id}", str(error).splitlines()[0]
+        again = _again(spec.pipeline, run)
+        raise InputError(place, f"its staging is broken ({problem})", again) from error

@@ -1,0 +1,143 @@
+"""runs publish: just what was shown is published, whatever dies, and nothing that is stale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from lakes import Line, a_record, a_spec, a_week, instant, land
+from replayed import assert_told_by_replay
+
+from strandline.errors import AuditFailedError, InputError, RetryableError
+from strandline.lake import publish as out
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.publish_staged import publish_staged
+from strandline.pipeline.request import Outcome, Request
+from strandline.quality.audit.result import Audit, AuditResult
+
+pytestmark = pytest.mark.spark
+
+ROWS = a_week(days=3)
+MENDED = a_spec(allowed_lateness="0s")
+WRITTEN = ("windows", "completeness", "firings")
+
+
+class Killed(BaseException):
+    """What a kill is to the code: nothing catches it."""
+
+
+@pytest.fixture(scope="module")
+def prepared(spark, tmp_path_factory):
+    """Two days are published; a rebuild by other rules is prepared."""
+    line = Line(spark, tmp_path_factory.mktemp("prepared"), a_spec())
+    land(line.folder, ROWS)
+    line.advance("3")
+    mended = line.of(MENDED)
+    before = mended.versions()
+    outcome = mended.backfill("1", "3", as_of="3", prepare=True)
+    assert (outcome.status, outcome.changed) == ("prepared", True)
+    after = mended.versions()  # what was observed anew counts, malformed rows too
+    assert [after[name] for name in WRITTEN] == [before[name] for name in WRITTEN]
+    return mended
+
+
+def publish(line: Line, **more: str) -> Outcome:
+    run_id = line.ledger[-1].run_id
+    return publish_staged(line.spec, line.lake, run_id, line.spark, **more)
+
+
+def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    shown = line.ledger[-1]
+    first = publish(line, requested_by="ann")
+    assert (first.status, first.diff) == ("published", shown.diff)
+    assert_told_by_replay(line, ROWS, "3")
+    done = line.ledger[-1]
+    assert (done.step, done.requested_by, done.frontier_ms) == ("published", "ann", done.horizon_ms)
+    assert not (line.root / "_staging" / shown.run_id).exists()
+    versions = line.versions()
+    assert publish(line).to_json() == first.to_json()
+    assert line.versions() == versions
+    assert line.ledger[-1] == done
+
+
+@pytest.mark.parametrize("table", ["quarantine", "windows"])
+def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch, table):
+    line = prepared.copy(tmp_path)
+    real = out.publish
+
+    def dying(store, target, *arguments):
+        if target.name == table:
+            raise Killed
+        real(store, target, *arguments)
+
+    monkeypatch.setattr(out, "publish", dying)
+    with pytest.raises(Killed):
+        publish(line)
+    monkeypatch.undo()
+    assert line.ledger[-1].step == "publishing"
+    assert publish(line).status == "published"
+    assert_told_by_replay(line, ROWS, "3")
+
+
+def test_what_was_prepared_before_another_publish_is_stale(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    shown = line.ledger[-1]
+    other = line.backfill("2", "3", as_of="3")
+    versions = line.versions()
+    again = "--start 2024-03-01T00:00:00Z --end 2024-03-03T00:00:00Z --prepare"
+    with pytest.raises(InputError, match=f"stale: run {other.run_id} has.*{again}"):
+        publish_staged(line.spec, line.lake, shown.run_id, line.spark)
+    assert line.versions() == versions
+
+
+def test_what_was_prepared_of_rows_that_are_others_by_now_is_stale(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    land(line.folder, [a_record("3 10:00", "3 10:00")], mode="append")
+    assert line.ledger[-1].step == "prepared"
+    land(line.folder, [a_record("2 10:00", "2 10:00")], mode="append")
+    with pytest.raises(InputError, match="stale: landing/meter has other files"):
+        publish(line)
+
+
+def test_a_staging_that_has_lost_rows_is_not_published(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    for part in (line.root / "_staging" / line.ledger[-1].run_id / "windows_diff").glob("part-*"):
+        part.unlink()
+    with pytest.raises(InputError, match=r"staging is broken.*--prepare"):
+        publish(line)
+    assert line.ledger[-1].step == "prepared"
+
+
+def test_a_rejected_run_is_published_once_somebody_says_why(prepared, tmp_path, monkeypatch):
+    def unmet(spec, **_):
+        said = AuditResult("expect_quiet", "windows", "critical", success=False, figures="no")
+        return Audit((said,))
+
+    line = replace(prepared.copy(tmp_path), audited=True)
+    monkeypatch.setattr("strandline.quality.audit.run.audit", unmet)
+    with pytest.raises(AuditFailedError, match=r"expect_quiet: no.*--accept REASON"):
+        line.backfill("1", "3", as_of="3")
+    rejected = line.ledger[-1]
+    with pytest.raises(InputError, match=r"rejected: expect_quiet: no; .*--accept REASON"):
+        publish(line)
+    assert publish(line, accept="it is right").diff == rejected.diff
+    assert (line.ledger[-1].step, line.ledger[-1].reason) == ("published", "it is right")
+    assert_told_by_replay(line, ROWS, "3")
+
+
+def test_of_two_drivers_of_the_same_run_one_publishes_and_the_other_ends_with_4(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    within = TimeRange(instant("1"), instant("2"))
+    request = Request("backfill", within, as_of_ms=instant("3"), run_key="a task")
+
+    def sleeping(step: str) -> None:
+        if step == "publish":  # past the other's publish
+            line.run(request)
+
+    with pytest.raises(RetryableError, match="has published into its range") as caught:
+        line.run(request, sleeping)
+    assert caught.value.exit_code == 4
+    overtaken, quicker = line.ledger[-1], line.ledger[-2]
+    assert (overtaken.step, overtaken.attempt) == ("failed", 1)
+    assert (quicker.step, quicker.attempt) == ("published", 2)

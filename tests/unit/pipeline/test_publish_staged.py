@@ -1,0 +1,140 @@
+"""What `runs publish` refuses, and the way out that it names; told without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lakes import a_record, a_spec, instant, land
+
+from strandline.errors import InputError
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Entry
+from strandline.lake.store import Lake
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.publish_staged import require_publishable
+
+SPEC = a_spec()
+A_DAY = TimeRange(instant("2"), instant("3"))
+PREPARED = Entry(
+    "r-1",
+    1,
+    "prepared",
+    "backfill",
+    A_DAY,
+    horizon_ms=instant("3"),
+    spec_fingerprint=SPEC.spec_fingerprint,
+    timeline_fingerprint=SPEC.timeline_fingerprint,
+    landing_version=0,
+    base=3,
+    publish={"key": ["device"], "whole": [], "parts": ["windows"]},
+    touched_from_ms=instant("1 20:00"),
+    position=5,
+)
+REJECTED = replace(PREPARED, step="rejected", message="too late")
+AGAIN = r"--start 2024-03-02T00:00:00Z --end 2024-03-03T00:00:00Z --prepare"
+
+
+class Kept:
+    """A landing table, and a run that keeps its staging."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.lake, self.spec = folder, Lake.at(str(folder)), SPEC
+        self.staging = folder / "meter" / "_staging" / "r-1"
+        self.staging.mkdir(parents=True)
+        land(folder, [a_record("2 10:00", "2 10:00")])
+
+    def asked(self, *entries: Entry, accept: str | None = None) -> Entry:
+        log = LandingLog.of(self.lake, self.spec)
+        return require_publishable(self.spec, self.lake, [*entries], "r-1", accept, log)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Kept(tmp_path)
+
+
+def another(start: str, end: str, position: int, **more: object) -> Entry:
+    within = TimeRange(instant(start), instant(end))
+    return Entry("other", 1, "published", "advance", within, position=position, **more)
+
+
+def test_a_prepared_run_may_be_published_while_nothing_has_come_between(kept):
+    assert kept.asked(another("2", "3", 3), PREPARED, another("3", "4", 6)) == PREPARED
+    land(kept.folder, [a_record("3 10:00", "3 10:00")], mode="append")  # behind its horizon
+    assert kept.asked(PREPARED) == PREPARED
+
+
+@pytest.mark.parametrize(("start", "end"), [("2 23:00", "4"), ("1", "1 21:00")])
+def test_one_that_others_have_published_into_is_stale(kept, start, end):
+    with pytest.raises(InputError, match=rf"stale: run other has published.*{AGAIN}") as caught:
+        kept.asked(PREPARED, another(start, end, 6))
+    assert caught.value.exit_code == 2
+
+
+def test_one_is_stale_after_a_publish_that_touched_its_slots_from_a_later_range(kept):
+    with pytest.raises(InputError, match="stale"):
+        kept.asked(PREPARED, another("3", "4", 6, touched_from_ms=instant("2 20:00")))
+
+
+def test_one_whose_landing_has_changed_below_its_horizon_is_stale(kept):
+    land(kept.folder, [a_record("2 11:00", "2 11:00")], mode="append")
+    with pytest.raises(InputError, match=rf"stale: landing/meter has other files.*{AGAIN}"):
+        kept.asked(PREPARED)
+
+
+@pytest.mark.parametrize("edited", [a_spec(allowed_lateness="0s"), a_spec(firings=True)])
+def test_one_that_was_made_by_other_rules_is_stale(kept, edited):
+    kept.spec = edited
+    with pytest.raises(InputError, match=rf"stale: the pipeline's rules have changed.*{AGAIN}"):
+        kept.asked(PREPARED)
+
+
+def test_one_whose_staging_is_gone_is_refused(kept):
+    kept.staging.rmdir()
+    with pytest.raises(InputError, match=rf"its staging is gone; .*{AGAIN}"):
+        kept.asked(PREPARED)
+
+
+def test_one_that_was_dropped_is_refused(kept):
+    with pytest.raises(InputError, match=rf"nothing that could be published: dropped.*{AGAIN}"):
+        kept.asked(PREPARED, replace(PREPARED, step="dropped"))
+
+
+def test_one_that_goes_by_what_is_left_of_lost_rows_is_refused(kept):
+    with pytest.raises(InputError, match="accepts a loss"):
+        kept.asked(replace(REJECTED, accepted_loss="gone"), accept="it is right")
+
+
+def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
+    with pytest.raises(InputError, match=r"was rejected: too late; .*--accept REASON"):
+        kept.asked(REJECTED)
+    assert kept.asked(REJECTED, accept="it is right") == REJECTED
+    with pytest.raises(InputError, match="stale"):
+        kept.asked(REJECTED, another("2", "3", 6), accept="it is right")
+
+
+def test_a_rejected_one_of_an_old_ledger_has_made_no_changes_to_publish(kept):
+    with pytest.raises(InputError, match=rf"keeps nothing that could be published.*{AGAIN}"):
+        kept.asked(replace(REJECTED, publish=None), accept="it is right")
+
+
+def test_there_is_nothing_to_accept_of_one_that_was_not_rejected(kept):
+    with pytest.raises(InputError, match="nothing to accept"):
+        kept.asked(PREPARED, accept="it is right")
+
+
+def test_one_that_has_published_is_told_so_whatever_came_after(kept):
+    done = replace(PREPARED, step="published", publish=None)
+    assert kept.asked(PREPARED, done, another("2", "3", 6)) == done
+
+
+def test_one_that_died_while_it_published_is_to_be_ended(kept):
+    begun = replace(PREPARED, step="publishing")
+    assert kept.asked(PREPARED, begun, another("2", "3", 6)) == begun
+
+
+def test_a_run_that_is_not_there_is_not_published(kept):
+    with pytest.raises(InputError, match=r"no such run.*strandline runs list meter"):
+        kept.asked(replace(PREPARED, run_id="r-2"))
