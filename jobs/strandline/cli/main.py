@@ -18,6 +18,7 @@ import typer
 from strandline.cli import show
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.erase import erase
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     PLACES,
@@ -63,7 +64,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (conformance, read, maintain):
+for command in (conformance, read, maintain, erase):
     app.command()(command)
 
 

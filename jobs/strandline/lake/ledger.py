@@ -151,18 +151,23 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
 
 
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
-    """The published steps since a run's base that touch slots which the run touches too."""
+    """The published steps since a run's base that touch slots which the run touches too.
+
+    And every erasure since: what the run has read may hold the rows that had to leave.
+    """
     mine = run.touched
     return [
         entry
         for entry in entries
-        if entry.step == "published"
-        and entry.position > run.base
+        if entry.position > run.base
         and entry.run_id != run.run_id
-        and mine is not None
-        and entry.touched is not None
-        and entry.touched.overlaps(mine)
+        and (entry.step == "erased" or _shares_slots(entry, mine))
     ]
+
+
+def _shares_slots(entry: Entry, mine: TimeRange | None) -> bool:
+    touched = entry.touched if entry.step == "published" else None
+    return mine is not None and touched is not None and touched.overlaps(mine)
 
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
