@@ -68,7 +68,9 @@ def read(
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     tables = published_tables(lake_at(lake), spec.pipeline, run=run, as_of_ledger=as_of_ledger)
-    schema = tables.columns(table, None if columns is None else columns.split(","))
+    schema = tables.columns(
+        table, None if columns is None else [name.strip() for name in columns.split(",")]
+    )
     if limit is None and output is None:
         limit = _SHOWN
     rows = _first(tables.batches(table, schema.names, days), limit)

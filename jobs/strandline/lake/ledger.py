@@ -166,20 +166,25 @@ def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     """The published steps since a run's base that touch slots which the run touches too.
 
-    A run that creates the tables anew touches all.
+    A run that creates the tables anew touches all. And every erasure counts: what the run has read
+    may hold the rows that had to leave.
     """
-    mine = run.touched
     return [
         entry
         for entry in entries
-        if entry.step == "published"
-        and entry.position > run.base
+        if entry.position > run.base
         and entry.run_id != run.run_id
-        and (run.recreated or entry.recreated or _overlap(mine, entry.touched))
+        and (entry.step == "erased" or _meets(entry, run))
     ]
 
 
-def _overlap(one: TimeRange | None, other: TimeRange | None) -> bool:
+def _meets(published: Entry, run: Entry) -> bool:
+    """Whether a step is a published one, and touches slots that a run touches too."""
+    if published.step != "published":
+        return False
+    if run.recreated or published.recreated:
+        return True
+    one, other = published.touched, run.touched
     return one is not None and other is not None and one.overlaps(other)
 
 

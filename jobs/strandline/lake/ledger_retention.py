@@ -6,7 +6,7 @@ from datetime import datetime
 
 from strandline.lake.ledger import Entry, owed_days, together, unfinished_publish
 
-_STAY = ("published", "erased")
+_STAY = ("published", "erasing", "erased")
 """What is published, as of when and why, decides what later runs do; an erasure has its proof."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +47,25 @@ def drop_reports(store: Store, before: datetime) -> None:
             if folder.name == "_reports" or any(folder.iterdir()):
                 break
             folder.rmdir()
+
+
+def whatever_is_left(store: Store) -> dict[str, Any]:
+    """All staging, and all reports and results of audits, of whatever age.
+
+    Returns:
+        `staging`: the names of the runs; `reports`: how many files.
+    """
+    staging, reports = _folder(store, "_staging"), _folder(store, "_reports")
+    return {
+        "staging": [] if staging is None else sorted(one.name for one in staging.iterdir()),
+        "reports": 0 if reports is None else len(_files(reports)),
+    }
+
+
+def drop_whatever_is_left(store: Store) -> None:
+    """Remove it."""
+    for folder in filter(None, (_folder(store, "_staging"), _folder(store, "_reports"))):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _dead(store: Store, entries: list[Entry], before: datetime) -> Iterator[Path]:

@@ -141,7 +141,7 @@ def maintain(
                 _keep_small(todo, name, partition)
     with _whole(todo) as may:
         if may:
-            _note_versions(todo)
+            note_versions(todo.store, todo.ledger)
     progress("staging, reports, ledger")
     entries = todo.ledger.entries()
     leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
@@ -195,12 +195,15 @@ def _needed(entries: list[Entry], name: str) -> list[int]:
     return [version for version in versions if version is not None]
 
 
-def _note_versions(todo: Upkeep) -> None:
-    """Let the ledger name the versions that belong together now; nothing, if it does."""
-    entries, versions = todo.ledger.entries(), todo.store.versions()
+def note_versions(store: Store, ledger: Ledger) -> None:
+    """Let the ledger name the versions that belong together now; nothing, if it does.
+
+    Call it under the lock, when no publish is unfinished.
+    """
+    entries, versions = ledger.entries(), store.versions()
     last = together(entries)
     if last is None or all((last.versions or {}).get(n) == versions.get(n) for n in PARTITIONS):
         return
     run_id = f"maintain-{entries[-1].position + 1}"
     step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
-    todo.ledger.append(step, datetime.now(UTC))
+    ledger.append(step, datetime.now(UTC))
