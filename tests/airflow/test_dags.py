@@ -97,8 +97,9 @@ def test_the_tasks_of_each_dag_follow_each_other(bag):
         "strandline_daily_strict": [("advance", ["report"]), ("report", [])],
         "strandline_report": [("pipelines", ["report"]), ("report", [])],
         "strandline_reprocess": [
-            ("preview", ["rebuild"]),
-            ("rebuild", ["report"]),
+            ("prepare", ["approval"]),
+            ("approval", ["publish"]),
+            ("publish", ["report"]),
             ("report", []),
         ],
     }
