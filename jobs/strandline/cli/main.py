@@ -47,6 +47,7 @@ from strandline.cli.options import (
     pipelines_folder,
     range_of,
 )
+from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
@@ -62,6 +63,7 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 app.command()(conformance)
+app.command()(read)
 
 
 @app.callback()

@@ -119,6 +119,8 @@ def outcome(run: Mapping[str, Any]) -> None:
 def status(found: Mapping[str, Any]) -> None:
     """How far a pipeline is."""
     out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
+    if found["notice"]:
+        out.print(f"note: {escape(found['notice'])}")
     facts, last = _facts(), found["last_run"]
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
     facts.add_row(
@@ -141,12 +143,12 @@ def status(found: Mapping[str, Any]) -> None:
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
-    for name, stretches in found["lacking"].items():
-        for stretch in stretches:
+    for name, ranges in found["lacking"].items():
+        for within in ranges:
             out.print(
-                f"note: {escape(name)} came later than the windows from {stretch['start']} to "
-                f"{stretch['end']}, and is null there: strandline backfill "
-                f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
+                f"note: {escape(name)} came later than the windows from {within['start']} to "
+                f"{within['end']}, and is null there: strandline backfill "
+                f"{escape(found['pipeline'])} --start {within['start']} --end {within['end']} "
                 "fills it"
             )
     if not found["spec_is_published"]:
@@ -239,6 +241,8 @@ def written(report: Mapping[str, Any]) -> None:
     for name in ("report", "data_docs"):
         if name in report:
             out.print(f"{name}: {escape(report[name])}")
+    if report["notice"]:
+        out.print(f"note: {escape(report['notice'])}")
     out.print(f"shown: {days.shown(report['days'])}")
     out.print(f"in all: {days.in_all(report['totals'])}")
 
