@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from test_tasks import FORM, arguments
+from job_calls import FORM, arguments
 
 pytestmark = pytest.mark.airflow
 HITL = "/api/v2/dags/strandline_reprocess/dagRuns/{run}/taskInstances/approval/-1/hitlDetails"

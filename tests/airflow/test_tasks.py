@@ -7,14 +7,9 @@ from datetime import UTC, datetime
 import psutil
 import pyarrow as pa
 import pytest
+from job_calls import FORM, arguments
 
 pytestmark = pytest.mark.airflow
-FORM = {
-    "pipeline": "flights",
-    "start": "2013-02-10",
-    "end": "2013-02-13",
-    "reason": "the delays were wrong",
-}
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
 
 
@@ -23,12 +18,6 @@ def no_report(bag, monkeypatch):
     from strandline_airflow.operators import StrandlineReportOperator
 
     monkeypatch.setattr(StrandlineReportOperator, "execute", lambda self, context: "no report")
-
-
-def arguments(call: list[str]) -> list[str]:
-    """Those of the job: what follows its script."""
-    (script,) = (position for position, one in enumerate(call) if one.endswith(".py"))
-    return call[script + 1 :]
 
 
 def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
