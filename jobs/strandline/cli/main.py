@@ -18,6 +18,8 @@ import typer
 from strandline.cli import show
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.erase import erase
+from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     PLACES,
     AcceptLoss,
@@ -67,9 +69,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-app.command()(conformance)
-app.command()(validate)
-app.command()(read)
+for command in (conformance, validate, read, maintain, erase):
+    app.command()(command)
 
 
 @app.callback()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -20,6 +20,7 @@ from strandline.model.intervals import TimeRange, midnight_before
 __all__ = [
     "FINAL",
     "SCHEMA",
+    "UPKEEP",
     "Entry",
     "Ledger",
     "begun_drop",
@@ -36,8 +37,10 @@ __all__ = [
     "unfinished_publish",
 ]
 
-FINAL = ("published", "repeated", "rejected", "dropped", "failed")
-_TOGETHER = ("published",)
+UPKEEP = ("maintain", "erase")
+"""Kinds of steps that no run has made."""
+FINAL = ("published", "repeated", "rejected", "dropped", "failed", "maintained", "erased")
+_TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
@@ -96,6 +99,13 @@ class Ledger:
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return replace(entry, position=position)
+
+    def forget(self, positions: Collection[int]) -> None:
+        """Remove some steps, in one commit."""
+        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
+            table = self._newest()
+            if table is not None and positions:
+                table.delete(f"position IN ({', '.join(map(str, sorted(positions)))})")
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
@@ -156,20 +166,25 @@ def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     """The published steps since a run's base that touch slots which the run touches too.
 
-    A run that creates the tables anew touches all.
+    A run that creates the tables anew touches all. And every erasure counts: what the run has read
+    may hold the rows that had to leave.
     """
-    mine = run.touched
     return [
         entry
         for entry in entries
-        if entry.step == "published"
-        and entry.position > run.base
+        if entry.position > run.base
         and entry.run_id != run.run_id
-        and (run.recreated or entry.recreated or _overlap(mine, entry.touched))
+        and (entry.step == "erased" or _meets(entry, run))
     ]
 
 
-def _overlap(one: TimeRange | None, other: TimeRange | None) -> bool:
+def _meets(published: Entry, run: Entry) -> bool:
+    """Whether a step is a published one, and touches slots that a run touches too."""
+    if published.step != "published":
+        return False
+    if run.recreated or published.recreated:
+        return True
+    one, other = published.touched, run.touched
     return one is not None and other is not None and one.overlaps(other)
 
 

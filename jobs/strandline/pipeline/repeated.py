@@ -16,6 +16,7 @@ from strandline.lake.ledger import (
     of_these_tables,
     owed_days,
     published_since,
+    together,
     unfinished_publish,
 )
 from strandline.lake.store import PUBLISHED, Lake, Store
@@ -28,9 +29,9 @@ from strandline.spec import PipelineSpec
 def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
     """Of all that decides what a run publishes, but for the rows of the landing table and the past.
 
-    Of what is asked; of the pipeline's file but for `schedule` and `spark`; of the landing table,
-    which may have been created anew; of the program. Two runs of the same fingerprint over the same
-    rows publish the same.
+    Of what is asked; of the pipeline's file but for `schedule`, `spark` and `quarantine_days`; of
+    the landing table, which may have been created anew; of the program. Two runs of the same
+    fingerprint over the same rows publish the same.
 
     Args:
         spec: the pipeline.
@@ -46,7 +47,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "close": request.close,
         "reopen": request.reopen,
         "accept_loss": request.accept_loss is not None,
-        "file": spec.model_dump(mode="json", exclude={"schedule", "spark"}),
+        "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
         "landing": landing_id,
         "program": program(),
     }
@@ -79,7 +80,7 @@ def run_repeated(
     closed_since = any(entry.closed or entry.reopened for entry in since)
     if closed_since or published_since(entries, replace(last, base=last.position)):
         return None
-    stands = _stand_as_published(store, published[-1])
+    stands = _stand_as_published(store, together(entries) or published[-1])
     return last if stands and _same_input(spec, request, log, last) else None
 
 
@@ -130,7 +131,7 @@ def repeat(
 
 
 def _stand_as_published(store: Store, last: Entry) -> bool:
-    """Whether nobody has written to the published tables since the last run did, or dropped one."""
+    """Whether nobody has written to the published tables since a step that named their versions."""
     then = last.versions or {}
     return all(store.version(name) == then.get(name) for name in PUBLISHED)
 
