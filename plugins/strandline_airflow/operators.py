@@ -30,8 +30,9 @@ from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
 from strandline_airflow.links import ReportLink
-from strandline_airflow.outcomes import StagingIsStaleError, failure_of, result_of
-from strandline_airflow.requests import PREPARE, Rendered, requested_range
+from strandline_airflow.outcomes import failure_of, result_of
+from strandline_airflow.params import ALL
+from strandline_airflow.requests import Rendered, requested_range
 
 _LINES_KEPT = 20_000  # of which its JSON document may be most
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
@@ -183,58 +184,42 @@ class StrandlineSparkOperator(SparkSubmitOperator):
                 context["outlet_events"][outlet].add(published_asset(self.pipeline))
 
 
-class StrandlinePublishOperator(StrandlineSparkOperator):
-    """`strandline runs publish`: what the task `prepare` has prepared, as it was shown.
-
-    A staging may have become stale: somebody has published into its range since, rows have landed,
-    or the rules have changed. If a person has approved it, the task fails and says what to clear.
-    Else the range is rebuilt and published in one go: nobody has looked at what would have been.
-
-    Args:
-        again: the arguments of `backfill.py` for that, or a callable that gives them when rendered.
-    """
-
-    template_fields: Sequence[str] = (*StrandlineSparkOperator.template_fields, "again")
-
-    def __init__(self, *, again: Rendered | list[str], **kwargs: Any) -> None:
-        super().__init__(job="publish.py", **kwargs)
-        self.again = again
-
-    def execute(self, context: Context) -> Any:
-        """Publish it.
-
-        Returns:
-            As of StrandlineSparkOperator.
-
-        Raises:
-            AirflowFailException: it is stale, and was approved; or as of StrandlineSparkOperator.
-        """
-        try:
-            return super().execute(context)
-        except StagingIsStaleError as stale:
-            if context["params"]["approval"]:
-                way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks anew."
-                raise AirflowFailException(f"{stale}\n{way_out}") from None
-            self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
-        self.job, self.application = "backfill.py", str(settings.JOBS / "backfill.py")
-        self.application_args = self.again  # type: ignore[assignment] # Airflow has rendered it
-        return super().execute(context)
-
-    def _repeated(self) -> Any:
-        """What is prepared is no repetition."""
-        return None
-
-
-class StrandlineReportOperator(BaseOperator):
-    """`strandline report` for a pipeline: quick, without Spark."""
+class _CommandOperator(BaseOperator):
+    """A `strandline` command as a plain process: quick, without Spark."""
 
     template_fields: Sequence[str] = ("pipeline",)
-    operator_extra_links = (ReportLink(),)
-    ui_color = "#f2ecd8"
 
     def __init__(self, *, pipeline: Rendered | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
+
+    def on_kill(self) -> None:
+        """End the process."""
+        self._process.send_sigterm()  # type: ignore[no-untyped-call]
+
+    def _call(self, *arguments: str) -> None:
+        """Run the command to its end.
+
+        Raises:
+            AirflowException: as for StrandlineSparkOperator.
+        """
+        command = Path(sys.executable).with_name("strandline")
+        done = self._process.run_command(
+            [str(command), *arguments], env={**os.environ, **settings.job_environment()}
+        )
+        if done.exit_code:
+            raise failure_of(command.name, done.exit_code, [done.output])
+
+    @cached_property
+    def _process(self) -> SubprocessHook:
+        return SubprocessHook()
+
+
+class StrandlineReportOperator(_CommandOperator):
+    """`strandline report` for a pipeline."""
+
+    operator_extra_links = (ReportLink(),)
+    ui_color = "#f2ecd8"
 
     def execute(self, context: Context) -> str:
         """Make the report.
@@ -245,22 +230,32 @@ class StrandlineReportOperator(BaseOperator):
         Raises:
             AirflowException: as for StrandlineSparkOperator.
         """
-        command = Path(sys.executable).with_name("strandline")
-        done = self._process.run_command(
-            [str(command), "report", str(self.pipeline)],
-            env={**os.environ, **settings.job_environment()},
-        )
-        if done.exit_code:
-            raise failure_of(command.name, done.exit_code, [done.output])
+        self._call("report", str(self.pipeline))
         return settings.report_file(str(self.pipeline))
 
-    def on_kill(self) -> None:
-        """End the process."""
-        self._process.send_sigterm()  # type: ignore[no-untyped-call]
 
-    @cached_property
-    def _process(self) -> SubprocessHook:
-        return SubprocessHook()
+class StrandlineMaintainOperator(_CommandOperator):
+    """`strandline maintain` for a pipeline, or for all that have run (`ALL`).
+
+    Args:
+        shows_only: whether nothing is done but shown, or a callable that says so when rendered.
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "shows_only")
+    ui_color = "#e3ecdc"
+
+    def __init__(self, *, shows_only: Rendered | bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.shows_only = shows_only
+
+    def execute(self, context: Context) -> None:
+        """Maintain; what is done, and measured, is in the log.
+
+        Raises:
+            AirflowException: as for StrandlineSparkOperator.
+        """
+        which = "--all" if self.pipeline == ALL else str(self.pipeline)
+        self._call("maintain", which, *(["--dry-run"] if self.shows_only is True else []))
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:

@@ -69,6 +69,19 @@ def report_params(pipelines: Sequence[str]) -> dict[str, Param]:
     return {"pipeline": _pipeline([ALL, *pipelines], default=ALL)}
 
 
+def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
+    """Of the upkeep DAG: one pipeline, or all of them that have run."""
+    return {
+        "pipeline": _pipeline([ALL, *pipelines], default=ALL),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Only show, in the task's log, what would be done",
+        ),
+    }
+
+
 def _allow_removals() -> Param:
     return Param(
         False,

@@ -124,6 +124,17 @@ def reported_pipelines(context: Context) -> list[str]:
     return [name for name in specs if not triggered or published_asset(name).name in triggered]
 
 
+def maintained_pipeline(context: Context, **_: object) -> str:
+    """The pipeline that the param `pipeline` names, or `ALL`."""
+    params = context["params"]
+    return ALL if params["pipeline"] == ALL else requested_pipeline(context)
+
+
+def is_dry_run(context: Context, **_: object) -> bool:
+    """What the param `dry_run` says."""
+    return bool(context["params"]["dry_run"])
+
+
 def requested_pipeline(context: Context, **_: object) -> str:
     """The name of the pipeline that the param `pipeline` names."""
     return requested_spec(context).pipeline

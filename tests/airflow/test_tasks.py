@@ -33,6 +33,29 @@ def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
     assert done.values["advance"] == {"run_id": "r1"}
 
 
+@pytest.mark.parametrize(
+    ("conf", "asked_for"),
+    [
+        ({}, ["--all"]),
+        ({"pipeline": "flights"}, ["flights"]),
+        ({"dry_run": True}, ["--all", "--dry-run"]),
+    ],
+)
+def test_upkeep_is_of_all_pipelines_or_one_and_may_only_show(execute, monkeypatch, conf, asked_for):
+    from airflow.providers.standard.hooks.subprocess import SubprocessHook, SubprocessResult
+
+    calls = []
+
+    def run_command(self, command, **_):
+        calls.append(command)
+        return SubprocessResult(0, "")
+
+    monkeypatch.setattr(SubprocessHook, "run_command", run_command)
+    execute("strandline_maintain", "maintain", conf)
+    ((program, *arguments),) = calls
+    assert (program.rsplit("/", 1)[-1], arguments) == ("strandline", ["maintain", *asked_for])
+
+
 def test_a_daily_run_takes_its_param_before_the_interval(execute, submit):
     execute("strandline_daily_flights", "advance", {"to": "2013-03-01"}, data_interval_end=END)
     execute("strandline_daily_flights", "advance", data_interval_end=END)
