@@ -38,8 +38,13 @@ test-fast: setup ## the tests without Spark and Airflow, in under a minute
 	@$(WITH) pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
 .PHONY: test-kill
-test-kill: setup ## kill runs of each kind at many files, and run them again (KILLS=50)
-	@$(WITH) KILLS=$(or $(KILLS),50) pytest tests/system/test_kills.py
+test-kill: setup ## runs killed at every commit and at many files, raced, on full disks, over bad rows (KILLS=50)
+	@$(WITH) KILLS=$(or $(KILLS),50) ROUNDS=$(or $(ROUNDS),1) pytest \
+	    tests/system/test_{kills,races,broken_worlds,bad_rows}.py
+
+.PHONY: test-years
+test-years: setup ## a year of a pipeline, a day at a time: late days, edits, kills, retention (DAYS=365 SEED=1)
+	@$(WITH) DAYS="$(or $(DAYS),365)" SEED="$(or $(SEED),1)" pytest tests/spark/pipeline/test_years.py
 
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter

@@ -31,7 +31,7 @@ class UnexpectedError(StrandlineError):
 
     @classmethod
     def of(cls, place: str, error: BaseException) -> UnexpectedError:
-        """What a user is told of any error; the place is where it came up."""
+        """What a user reads of any error; the place is where it came up."""
         way_out = "running it again is safe; STRANDLINE_TRACE=1 shows where it comes from"
         return cls(place, problem_of(error), way_out)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import yaml
@@ -80,15 +80,15 @@ class Home:
         if rows:
             land(self.folder / "lake", rows, mode="append")
 
-    def start(self, command: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        """Start a run in a process group of its own; what it says goes into `said`."""
+    def start(self, command: tuple[str, ...], said: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a run in a process group of its own; what it says goes into a file."""
         verb, *arguments = command
         places = {"STRANDLINE_PIPELINES": self.folder, "STRANDLINE_LAKE": self.folder / "lake"}
-        with (self.folder / "said").open("wb") as said:
+        with (said or self.folder / "said").open("wb") as output:
             return subprocess.Popen(
                 [COMMAND, verb, "meter", *arguments],
                 env={**os.environ, **{name: str(path) for name, path in places.items()}},
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -141,13 +141,49 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Kill:
-    """Which processes of a run are killed, and after how many new files.
+class Written:
+    """What a run has written: files, and how many of them are commits of Delta tables.
+
+    Attributes:
+        before: files, before it publishes.
+        publishing: files, from its step `publishing` on.
+        commits: of all of these.
+    """
+
+    before: int = 0
+    publishing: int = 0
+    commits: int = 0
+
+    def and_new(self, files: set[str], *, publishing: bool) -> Written:
+        """With some more files."""
+        commits = sum(name.endswith(".json") and "/_delta_log/" in name for name in files)
+        return Written(
+            self.before + len(files) * (not publishing),
+            self.publishing + len(files) * publishing,
+            self.commits + commits,
+        )
+
+
+class Kill(Protocol):
+    """Which processes of a run are killed, and when.
 
     Attributes:
         who: `group`: the whole process group at once; else `python` or `jvm` alone.
+    """
+
+    @property
+    def who(self) -> str: ...
+
+    def is_due(self, written: Written, usual: Written) -> bool:
+        """Whether it is time, by what the run has written and what an undisturbed one writes."""
+
+
+@dataclass(frozen=True)
+class KillAtFile:
+    """After a share, in [0, 1), of the files that an undisturbed run writes.
+
+    Attributes:
         in_publishing: whether files count from the ledger's step `publishing` on only.
-        share: of the files that an undisturbed run writes there, in [0, 1).
     """
 
     who: str
@@ -155,42 +191,48 @@ class Kill:
     share: float
 
     @classmethod
-    def drawn(cls, kind: Kind, number: int) -> Kill:
+    def drawn(cls, kind: Kind, number: int) -> KillAtFile:
         """The kill of a kind of run by its number; every other one is in publishing."""
         chance = random.Random(f"{kind} {number}")
         who = chance.choice(("group", "group", "python", "jvm"))
         return cls(who, number % 2 == 0, chance.random())
 
+    def is_due(self, written: Written, usual: Written) -> bool:
+        if self.in_publishing:
+            return written.publishing > self.share * usual.publishing
+        every = written.before + written.publishing
+        return every > self.share * (usual.before + usual.publishing)
+
 
 @dataclass(frozen=True)
-class Files:
-    """How many files a run writes: before it publishes, and from then on."""
+class KillAtCommit:
+    """The whole process group, as soon as a commit stands, counted from 1."""
 
-    before: int
-    publishing: int
+    number: int
+    who: str = "group"
+
+    def is_due(self, written: Written, usual: Written) -> bool:
+        return written.commits >= self.number
 
 
-def run_watched(home: Home, kind: Kind, kill: Kill | None, usual: Files) -> Files:
+def run_watched(
+    home: Home, kind: Kind, kill: Kill | None = None, usual: Written = Written()
+) -> Written:
     """Run a kind of run, and kill it on its way if asked; returns what it has written by then."""
-    first, known = home.steps(), home.files()
-    written = {False: 0, True: 0}
+    first, known, written = home.steps(), home.files(), Written()
     run = home.start(kind.command)
-    while run.poll() is None:
+    ended = False
+    while not ended:
+        ended = run.poll() is not None
         files = home.files()
         publishing = home.steps() - first >= len(kind.steps)
-        written[publishing] += len(files - known)
+        written = written.and_new(files - known, publishing=publishing)
         known = files
-        if kill is not None and _is_due(kill, written, usual):
+        if kill is not None and not ended and kill.is_due(written, usual):
             _kill(run, kill.who)
             break
         time.sleep(0.002)
-    return Files(written[False], written[True])
-
-
-def _is_due(kill: Kill, written: Mapping[bool, int], usual: Files) -> bool:
-    if kill.in_publishing:
-        return written[True] > kill.share * usual.publishing
-    return sum(written.values()) > kill.share * (usual.before + usual.publishing)
+    return written
 
 
 def _kill(run: subprocess.Popen[bytes], who: str) -> None:

@@ -37,7 +37,8 @@ from strandline.conformance.answer import (
     WatermarkRow,
     WindowRow,
 )
-from strandline.conformance.scenario import PIPELINE, Scenario
+from strandline.conformance.pipelines import PIPELINE
+from strandline.conformance.scenario import Scenario
 from strandline.errors import InputError
 from strandline.model.intervals import datetime_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK

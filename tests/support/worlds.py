@@ -235,7 +235,7 @@ class Life:
             observed=set(self.cells),
             frontier_ms=frontier(self.entries),
             published_ms=largest_horizon(self.entries, EVERYTHING),
-            only_rewritten_since=lambda version: False,
+            only_moved=lambda days: (),
         )
         every = {day: self._times(day) for day in self.cells}
         times = times_of_lost(self.spec, changes.lost, every)

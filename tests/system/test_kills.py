@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from kills import Files, Home, Kill, Kind, run_watched
+from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record, a_week, land
 
 from strandline.lake.ledger import frontier
@@ -17,6 +17,8 @@ from strandline.lake.ledger import frontier
 pytestmark = pytest.mark.system
 
 KILLS = int(os.environ.get("KILLS", "1"))
+MOST_COMMITS = 20
+"""Of one run: each of its commits is a place to die at."""
 WEEK = a_week(days=5)
 GROWN = [
     a_record("2 07:00", "2 06:40", amount=40, position=901),
@@ -66,7 +68,7 @@ def undisturbed(request, base, tmp_path_factory):
     begins.write_spec(kind.edits)
     begins.land(kind.lands)
     ends = begins.copy(tmp_path_factory.mktemp("ends"))
-    usual = run_watched(ends, kind, None, Files(0, 0))
+    usual = run_watched(ends, kind)
     assert ends.ledger()[-1].step == "published", ends.said
     assert usual.publishing
     last = ends.ledger()[-1].run_id
@@ -91,8 +93,22 @@ def test_each_kind_of_run_changes_what_is_published(undisturbed):
 def test_after_a_kill_the_next_run_leaves_the_tables_of_an_undisturbed_one(
     undisturbed, tmp_path, number
 ):
+    kind, *_ = undisturbed
+    kill_and_run_again(undisturbed, tmp_path, KillAtFile.drawn(kind, number))
+
+
+@pytest.mark.skipif(KILLS < 3, reason="of make test-kill")
+@pytest.mark.parametrize("number", range(1, MOST_COMMITS + 1))
+def test_so_it_does_after_a_kill_at_any_of_its_commits(undisturbed, tmp_path, number):
+    _, _, _, usual = undisturbed
+    assert usual.commits <= MOST_COMMITS
+    if number <= usual.commits:
+        kill_and_run_again(undisturbed, tmp_path, KillAtCommit(number))
+
+
+def kill_and_run_again(undisturbed, folder, kill: Kill):
     kind, begins, ends, usual = undisturbed
-    home, kill = begins.copy(tmp_path), Kill.drawn(kind, number)
+    home = begins.copy(folder)
     run_watched(home, kind, kill, usual)
     right = [begins.content(), ends.content()]
     assert all(content in right for content in home.contents_by_ledger()), kill

@@ -34,6 +34,7 @@ from strandline.cli.options import (
     Pipeline,
     Pipelines,
     Prepare,
+    PreviewRows,
     Reason,
     Reopen,
     RepeatOnly,
@@ -46,9 +47,11 @@ from strandline.cli.options import (
     pipelines_folder,
     range_of,
 )
+from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
+from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec import find_spec, load_spec, spec_files
 
 app = typer.Typer(
@@ -60,6 +63,7 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 app.command()(conformance)
+app.command()(read)
 
 
 @app.callback()
@@ -85,6 +89,7 @@ def backfill(
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
     prepare: Prepare = False,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -100,6 +105,7 @@ def backfill(
         "reopen": reopen,
         "dry_run": dry_run,
         "prepare": prepare,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,
@@ -128,6 +134,7 @@ def plan(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
     master: Master = None,
     pipelines: Pipelines = None,
@@ -136,6 +143,7 @@ def plan(
     """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
     request: dict[str, Any] = {
         "dry_run": True,
+        "preview_rows": preview_rows,
         **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
     }
     if to is not None:
@@ -167,6 +175,7 @@ def advance(
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
     max_bytes: MaxBytes = None,
+    preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
     master: Master = None,
@@ -178,6 +187,7 @@ def advance(
         "kind": "advance",
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
+        "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
         "run_key": run_key,

@@ -10,6 +10,7 @@ import typer
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec.values import parse_bytes, parse_instant
 
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
@@ -51,6 +52,14 @@ AcceptLoss = Annotated[
 AllowRemovals = Annotated[
     bool,
     typer.Option("--allow-removals", help="Any share of the range's published windows may go."),
+]
+PreviewRows = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=MOST_SHOWN,
+        help="Of windows added, changed and removed so many each are in the preview's JSON.",
+    ),
 ]
 MaxBytes = Annotated[
     str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strandline.cli import days
+from strandline.cli import days, preview
 from strandline.errors import StrandlineError
 
 _WIDE = 160
@@ -81,12 +81,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             "by the same rules; --force computes it all the same"
         )
         return
-    if read := run["read"]:  # what is published as it was staged reads nothing
-        facts.add_row(
-            "read",
-            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-            f"{read['arrival_days']:,} arrival days",
-        )
+    _add_cost(facts, run)
     if run["owed"]:
         facts.add_row("owed", escape(", ".join(run["owed"])))
     if run["judged_from"]:
@@ -100,6 +95,8 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
+    for part in preview.parts(run["preview"]):
+        out.print(part)
     for result in run["audit"]:
         if not result["success"]:
             out.print(
@@ -122,6 +119,8 @@ def outcome(run: Mapping[str, Any]) -> None:
 def status(found: Mapping[str, Any]) -> None:
     """How far a pipeline is."""
     out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
+    if found["notice"]:
+        out.print(f"note: {escape(found['notice'])}")
     facts, last = _facts(), found["last_run"]
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
@@ -142,12 +141,12 @@ def status(found: Mapping[str, Any]) -> None:
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
-    for name, stretches in found["lacking"].items():
-        for stretch in stretches:
+    for name, ranges in found["lacking"].items():
+        for within in ranges:
             out.print(
-                f"note: {escape(name)} came later than the windows from {stretch['start']} to "
-                f"{stretch['end']}, and is null there: strandline backfill "
-                f"{escape(found['pipeline'])} --start {stretch['start']} --end {stretch['end']} "
+                f"note: {escape(name)} came later than the windows from {within['start']} to "
+                f"{within['end']}, and is null there: strandline backfill "
+                f"{escape(found['pipeline'])} --start {within['start']} --end {within['end']} "
                 "fills it"
             )
     if not found["spec_is_published"]:
@@ -247,6 +246,8 @@ def written(report: Mapping[str, Any]) -> None:
     for name in ("report", "data_docs"):
         if name in report:
             out.print(f"{name}: {escape(report[name])}")
+    if report["notice"]:
+        out.print(f"note: {escape(report['notice'])}")
     out.print(f"shown: {days.shown(report['days'])}")
     out.print(f"in all: {days.in_all(report['totals'])}")
 
@@ -256,6 +257,18 @@ def _facts() -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     return facts
+
+
+def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
+    """What a run reads, and what those like it took; one that was staged before reads nothing."""
+    if read := run["read"]:
+        facts.add_row(
+            "read",
+            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
+            f"{read['arrival_days']:,} arrival days",
+        )
+    if before := run["took_before"]:
+        facts.add_row("took before", preview.took(before))
 
 
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:

@@ -16,32 +16,39 @@ class _Row(BaseModel):
 
 
 class WatermarkRow(_Row):
-    """A rise of the combined watermark."""
+    """A rise of the combined watermark, or of that of one of two inputs."""
 
     at_arrival_ms: int
     after_record_id: int | None
     cause: Cause
     watermark: int
+    input: str | None = None
 
 
 class StatusRow(_Row):
-    """A change of the combined input between idle and active."""
+    """A change of the combined input, or of one of two, between idle and active."""
 
     at_arrival_ms: int
     after_record_id: int | None
     cause: Cause
     status: str
+    input: str | None = None
 
 
 class WindowRow(_Row):
-    """A window of a key and what it holds; `ids` ascending, None where they are not told."""
+    """A window of a key and what it holds; ids ascending, those of two inputs by their side.
+
+    `start` and `end` are None for a global window. What only some answers tell may be left out.
+    """
 
     key: str
-    start: int
-    end: int
+    start: int | None
+    end: int | None
     count: int
-    sum: int
+    sum: int | None = None
     ids: list[int] | None = None
+    left: list[int] | None = None
+    right: list[int] | None = None
 
 
 class OpenRow(WindowRow):
@@ -51,12 +58,18 @@ class OpenRow(WindowRow):
 
 
 class FiringRow(WindowRow):
-    """One firing: the watermark it met, and what caused it, when."""
+    """One firing: the watermark it met, and what caused it, when.
+
+    `timer` is the event time that it was set for; None: a record fired it. `seq` is its place among
+    all firings; it only tells the results that second windows take in.
+    """
 
     watermark: int
     arrival_ms: int
     after_record_id: int | None
     cause: Cause
+    timer: int | None = None
+    seq: int | None = None
 
 
 class LateRow(_Row):
@@ -64,24 +77,81 @@ class LateRow(_Row):
 
     id: int
     watermark: int
+    input: str | None = None
 
 
-class Answer(_Row):
-    """Everything that is compared; the order of rows means nothing.
+class PairRow(_Row):
+    """A pair of an interval join, when it was found, and the watermark then."""
+
+    left: int
+    right: int
+    ts: int
+    watermark: int
+    arrival_ms: int
+    after_record_id: int | None
+
+
+class ThenFiring(FiringRow):
+    """A firing of second windows; `seqs` are the first windows' firings in it, or their names."""
+
+    seqs: list[int | str]
+
+
+class ThenOpen(OpenRow):
+    """A second window that the state still holds."""
+
+    seqs: list[int | str]
+
+
+class ThenLate(_Row):
+    """A result that came too late for the second windows."""
+
+    seq: int | str
+    watermark: int
+
+
+class ThenAnswer(_Row):
+    """What second windows did with the results of the first."""
+
+    firings: list[ThenFiring]
+    late: list[ThenLate]
+    open_at_end: list[ThenOpen]
+
+
+class AnyAnswer(_Row):
+    """What every answer tells; the order of rows means nothing.
 
     Attributes:
         watermarks: None where an engine does not follow every rise of the watermark.
         valve_status: None where it does not follow the status either.
+    """
+
+    late: list[LateRow]
+    final_watermark: int
+    watermarks: list[WatermarkRow] | None = None
+    valve_status: list[StatusRow] | None = None
+
+
+class Answer(AnyAnswer):
+    """What windows did.
+
+    Attributes:
+        then: what second windows made of that, if there are any.
         flink_defect: Flink lost what a session held (a new window was equal to one that had grown
             by a merge): its sessions may hold less than they should.
     """
 
     firings: list[FiringRow]
-    late: list[LateRow]
     no_window: list[int]
     final: list[WindowRow]
     open_at_end: list[OpenRow]
-    final_watermark: int
-    watermarks: list[WatermarkRow] | None = None
-    valve_status: list[StatusRow] | None = None
+    then: ThenAnswer | None = None
     flink_defect: bool = False
+
+
+class PairsAnswer(AnyAnswer):
+    """What an interval join did; `buffered` are the records that are still kept, by input."""
+
+    pairs: list[PairRow]
+    input_watermarks: list[WatermarkRow]
+    buffered: dict[str, list[int]]

@@ -9,9 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from strandline.conformance.answer import Answer, FiringRow
+from strandline.conformance.answer import Answer, AnyAnswer, FiringRow, PairsAnswer
 
 _CONTENT = ("count", "sum", "ids")
+_PLACES = {"seq"}
+"""Places in an order, which mean nothing by themselves."""
 _CAUSES = {"tick": 0, "record": 1, "end": 2}
 
 
@@ -28,12 +30,12 @@ class Disagreement:
         return f"{self.scenario}: {self.field}: expected {self.expected}, got {self.got}"
 
 
-def compare(scenario: str, expected: Answer, got: Answer) -> list[Disagreement]:
+def compare(scenario: str, expected: AnyAnswer, got: AnyAnswer) -> list[Disagreement]:
     """Every disagreement between the expected answer and the one that was got.
 
     Rows are matched by what they are about (a window by key, start and end; its firings among each
     other in the order of their moments; a late record by id), so that one missing row is one
-    disagreement. Sections and ids that one side does not tell are not compared. Where Flink's
+    disagreement. Sections and fields that one side does not tell are not compared. Where Flink's
     known defect has lost records of a session, more of them is no disagreement.
     """
     return [Disagreement(scenario, *difference) for difference in _differences(expected, got)]
@@ -42,33 +44,91 @@ def compare(scenario: str, expected: Answer, got: Answer) -> list[Disagreement]:
 _Difference = tuple[str, Any, Any]
 
 
-def _differences(expected: Answer, got: Answer) -> Iterator[_Difference]:
-    for section in ("watermarks", "valve_status"):
-        told, given = getattr(expected, section), getattr(got, section)
+def _differences(expected: AnyAnswer, got: AnyAnswer) -> Iterator[_Difference]:
+    for section in ("watermarks", "valve_status", "input_watermarks"):
+        told, given = getattr(expected, section, None), getattr(got, section, None)
         if told is not None and given is not None:
-            yield from _rows(section, told, given, about=lambda _: ())
-    fired = sorted(expected.firings, key=_order_of_firing)
-    fired_here = sorted(got.firings, key=_order_of_firing)
-    lost = expected.flink_defect
-    yield from _rows("firings", fired, fired_here, about=_window, lost=lost)
+            yield from _rows(section, told, given, about=_input)
     yield from _rows("late", expected.late, got.late, about=lambda row: (row.id,))
-    for record_id in sorted(set(expected.no_window) ^ set(got.no_window)):
-        told = record_id if record_id in expected.no_window else None
-        yield f"no_window[{record_id}]", told, record_id if told is None else None
-    for section in ("final", "open_at_end"):
-        told, given = getattr(expected, section), getattr(got, section)
-        yield from _rows(section, told, given, about=_window, lost=lost)
+    if isinstance(expected, Answer) and isinstance(got, Answer):
+        yield from _of_windows(expected, got)
+    if isinstance(expected, PairsAnswer) and isinstance(got, PairsAnswer):
+        yield from _rows("pairs", expected.pairs, got.pairs, about=lambda r: (r.left, r.right))
+        for name in sorted(expected.buffered.keys() | got.buffered.keys()):
+            told, given = expected.buffered.get(name, []), got.buffered.get(name, [])
+            yield from _numbers(f"buffered.{name}", told, given)
     if expected.final_watermark != got.final_watermark:
         yield "final_watermark", expected.final_watermark, got.final_watermark
 
 
+def _of_windows(expected: Answer, got: Answer) -> Iterator[_Difference]:
+    lost = expected.flink_defect
+    fired, fired_here = _in_order(expected.firings), _in_order(got.firings)
+    yield from _rows("firings", fired, fired_here, about=_window, lost=lost)
+    yield from _numbers("no_window", expected.no_window, got.no_window)
+    for section in ("final", "open_at_end"):
+        told, given = getattr(expected, section), getattr(got, section)
+        yield from _rows(section, told, given, about=_window, lost=lost)
+    if expected.then is None or got.then is None:
+        return
+    then, then_here = _then(expected), _then(got)
+    for section in then:
+        about = _result if section == "then.late" else _window
+        yield from _rows(section, then[section], then_here[section], about=about)
+
+
+def _then(answer: Answer) -> dict[str, list[Any]]:
+    """The rows of second windows, with the results that they speak of told by what they are.
+
+    Among firings of one watermark and one end the order means nothing, so their numbers do not.
+    """
+    names: dict[Any, str] = {}
+    for _, group in groupby(sorted(_in_order(answer.firings), key=_window), key=_window):
+        for number, row in enumerate(group, start=1):
+            names[row.seq] = f"{row.key} [{row.start}, {row.end}) #{number}"
+
+    def named(row: Any) -> Any:
+        if hasattr(row, "seqs"):
+            seqs = sorted(names.get(seq, f"no firing {seq}") for seq in row.seqs)
+            return row.model_copy(update={"seqs": seqs})
+        return row.model_copy(update={"seq": names.get(row.seq, f"no firing {row.seq}")})
+
+    then = answer.then
+    if then is None:
+        return {}
+    return {
+        "then.firings": [named(row) for row in _in_order(then.firings)],
+        "then.late": [named(row) for row in then.late],
+        "then.open_at_end": [named(row) for row in then.open_at_end],
+    }
+
+
+def _numbers(section: str, expected: Sequence[int], got: Sequence[int]) -> Iterator[_Difference]:
+    for number in sorted(set(expected) ^ set(got)):
+        told = number if number in expected else None
+        yield f"{section}[{number}]", told, number if told is None else None
+
+
+def _in_order(rows: Sequence[FiringRow]) -> list[FiringRow]:
+    return sorted(rows, key=_order_of_firing)
+
+
 def _order_of_firing(row: FiringRow) -> tuple[int, ...]:
-    after = -1 if row.after_record_id is None else row.after_record_id
-    return (row.arrival_ms, _CAUSES[row.cause], after, row.watermark, row.end, row.start)
+    times = (-1 if t is None else t for t in (row.after_record_id, row.timer, row.end, row.start))
+    after, *window = times
+    return (row.arrival_ms, _CAUSES[row.cause], after, row.watermark, *window)
 
 
 def _window(row: Any) -> tuple[Any, ...]:
     return (row.key, row.start, row.end)
+
+
+def _result(row: Any) -> tuple[Any, ...]:
+    return (row.seq,)
+
+
+def _input(row: Any) -> tuple[Any, ...]:
+    return () if row.input is None else (row.input,)
 
 
 def _rows(
@@ -79,9 +139,9 @@ def _rows(
     about: Callable[[Any], tuple[Any, ...]],
     lost: bool = False,
 ) -> Iterator[_Difference]:
-    told, given = _grouped(expected, about), _grouped(got, about)
-    for subject in sorted(told.keys() | given.keys()):
-        pairs = zip_longest(told.get(subject, []), given.get(subject, []))
+    wanted, given = _grouped(expected, about), _grouped(got, about)
+    for subject in sorted(wanted.keys() | given.keys()):
+        pairs = zip_longest(wanted.get(subject, []), given.get(subject, []))
         for number, (one, other) in enumerate(pairs):
             place = f"{section}[{', '.join(str(part) for part in subject) or number}]"
             if number and subject:
@@ -99,12 +159,14 @@ def _fields(
     place: str, one: BaseModel | None, other: BaseModel | None, *, lost: bool
 ) -> Iterator[_Difference]:
     if one is None or other is None:
-        yield place, one and one.model_dump(), other and other.model_dump()
+        told, given = (row and row.model_dump(exclude_unset=True) for row in (one, other))
+        yield place, told, given
         return
     kept = {*(getattr(one, "ids", None) or ())}
     if lost and kept < {*(getattr(other, "ids", None) or ())}:
         other = other.model_copy(update={field: getattr(one, field) for field in _CONTENT})
+    both_tell = one.model_fields_set & other.model_fields_set
     for field in type(one).model_fields:
         told, given = getattr(one, field), getattr(other, field)
-        if told != given and not (field == "ids" and (told is None or given is None)):
+        if told != given and field in both_tell - _PLACES:
             yield f"{place}.{field}", told, given

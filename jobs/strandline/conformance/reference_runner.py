@@ -2,81 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from strandline.conformance.answer import (
     Answer,
+    AnyAnswer,
     FiringRow,
     LateRow,
     OpenRow,
+    PairRow,
+    PairsAnswer,
     StatusRow,
+    ThenAnswer,
+    ThenFiring,
+    ThenLate,
+    ThenOpen,
     WatermarkRow,
     WindowRow,
 )
-from strandline.conformance.scenario import Scenario
-from strandline.model.windows import TimeWindow
-from strandline.reference import Moment, Record, replay
+from strandline.conformance.scenario import ChainedScenario, Scenario
+from strandline.model.windows import GLOBAL_WINDOW
+from strandline.reference import (
+    Firing,
+    LateRecord,
+    Moment,
+    PairReplay,
+    Record,
+    Replay,
+    replay,
+    replay_chained,
+    replay_interval_join,
+    replay_windows_of_two,
+)
+from strandline.reference.answer import Emission, OpenWindow, StatusChange
+from strandline.reference.joins import SIDES
+from strandline.reference.windows import Pane
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.pipeline import PipelineSpec
 
 
-def answer_by_reference(scenario: Scenario) -> Answer:
-    """Replay the scenario, record by record."""
-    told = replay(
-        scenario.spec,
-        scenario.records,
-        start_ms=scenario.start_ms,
-        horizon_ms=scenario.horizon_ms,
-        end_of_input=scenario.end_of_input,
-    )
+def answer_by_reference(scenario: Scenario) -> AnyAnswer:
+    """Replay the scenario, record by record.
+
+    Raises:
+        TypeError: its pipeline has no records of its own.
+    """
+    spec = scenario.spec
+    how: dict[str, Any] = {
+        "start_ms": scenario.start_ms,
+        "horizon_ms": scenario.horizon_ms,
+        "end_of_input": scenario.end_of_input,
+    }
+    if isinstance(spec, IntervalJoinSpec):
+        return _of_pairs(replay_interval_join(spec, scenario.records, **how))
+    if isinstance(spec, WindowJoinSpec):
+        content = _of_both if spec.join.window is None else _pairs_of
+        return _of_windows(replay_windows_of_two(spec, scenario.records, **how), content, _of_both)
+    if not isinstance(spec, PipelineSpec):
+        msg = f"{spec.pipeline} has no records of its own"
+        raise TypeError(msg)
+    told = replay(spec, scenario.records, **how)
+    answer = _of_windows(told)
+    if isinstance(scenario, ChainedScenario):
+        return answer.model_copy(update={"then": _then(scenario, told)})
+    return answer
+
+
+_Content = Callable[[Pane | OpenWindow], dict[str, Any]]
+"""What is told of a window."""
+
+
+def _of_one(pane: Pane | OpenWindow) -> dict[str, Any]:
+    of_all_time = pane.window == GLOBAL_WINDOW
+    return {
+        "key": pane.key[0],
+        "start": None if of_all_time else pane.window.start_ms,
+        "end": None if of_all_time else pane.window.end_ms,
+        "count": len(pane.members),
+        "sum": sum(record.payload["value"] for record in pane.members),
+        "ids": _ids(pane.members),
+    }
+
+
+def _of_both(pane: Pane | OpenWindow) -> dict[str, Any]:
+    sides = {
+        name: _ids(record for record in pane.members if record.input == name) for name in SIDES
+    }
+    return _of_one(pane) | sides
+
+
+def _pairs_of(pane: Pane | OpenWindow) -> dict[str, Any]:
+    both = _of_both(pane)
+    del both["sum"]
+    return both | {"count": len(both["left"]) * len(both["right"])}
+
+
+def _of_windows(told: Replay, content: _Content = _of_one, held: _Content = _of_one) -> Answer:
     return Answer(
-        firings=[
-            FiringRow(
-                **_content(firing.key, firing.window, firing.members),
-                watermark=firing.watermark_ms,
-                arrival_ms=firing.moment.at_ms,
-                after_record_id=_after(firing.moment),
-                cause=firing.moment.cause.value,
-            )
-            for firing in told.firings
-        ],
-        late=[LateRow(id=_id(late.record), watermark=late.watermark_ms) for late in told.late],
+        firings=[FiringRow(**content(fired), **_firing(fired)) for fired in told.firings],
+        late=[_late(refused) for refused in told.late],
         no_window=[_id(gone.record) for gone in told.no_window],
-        final=[WindowRow(**_content(pane.key, pane.window, pane.members)) for pane in told.final],
+        final=[WindowRow(**content(pane)) for pane in told.final],
         open_at_end=[
-            OpenRow(**_content(held.key, held.window, held.members), end_passed=held.end_passed)
-            for held in told.open_at_end
+            OpenRow(**held(pane), end_passed=pane.end_passed) for pane in told.open_at_end
         ],
         final_watermark=told.final_watermark_ms,
-        watermarks=[
-            WatermarkRow(
-                at_arrival_ms=emission.moment.at_ms,
-                after_record_id=_after(emission.moment),
-                cause=emission.moment.cause.value,
-                watermark=emission.watermark_ms,
+        watermarks=[_watermark(emission) for emission in told.watermarks],
+        valve_status=[_status(change) for change in told.valve_status],
+    )
+
+
+def _of_pairs(told: PairReplay) -> PairsAnswer:
+    return PairsAnswer(
+        pairs=[
+            PairRow(
+                left=_id(pair.left),
+                right=_id(pair.right),
+                ts=pair.ts_ms,
+                watermark=pair.watermark_ms,
+                arrival_ms=pair.moment.at_ms,
+                after_record_id=_after(pair.moment),
             )
-            for emission in told.watermarks
+            for pair in told.pairs
         ],
-        valve_status=[
-            StatusRow(
-                at_arrival_ms=change.moment.at_ms,
-                after_record_id=_after(change.moment),
-                cause=change.moment.cause.value,
-                status=change.status,
-            )
-            for change in told.valve_status
+        late=[_late(refused) for refused in told.late],
+        buffered={name: _ids(records) for name, records in told.kept.items()},
+        final_watermark=told.final_watermark_ms,
+        watermarks=[_watermark(emission) for emission in told.watermarks],
+        input_watermarks=[_watermark(emission, name) for name, emission in told.input_watermarks],
+        valve_status=[_status(change, name) for name, change in told.input_status],
+    )
+
+
+def _then(scenario: ChainedScenario, told: Replay) -> ThenAnswer:
+    same_key = bool(scenario.then.source.key)
+
+    def result(firing: Firing, record: Record) -> Record:
+        value = sum(member.payload["value"] for member in firing.members)
+        key = firing.key if same_key else ("",)
+        return replace(record, key=key, payload={"id": firing.seq, "value": value})
+
+    then = replay_chained(scenario.then, told, result)
+
+    def content(pane: Pane | OpenWindow) -> dict[str, Any]:
+        return _of_one(pane) | {"seqs": _ids(pane.members)}
+
+    return ThenAnswer(
+        firings=[ThenFiring(**content(fired), **_firing(fired)) for fired in then.firings],
+        late=[ThenLate(seq=_id(late.record), watermark=late.watermark_ms) for late in then.late],
+        open_at_end=[
+            ThenOpen(**content(pane), end_passed=pane.end_passed) for pane in then.open_at_end
         ],
     )
 
 
-def _content(key: tuple[Any, ...], window: TimeWindow, members: Sequence[Record]) -> dict[str, Any]:
+def _firing(firing: Firing) -> dict[str, Any]:
     return {
-        "key": key[0],
-        "start": window.start_ms,
-        "end": window.end_ms,
-        "count": len(members),
-        "sum": sum(record.payload["value"] for record in members),
-        "ids": sorted(_id(record) for record in members),
+        "watermark": firing.watermark_ms,
+        "arrival_ms": firing.moment.at_ms,
+        "after_record_id": _after(firing.moment),
+        "cause": firing.moment.cause.value,
+        "timer": firing.timer_ms,
+        "seq": firing.seq,
     }
+
+
+def _late(late: LateRecord) -> LateRow:
+    told = {"input": late.record.input} if late.record.input else {}
+    return LateRow(id=_id(late.record), watermark=late.watermark_ms, **told)
+
+
+def _watermark(emission: Emission, name: str | None = None) -> WatermarkRow:
+    return WatermarkRow(
+        at_arrival_ms=emission.moment.at_ms,
+        after_record_id=_after(emission.moment),
+        cause=emission.moment.cause.value,
+        watermark=emission.watermark_ms,
+        input=name,
+    )
+
+
+def _status(change: StatusChange, name: str | None = None) -> StatusRow:
+    return StatusRow(
+        at_arrival_ms=change.moment.at_ms,
+        after_record_id=_after(change.moment),
+        cause=change.moment.cause.value,
+        status=change.status,
+        input=name,
+    )
+
+
+def _ids(records: Iterable[Record]) -> list[int]:
+    return sorted(_id(record) for record in records)
 
 
 def _id(record: Record) -> int:

@@ -11,15 +11,17 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from strandline.conformance.answer import Answer
+from strandline.conformance.answer import Answer, AnyAnswer, PairsAnswer
 from strandline.conformance.compare import Disagreement, compare
 from strandline.conformance.files import Case, read_cases, scenario_files
-from strandline.conformance.scenario import Scenario, Unsupported, read_scenario, told_by
+from strandline.conformance.golden import mistakes_in
+from strandline.conformance.scenario import Scenario, Unsupported, read_scenario
 from strandline.errors import InputError, StrandlineError
+from strandline.spec.join import IntervalJoinSpec
 
 _log = logging.getLogger(__name__)
 
-Engine = Callable[[Scenario], Answer]
+Engine = Callable[[Scenario], AnyAnswer]
 """Answers a scenario; may raise `Unsupported` for what only this engine cannot do."""
 
 
@@ -121,7 +123,7 @@ def run_case(case: Case, engine: Engine) -> Outcome:
     """Run one scenario; whatever goes wrong in it is its outcome, and the others still run."""
     try:
         scenario = read_scenario(case.scenario)
-        expected = _expected(case)
+        expected = _expected(case, scenario)
         disagreements = tuple(compare(case.name, expected, engine(scenario)))
     except Unsupported as error:
         return Outcome(case.file, case.name, "unsupported", features=error.features)
@@ -136,9 +138,10 @@ def run_case(case: Case, engine: Engine) -> Outcome:
     return Outcome(case.file, case.name, "agreed")
 
 
-def _expected(case: Case) -> Answer:
+def _expected(case: Case, scenario: Scenario) -> AnyAnswer:
+    shape = PairsAnswer if isinstance(scenario.spec, IntervalJoinSpec) else Answer
     try:
-        return Answer.model_validate(case.expected)
+        return shape.model_validate(case.expected)
     except ValidationError as error:
-        place, problem = f"{case.file}: {case.name}", f"expected.{told_by(error)}"
+        place, problem = f"{case.file}: {case.name}", f"expected.{mistakes_in(error)}"
         raise InputError(place, problem, "see the format of the goldens") from None

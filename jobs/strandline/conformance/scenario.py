@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
+from strandline.conformance.golden import AnyScenario, GoldenScenario, GoldenTwoInputs, mistakes_in
+from strandline.conformance.pipelines import (
+    EVICTORS,
+    JOINS,
+    STRATEGIES,
+    TRIGGERS,
+    WINDOWS,
+    chained_of,
+    pipeline_of,
+)
 from strandline.errors import InputError
-from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, datetime_of
 from strandline.reference.records import Record
-from strandline.spec import PipelineSpec, parse_spec
-
-PIPELINE = "conformance"
-"""The name of every scenario's pipeline."""
-
-_STRATEGIES = {
-    "bounded": ("bounded_out_of_orderness", "bound"),
-    "legacy_bounded": ("legacy_bounded_out_of_orderness", "bound"),
-    "ascending": ("ascending", None),
-    "legacy_ascending": ("legacy_ascending", None),
-    "punctuated": ("punctuated", "marker"),
-    "time_lag": ("time_lag", "lag"),
-    "ingestion": ("ingestion", "assign_timestamps"),
-}
-"""A golden's strategy, a pipeline's, and the field that belongs to it: goldens may have others."""
+from strandline.spec import AnySpec, parse_any
+from strandline.spec.chained import ChainedSpec
 
 
 class Unsupported(Exception):
@@ -50,7 +46,7 @@ class Scenario:
     """
 
     name: str
-    spec: PipelineSpec
+    spec: AnySpec
     records: tuple[Record, ...]
     start_ms: int
     end_of_input: bool
@@ -61,206 +57,107 @@ class Scenario:
         return max((r.arrival_ms for r in self.records), default=self.start_ms) + 1
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+@dataclass(frozen=True)
+class ChainedScenario(Scenario):
+    """A scenario whose results go into second windows; `then` is their pipeline."""
 
-
-class _Window(_Part):
-    kind: str
-    size_ms: int | None = None
-    slide_ms: int | None = None
-    offset_ms: int = 0
-    gap_ms: int | None = None
-    gap_field: Literal["gap_ms", "value"] | None = None
-
-
-class _Watermark(_Part):
-    strategy: str
-    emit: Literal["periodic", "per_record"]
-    emit_interval_ms: int | None = None
-    bound_ms: int | None = None
-    lag_ms: int | None = None
-    assign_timestamps: bool | None = None
-    idleness_ms: int | None = None
-    combine: Literal["valve", "splits"] = "valve"
-
-
-class _Trigger(_Part):
-    kind: str
-    interval_ms: int | None = None
-    n: int | None = None
-    threshold: int | None = None
-    purging: bool = False
-
-
-class _Record(_Part):
-    id: int
-    arrival_ms: int
-    ts_ms: int
-    channel: str
-    key: str
-    value: int
-    marker: bool = False
-    gap_ms: int | None = None
-
-
-class _Scenario(_Part):
-    name: str
-    clock_start_ms: int
-    window: _Window
-    allowed_lateness_ms: int = Field(ge=0)
-    watermark: _Watermark
-    end_of_input: Literal["hold", "max_watermark"]
-    channels: Literal["discovered"] | list[str]
-    records: list[_Record]
-    trigger: _Trigger | None = None
-    output: dict[str, Any] | None = None
+    then: ChainedSpec
 
 
 def read_scenario(content: Mapping[str, Any]) -> Scenario:
     """The scenario that a golden tells.
 
     Raises:
-        Unsupported: it asks for what a pipeline cannot say or what is not built yet.
+        Unsupported: it asks for what a pipeline cannot say.
         InputError: it is broken: a field is missing, of the wrong type or impossible.
     """
     name = str(content.get("name"))
-    foreign = _foreign_features(content)
+    shape = GoldenTwoInputs if {"join", "inputs"} & content.keys() else GoldenScenario
+    foreign = _foreign_features(content, shape)
     if foreign:
         raise Unsupported(*foreign)
     try:
-        parsed = _Scenario.model_validate(content)
+        parsed = shape.model_validate(content)
     except ValidationError as error:
-        raise InputError(name, told_by(error), "see the format of the goldens") from None
-    spec = parse_spec(_pipeline(parsed), origin=name)
-    return Scenario(
+        raise InputError(name, mistakes_in(error), "see the format of the goldens") from None
+    scenario = Scenario(
         name=name,
-        spec=spec,
+        spec=parse_any(pipeline_of(parsed), origin=name),
         records=_records(parsed),
         start_ms=parsed.clock_start_ms,
         end_of_input=parsed.end_of_input == "max_watermark",
     )
+    if isinstance(parsed, GoldenTwoInputs) or parsed.then is None:
+        return scenario
+    then = parse_any(chained_of(parsed.then), origin=f"{name}: then")
+    return ChainedScenario(**vars(scenario), then=cast("ChainedSpec", then))
 
 
-def told_by(error: ValidationError) -> str:
-    """The first thing that is wrong with a JSON value: its path, and what is wrong there."""
-    first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-
-
-def _foreign_features(content: Mapping[str, Any]) -> list[str]:
+def _foreign_features(content: Mapping[str, Any], shape: type[AnyScenario]) -> list[str]:
     """What no pipeline file can say; the rest of such a scenario need not make sense."""
+    kinds: list[tuple[str, Any, Container[str]]] = [
+        ("join.kind", content.get("join"), JOINS),
+        ("trigger.kind", content.get("trigger"), TRIGGERS),
+        ("evictor.kind", content.get("evictor"), EVICTORS),
+    ]
+    for part in _parts(content):
+        kinds += [
+            ("window.kind", part.get("window"), WINDOWS),
+            ("watermark.strategy", part.get("watermark"), STRATEGIES),
+        ]
     features = []
-    join, trigger, evictor = (_kind(content, name) for name in ("join", "trigger", "evictor"))
-    if join:
-        features.append(f"join: {join}")
-    if trigger and (trigger != "event_time" or content["trigger"].get("purging")):
-        purging = "purging " if content["trigger"].get("purging") else ""
-        features.append(f"trigger: {purging}{trigger}")
-    if evictor:
-        features.append(f"evictor: {evictor}")
-    if "then" in content:
-        features.append("then: chained windows")
-    window, strategy = _kind(content, "window"), _kind(content, "watermark", "strategy")
-    if window and window not in {"tumbling", "sliding", "session"}:
-        features.append(f"window.kind: {window}")
-    if strategy and strategy not in _STRATEGIES:
-        features.append(f"watermark.strategy: {strategy}")
-    known = {*_Scenario.model_fields, "join", "inputs", "evictor", "then"}
-    features += [f"scenario.{field}" for field in content if field not in known]
-    return features
+    for path, value, known in kinds:
+        kind = value.get(path.split(".")[1]) if isinstance(value, dict) else None
+        if kind is not None and kind not in known:
+            features.append(f"{path}: {kind}")
+    return features + [f"scenario.{field}" for field in content if field not in shape.model_fields]
 
 
-def _kind(content: Mapping[str, Any], part: str, field: str = "kind") -> str | None:
-    value = content.get(part)
-    return str(value.get(field)) if isinstance(value, dict) and field in value else None
+def _parts(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The scenario itself, its inputs and its second windows: they have windows or watermarks."""
+    inputs = content.get("inputs")
+    sides = inputs.values() if isinstance(inputs, dict) else []
+    return [part for part in (content, content.get("then"), *sides) if isinstance(part, dict)]
 
 
-def _pipeline(scenario: _Scenario) -> dict[str, Any]:
-    """The pipeline file that says the same."""
-    start_ms = scenario.clock_start_ms
-    if not LEAST_INSTANT_MS <= start_ms < END_OF_INSTANTS_MS:
-        problem = f"clock_start_ms: {start_ms} is outside the years 0001 to 9999"
-        raise InputError(scenario.name, problem, "start the clock inside them")
-    return {
-        "pipeline": PIPELINE,
-        "source": {
-            "table": "scenario",
-            "arrival_time": "timestamp_millis(arrival_ms)",
-            "event_time": "timestamp_millis(ts_ms)",
-            "channel": "channel",
-            "channels": scenario.channels,
-            "key": ["key"],
-            "sequence": "id",
-            "start": datetime_of(start_ms),
-        },
-        "watermark": _watermark(scenario.watermark),
-        "window": _window(scenario.window),
-        "allowed_lateness": _duration(scenario.allowed_lateness_ms),
-        "aggregates": {
-            "count": "count(*)",
-            "sum": "sum(value)",
-            "ids": "array_sort(collect_list(id))",
-        },
-        "firings": True,
-    }
-
-
-def _duration(ms: int | None) -> str | None:
-    return None if ms is None else f"{ms}ms"
-
-
-def _watermark(watermark: _Watermark) -> dict[str, Any]:
-    strategy, own_field = _STRATEGIES[watermark.strategy]
-    fields = {
-        "bound": _duration(watermark.bound_ms),
-        "lag": _duration(watermark.lag_ms),
-        "marker": "marker",
-        "assign_timestamps": watermark.assign_timestamps,
-    }
-    emit: Any = "per_record"
-    if watermark.emit == "periodic":
-        emit = {"every": _duration(watermark.emit_interval_ms)}
-    return {
-        "strategy": strategy,
-        **{field: v for field, v in fields.items() if field == own_field and v is not None},
-        "emit": emit,
-        "idleness": _duration(watermark.idleness_ms),
-        "combine": watermark.combine,
-    }
-
-
-def _window(window: _Window) -> dict[str, Any]:
-    if window.kind == "session":
-        return {"session": window.gap_field or _duration(window.gap_ms)}
-    every = {} if window.slide_ms is None else {"every": _duration(window.slide_ms)}
-    return {
-        window.kind: _duration(window.size_ms),
-        "offset": _duration(window.offset_ms),
-        **every,
-    }
-
-
-def _records(scenario: _Scenario) -> tuple[Record, ...]:
+def _records(scenario: GoldenScenario | GoldenTwoInputs) -> tuple[Record, ...]:
     ids = [record.id for record in scenario.records]
     if len(set(ids)) != len(ids):
         raise InputError(scenario.name, "an id stands twice", "give each record its own id")
-    strangers = {r.channel for r in scenario.records} - set(scenario.channels)
-    if strangers and scenario.channels != "discovered":
-        problem = f"records of {sorted(strangers)}, which are not among {scenario.channels}"
-        raise InputError(scenario.name, problem, "name every channel in `channels`")
-    gap_field = scenario.window.gap_field
+    _check_channels(scenario)
+    gap_field = None if scenario.window is None else scenario.window.gap_field
     return tuple(
         Record(
             arrival_ms=record.arrival_ms,
             ts_ms=record.ts_ms,
             record_id=str(record.id),
             channel=record.channel,
+            input=record.input or "",
             key=(record.key,),
             sequence=record.id,
             marker=record.marker,
             gap_ms=None if gap_field is None else getattr(record, gap_field),
+            trigger_value=record.value,
+            evictor_value=record.value,
             payload=record.model_dump(),
         )
         for record in scenario.records
     )
+
+
+def _check_channels(scenario: GoldenScenario | GoldenTwoInputs) -> None:
+    """Refuse records of an input or of a channel that the scenario does not have."""
+    channels: dict[str | None, Any] = {}
+    if isinstance(scenario, GoldenScenario):
+        channels[None] = scenario.channels
+    else:
+        channels |= {"left": scenario.inputs.left.channels, "right": scenario.inputs.right.channels}
+    for record in scenario.records:
+        if record.input not in channels:
+            problem = f"record {record.id} is of input {record.input}, which is none of its inputs"
+            raise InputError(scenario.name, problem, "see the format of the goldens")
+    for name, declared in channels.items():
+        own = {record.channel for record in scenario.records if record.input == name}
+        if declared != "discovered" and own - set(declared):
+            problem = f"records of {sorted(own - set(declared))}, which are not among {declared}"
+            raise InputError(scenario.name, problem, "name every channel in `channels`")

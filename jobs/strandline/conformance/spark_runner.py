@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
-from strandline.conformance.scenario import Scenario
+from strandline.conformance.scenario import ChainedScenario, Scenario, Unsupported
 from strandline.engine import columns as c
 from strandline.engine.past.observed import observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
@@ -19,6 +19,8 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.results.rows import ORDER
 from strandline.model.intervals import EVERYTHING
+from strandline.spec import PipelineSpec
+from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
     [
@@ -64,7 +66,8 @@ class SparkEngine:
         )
 
     def _rebuild(self, scenario: Scenario) -> Rebuild:
-        spec, axis = scenario.spec, Axis.of(scenario.spec, scenario.start_ms)
+        spec = _runnable(scenario)
+        axis = Axis.of(spec, scenario.start_ms)
         table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
         landing = self._spark.createDataFrame(table)
         records = read_records(landing, spec, axis)
@@ -74,6 +77,16 @@ class SparkEngine:
         clock = Clock(scenario.horizon_ms, ended)
         columns = SourceColumns(tuple(landing.columns))
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
+
+
+def _runnable(scenario: Scenario) -> PipelineSpec:
+    """The scenario's pipeline, if the engine runs it."""
+    features = not_yet(scenario.spec)
+    if isinstance(scenario, ChainedScenario):
+        features |= not_yet(scenario.then)
+    if features:
+        raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
+    return runnable(scenario.spec, origin=scenario.name)
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:

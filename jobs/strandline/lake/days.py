@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 
 from strandline.errors import InputError
 from strandline.lake.reads import columns_of, dataset_by_day
@@ -19,6 +20,7 @@ TRAILING_DAYS = 90
 _PARTITIONS = {
     "timeline": "arrival_date",
     "windows": "window_date",
+    "firings": "window_date",
     "quarantine": "quarantine_date",
     "completeness": "slot_date",
 }
@@ -77,9 +79,13 @@ def read_days(
     table = store.table(name)
     if table is None:
         return None
-    rows = days.rows_of(name) if wanted is None else days.rows_of(name) & wanted
-    dataset = dataset_by_day(table, _PARTITIONS[name], columns_of(table))
-    return dataset.to_table(columns=list(columns), filter=rows)
+    dataset, rows = days_of(table, name, days)
+    return dataset.to_table(columns=list(columns), filter=rows if wanted is None else rows & wanted)
+
+
+def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
+    """A table that is open, in the order of its days; and which of its rows are of some days."""
+    return dataset_by_day(table, _PARTITIONS[name], columns_of(table)), days.rows_of(name)
 
 
 def totals(store: Store) -> dict[str, Any]:

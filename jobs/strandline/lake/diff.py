@@ -44,8 +44,8 @@ def diff(
     fitted = fit(staged.schema, published.schema, place)
     staged, published = fitted.of(staged), fitted.of(published)
     kept = {*published.columns} - {*staged.columns} if keep else set()
-    staged = _with_columns_of(published, staged)
-    published = _with_columns_of(staged, published)
+    staged = with_columns_of(published, staged)
+    published = with_columns_of(staged, published)
     keys = [fitted.names.get(key, key) for key in keys]
     not_compared = {*keys, *kept, *NOT_COMPARED}
     op = (
@@ -67,7 +67,7 @@ def diff(
     )
 
 
-def _with_columns_of(other: DataFrame, rows: DataFrame) -> DataFrame:
+def with_columns_of(other: DataFrame, rows: DataFrame) -> DataFrame:
     """Rows with the columns that only another table has; they are null."""
     lacking = [field for field in other.schema.fields if field.name not in rows.columns]
     return rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in lacking})
@@ -75,7 +75,7 @@ def _with_columns_of(other: DataFrame, rows: DataFrame) -> DataFrame:
 
 def _differ(fields: Iterable[T.StructField]) -> Column:
     """Whether any of these columns has another value on either side."""
-    differs = (~_equal(_of("s", f.name), _of("p", f.name), f.dataType) for f in fields)
+    differs = (~equal(_of("s", f.name), _of("p", f.name), f.dataType) for f in fields)
     return reduce(Column.__or__, differs, F.lit(False))
 
 
@@ -83,7 +83,8 @@ def _of(side: str, name: str) -> Column:
     return F.col(f"{side}.{in_quotes(name)}")
 
 
-def _equal(staged: Column, published: Column, kind: T.DataType) -> Column:
+def equal(staged: Column, published: Column, kind: T.DataType) -> Column:
+    """Whether two values of a type are no change."""
     if _holds_map(kind):
         return F.to_json(F.struct(staged)).eqNullSafe(F.to_json(F.struct(published)))
     same = staged.eqNullSafe(published)

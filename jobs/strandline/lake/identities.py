@@ -1,8 +1,9 @@
 """Which columns of quarantine keep the identity that their rows were given before.
 
-Once, a row's identity told a null from a column that is not there, so that all rows got another one
-when the landing table got a column. Columns that were published so keep it, for the rows that
-stand; each column that came later is marked in the table's schema, and its nulls are not told.
+Once, a null counted for more in a row's identity than a column that is not there, so that all rows
+got another one when the landing table got a column. Columns that were published so keep it, for the
+rows that stand; each column that came later is marked in the table's schema, and its nulls are not
+counted.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ _MARK = "strandline.nulls_not_told"
 
 
 def marked(field: T.StructField) -> T.StructField:
-    """A column for quarantine whose nulls are not told; nothing of its source's metadata stays."""
+    """A quarantine column whose nulls are not counted; nothing of its source's metadata stays."""
     return T.StructField(field.name, field.dataType, nullable=True, metadata={_MARK: "true"})
 
 
 def nulls_counted(quarantine: DeltaTable | None) -> frozenset[str]:
-    """The columns of quarantine, in lower case, whose nulls are told; none if there is no table."""
+    """Quarantine's columns, in lower case, whose nulls are counted; none if there is no table."""
     if quarantine is None:
         return frozenset()
     fields = quarantine.schema().fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -20,9 +20,10 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
+from strandline.lake.commits import only_moved
 from strandline.lake.deletions import file_name
 from strandline.lake.identities import nulls_counted
-from strandline.lake.landing_facts import facts_by_log, facts_by_rows, only_rewritten
+from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts
@@ -104,7 +105,7 @@ class Landing:
 
     @cached_property
     def days(self) -> list[date | None]:
-        """The arrival days that the table has; None: rows that no day can be told of.
+        """The arrival days that the table has; None: rows whose day is not known.
 
         Days that have not begun are left out: see `days_to_come`.
         """
@@ -137,9 +138,9 @@ class Landing:
         every = self.spec.without_where
         return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
 
-    def only_rewritten_since(self, version: int) -> bool:
-        """Whether since a version rows were only added, or put into other files."""
-        return only_rewritten(self.log.table, version)
+    def only_moved(self, days: Mapping[date, int]) -> set[date]:
+        """Of some days those whose rows no commit has taken away since a version."""
+        return only_moved(self.log.table, self._day_partition, days)
 
     @cached_property
     def _day_partition(self) -> str | None:
@@ -161,7 +162,8 @@ class Landing:
                 return None
             value = files[f"partition.{name}"][i]
             day = None if value is None else date.fromisoformat(str(value))
-            counts[day] = counts.get(day, 0) + rows - deleted.pop(file_name(files["path"][i]), 0)
+            gone = deleted.pop(file_name(files["path"][i]), None)
+            counts[day] = counts.get(day, 0) + rows - (gone.rows if gone else 0)
         return None if deleted else counts  # what is left is of files that the log names otherwise
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:

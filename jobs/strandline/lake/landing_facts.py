@@ -7,23 +7,19 @@ from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
-from strandline.lake.deletions import file_name
+from strandline.lake.deletions import DeletedRows, file_name
 from strandline.model.facts import DayFacts
-
-_KEEP_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMNS")
-"""Operations of Delta that leave every row as it is, or put it into another file."""
 
 
 def facts_by_log(
     files: Mapping[str, Sequence[Any]],
-    deleted: Mapping[str, int],
+    deleted: Mapping[str, DeletedRows],
     partition: str,
     version: int,
 ) -> dict[date | None, DayFacts]:
@@ -31,7 +27,7 @@ def facts_by_log(
 
     Args:
         files: as the table's log lists them: a list for each fact (`path`, `num_records`, …).
-        deleted: how many rows of each file are deleted: see `deleted_rows`.
+        deleted: the rows of each file that are deleted: see `deleted_rows`.
         partition: the column that tells the arrival day.
         version: of the table.
     """
@@ -40,21 +36,41 @@ def facts_by_log(
         files["path"], files["num_records"], files[f"partition.{partition}"], strict=True
     ):
         day = None if value is None else date.fromisoformat(str(value)[:10])
-        gone = deleted.get(file_name(path), 0)
-        of_day.setdefault(day, []).append(
-            _File(f"{path}|{gone}", None if rows is None else rows - gone)
-        )
-    return {
-        day: DayFacts(_sum(file.rows for file in found), _digest(f.name for f in found), version)
-        for day, found in of_day.items()
-    }
+        of_day.setdefault(day, []).append(_File(path, rows, deleted.get(file_name(path))))
+    return {day: _facts(found, version) for day, found in of_day.items()}
 
 
 class _File(NamedTuple):
-    """A file of a day: its name with how many of its rows are deleted, and those that are left."""
+    """A file of a day, with all its rows, and those of them that are deleted."""
 
-    name: str
+    path: str
     rows: int | None
+    deleted: DeletedRows | None
+
+    @property
+    def left(self) -> int | None:
+        """Its rows that are not deleted; None: the log does not know."""
+        gone = 0 if self.deleted is None else self.deleted.rows
+        return None if self.rows is None else self.rows - gone
+
+    @property
+    def counted(self) -> str:
+        """What tells it apart, but for which of its rows are deleted."""
+        return f"{self.path}|{0 if self.deleted is None else self.deleted.rows}"
+
+    @property
+    def identity(self) -> str:
+        """What tells it apart."""
+        return self.counted if self.deleted is None else f"{self.counted}|{self.deleted.digest}"
+
+
+def _facts(files: Sequence[_File], version: int) -> DayFacts:
+    return DayFacts(
+        _sum(file.left for file in files),
+        _digest(file.identity for file in files),
+        version,
+        _digest(file.counted for file in files) if any(file.deleted for file in files) else None,
+    )
 
 
 def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFacts]:
@@ -69,19 +85,6 @@ def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFact
         F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
     )
     return {row[0]: DayFacts(int(row[1]), str(row[2]), version) for row in counted.collect()}
-
-
-def only_rewritten(table: DeltaTable, version: int) -> bool:
-    """Whether since a version rows were only added to a table, or put into other files."""
-    since = [commit for commit in table.history() if commit["version"] > version]
-    is_whole = len(since) == table.version() - version  # else its log has been cleaned up
-    return is_whole and all(_keeps_rows(commit) for commit in since)
-
-
-def _keeps_rows(commit: Mapping[str, Any]) -> bool:
-    mode = str(commit.get("operationParameters", {}).get("mode", "")).lower()
-    operation = commit.get("operation")
-    return operation in _KEEP_ROWS or (operation == "WRITE" and mode == "append")
 
 
 def _hashable(field: T.StructField) -> Any:

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from strandline.errors import InputError
-from strandline.lake.deletions import deleted_rows
+from strandline.lake.deletions import DeletedRows, deleted_rows
 from strandline.lake.store import Lake
 from strandline.spec.pipeline import PipelineSpec
 
@@ -80,7 +80,7 @@ class LandingLog:
         return dict(pa.table(self.table.get_add_actions(flatten=True)).to_pydict())
 
     @cached_property
-    def deleted(self) -> dict[str, int]:
+    def deleted(self) -> dict[str, DeletedRows]:
         """The rows of each file that are deleted, and still lie in it: see `deleted_rows`."""
         return deleted_rows(self.table)
 
@@ -111,8 +111,8 @@ class LandingLog:
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
 
-        It holds the same files then, so that rows which only moved into other files are told as if
-        they were others. Where the earlier version cannot be opened any more, or rows are deleted
+        It holds the same files then, so that rows which only moved into other files count as
+        others. Where the earlier version cannot be opened any more, or rows are deleted
         by vectors that may have changed, the answer is no.
 
         Args:

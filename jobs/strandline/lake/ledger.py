@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
+from strandline.lake.format import mark, require_known
 from strandline.lake.reads import dataset_of_files, paths_of
 from strandline.lake.store import Store, storage_errors
 from strandline.model.intervals import TimeRange, midnight_before
@@ -29,10 +30,14 @@ __all__ = [
     "owed_days",
     "published_into",
     "published_since",
+    "together",
+    "told_of_unfinished",
     "unfinished_publish",
 ]
 
 FINAL = ("published", "repeated", "rejected", "dropped", "failed")
+_TOGETHER = ("published",)
+"""Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
 _MOST_FILES = 32
@@ -56,7 +61,11 @@ class Ledger:
         self._one_thread = RLock()  # no two may use the open table at once
 
     def entries(self) -> list[Entry]:
-        """Every step, oldest first."""
+        """Every step, oldest first.
+
+        Raises:
+            InputError: the lake is in a format of a newer program.
+        """
         with self._one_thread:
             table = self._newest()
             if table is not None:
@@ -81,6 +90,8 @@ class Ledger:
             position = entries[-1].position + 1 if entries else 1
             entry = name(entries)
             self._store.append("runs", row_of(entry, position, written_at), to=self._table)
+            if (table := self._newest()) is not None:
+                mark(table)
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return replace(entry, position=position)
@@ -90,6 +101,8 @@ class Ledger:
             self._table = self._store.table("runs")
         else:
             self._table.update_incremental()
+        if self._table is not None:
+            require_known(self._table)
         return self._table
 
     def _read_on(self, table: DeltaTable, paths: frozenset[str]) -> None:
@@ -140,6 +153,12 @@ def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
         and entry.touched is not None
         and entry.touched.overlaps(mine)
     ]
+
+
+def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
+    """The last step that says which versions of all tables belong together; `run_id`: of a run."""
+    of_run = (e for e in reversed(entries) if run_id is None or e.run_id == run_id)
+    return next((entry for entry in of_run if entry.step in _TOGETHER), None)
 
 
 def owed_days(entries: list[Entry]) -> list[date]:
@@ -212,6 +231,14 @@ def unfinished_publish(entries: list[Entry]) -> Entry | None:
         elif last is not None and entry.run_id == last.run_id and entry.step in _ENDS:
             last = None
     return last
+
+
+def told_of_unfinished(publish: Entry) -> str:
+    """What people are told where a publish is unfinished."""
+    return (
+        f"run {publish.run_id} has begun to publish and has not ended: everything is shown as it "
+        "was before; the next run finishes what has died"
+    )
 
 
 def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:

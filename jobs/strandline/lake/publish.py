@@ -45,7 +45,7 @@ def published(
     """What stands in a table now; no rows of the given kind if it does not exist yet."""
     if like is not None and store.table(target.name) is None:
         return like.limit(0)
-    return spark.read.format("delta").load(store.uri(target.name))
+    return store.frame(spark, target.name)
 
 
 def create(store: Store, target: PublishedTable, schema: StructType) -> None:

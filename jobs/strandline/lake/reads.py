@@ -38,7 +38,8 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
         schema: the columns to read; one that a file lacks is null in it.
     """
     log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
-    files = _files_of(table)
+    log = log.sort_by(f"partition.{partition}")
+    files = files_of(table)
     fetching = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
     parquet = ds.ParquetFileFormat(default_fragment_scan_options=fetching)
     fragments = [
@@ -80,10 +81,10 @@ def paths_of(table: DeltaTable) -> list[str]:
 
 def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
     """Some files of a table that is not partitioned; a column that one lacks is null in it."""
-    return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=_files_of(table))
+    return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files_of(table))
 
 
-def _files_of(table: DeltaTable) -> fs.FileSystem:
+def files_of(table: DeltaTable) -> fs.FileSystem:
     """The file system whose root is the table's."""
     return (
         _local_files(table) or table.to_pyarrow_dataset(file_pruning_predicate="false").filesystem

@@ -69,28 +69,55 @@ def small_diff(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa
         not the same on both sides, Arrow compares some values in another way than Spark, or a key
         stands twice on one side.
     """
-    kinds = published.schema.types
-    if not alike(staged.schema, published.schema) or any(map(_holds_numbers, kinds)):
-        return None
-    if not are_comparable(published.schema, keys):
+    if not _compares_as_spark(staged.schema, published.schema, keys):
         return None
     staged = staged.select(published.schema.names).cast(published.schema)
     matched = _matched(staged.select(keys), published.select(keys))
     if matched is None:
         return None
-    mine, theirs = staged.take(matched.both), published.take(matched.with_staged)
-    compared = [name for name in mine.column_names if name not in {*keys, *NOT_COMPARED}]
-    changed = np.zeros(len(mine), dtype=bool)
-    for name in compared:
-        changed |= ~_equal(mine[name], theirs[name])
+    mine = staged.take(matched.both)
     parts = {
         INSERT: staged.take(matched.staged_alone),
         DELETE: published.take(matched.published_alone),
-        UPDATE: mine.filter(pa.array(changed)),
+        UPDATE: mine.filter(_differ(mine, published.take(matched.with_staged), keys)),
     }
     return pa.concat_tables(
         rows.add_column(0, OP, pa.repeat(op, len(rows))) for op, rows in parts.items()
     )
+
+
+def _compares_as_spark(staged: pa.Schema, published: pa.Schema, keys: Sequence[str]) -> bool:
+    """Whether Arrow finds equal what Spark does, in keys and in all else."""
+    return (
+        alike(staged, published)
+        and not any(map(_holds_numbers, published.types))
+        and are_comparable(published, keys)
+    )
+
+
+def _differ(staged: pa.Table, published: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """Row by row whether a column differs that is compared."""
+    differs = np.zeros(len(staged), dtype=bool)
+    for name in set(staged.column_names) - {*keys, *NOT_COMPARED}:
+        differs |= differ(staged[name], published[name])
+    return pa.array(differs)
+
+
+def of_same_keys(
+    rows: pa.Table, others: pa.Table, keys: Sequence[str]
+) -> tuple[pa.Table, pa.Table] | None:
+    """The rows of two tables whose key stands in both, those of one key in the same place.
+
+    None: a key stands twice in one of them.
+    """
+    matched = _matched(rows.select(keys), others.select(keys))
+    return None if matched is None else (rows.take(matched.both), others.take(matched.with_staged))
+
+
+def differ(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Pair by pair whether two values differ, as a diff has it."""
+    different: npt.NDArray[np.bool_] = ~_equal(some, others)
+    return different
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,34 @@ class Staging:
         return self.read(part, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
+def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
+    """The staging of a dry run: nothing is written into the lake, or else is gone at its end."""
+    kind = Temporary if on_one_machine(spark) else InMemory
+    return kind(spark, store, run_id)
+
+
+class Temporary(Staging):
+    """Staging in a folder of this machine: what is small in it is handled without Spark."""
+
+    def uri(self, part: str) -> str:
+        """Where a part lies while the run works."""
+        return (self._root / part).as_uri()
+
+    def folder(self, part: str) -> str:
+        """The same, as a path."""
+        return str(self._root / part)
+
+    def drop(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    @property
+    def _root(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"strandline-{self.run_id}"
+
+
 class InMemory(Staging):
-    """The staging of a dry run: nothing is written, parts live as long as the session."""
+    """Staging that lives as long as the session, kept by executors on other machines."""
 
     def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
         """Keep a part, or a piece of it, in the session's memory."""
@@ -87,24 +113,14 @@ class InMemory(Staging):
         return reduce(DataFrame.unionByName, written)
 
     def folder(self, part: str) -> str:
-        """What is too large for the memory lies in a folder of this machine while the run works.
-
-        In one of the lake, where executors elsewhere write into it.
-        """
-        if on_one_machine(self.spark):
-            return str(self._temporary / part)
+        """What is too large for the memory lies in the lake while the run works."""
         return f"{self.store.staging(self._in_the_lake)}/{part}"
 
     def drop(self) -> None:
-        """Remove what lies in a folder, and what the session keeps."""
+        """Remove what lies in the lake, and what the session keeps."""
         with suppress(Exception):  # of a JVM that is gone nothing is left to clear
             self.spark.catalog.clearCache()
-        shutil.rmtree(self._temporary, ignore_errors=True)
         self.store.drop_staging(self._in_the_lake)
-
-    @property
-    def _temporary(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"strandline-{self.run_id}"
 
     @property
     def _in_the_lake(self) -> str:

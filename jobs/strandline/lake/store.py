@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from strandline.lake.lock import exclusive, publisher
 from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 PUBLISHED = ("windows", "firings", "quarantine", "completeness")
 """The tables that a run publishes."""
@@ -73,10 +73,18 @@ class Lake:
 
 @dataclass(frozen=True)
 class Store:
-    """The tables of one pipeline."""
+    """The tables of one pipeline.
+
+    Attributes:
+        lake: where they lie.
+        pipeline: its name.
+        pinned: the versions at which published tables are read; one that is not named did not
+            exist then. None: the newest. Whoever writes goes on from the newest all the same.
+    """
 
     lake: Lake
     pipeline: str
+    pinned: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
     def root(self) -> str:
@@ -91,12 +99,30 @@ class Store:
         """The URI of a run's staging."""
         return f"{self.root}/_staging/{run_id}"
 
+    def at(self, versions: Mapping[str, int]) -> Store:
+        """The same, where published tables are read at these versions."""
+        return replace(self, pinned=versions)
+
     def table(self, name: str, version: int | None = None) -> DeltaTable | None:
         """One of the tables, None if it does not exist yet."""
+        if version is None and self._is_pinned(name):
+            version = (self.pinned or {}).get(name)
+            if version is None:
+                return None
         try:
             return DeltaTable(self.uri(name), version=version)
         except TableNotFoundError:
             return None
+
+    def frame(self, spark: SparkSession, name: str) -> DataFrame:
+        """One of the tables that exist, for Spark."""
+        reader = spark.read.format("delta")
+        if self._is_pinned(name):
+            reader = reader.option("versionAsOf", (self.pinned or {})[name])
+        return reader.load(self.uri(name))
+
+    def _is_pinned(self, name: str) -> bool:
+        return self.pinned is not None and name in PUBLISHED
 
     def holds(self, name: str, rows: ds.Expression, files: str | None = None) -> bool:
         """Whether a table has any such row; a table that does not exist yet has none.

@@ -7,7 +7,7 @@ landing table said of it, and every run asks first whether that still holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from strandline.model.intervals import midnight_of
@@ -22,11 +22,14 @@ class DayFacts:
         digest: of its files and of what is deleted in them; of its rows where a table is not
             partitioned by its arrival days.
         landing_version: the version of the landing table that says so.
+        counted_digest: as older versions of this program had it, of a file with how many of its
+            rows are deleted, whichever; None: none are.
     """
 
     rows: int | None
     digest: str
     landing_version: int
+    counted_digest: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class LandingChanges:
 
     Attributes:
         changed: rows have come, or stand there anew: these days are observed again.
-        rewritten: the same rows lie in other files.
+        rewritten: the same rows lie in other files, or their digest was of an older form.
         lost: rows have gone: fewer are there than were observed.
         behind: days that nobody has observed yet, although all before the frontier was published.
         unknown: observed by a program that kept no facts: these days are observed again.
@@ -60,7 +63,7 @@ def compare(
     observed: Collection[date],
     frontier_ms: int | None,
     published_ms: int | None,
-    only_rewritten_since: Callable[[int], bool],
+    only_moved: Callable[[Mapping[date, int]], Collection[date]],
 ) -> LandingChanges:
     """Hold what the landing table says of each day against what it said when it was observed.
 
@@ -71,24 +74,31 @@ def compare(
         frontier_ms: the midnight before which all is published; None: nothing is.
         published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
             that nothing is published of is no loss: it was put right before it counted.
-        only_rewritten_since: whether since a version of the table rows were only added, or put into
-            other files: as many rows as before are then the same.
+        only_moved: of days, with a version of the table for each, those whose rows no commit has
+            taken away since then: as many rows as before are the same, in other files.
     """
-    changed, rewritten = set(), set()
+    changed, rewritten, as_many = set(), set(), {}
     fewer = {day for day in observed if day not in known and day not in landed}
     for day, before in known.items():
         now = landed.get(day)
         if now is None:
             fewer |= {day} if before.rows != 0 else set()
-        elif now.digest != before.digest:
-            # what the log does not count may be anything
-            more = None if None in (now.rows, before.rows) else (now.rows or 0) - (before.rows or 0)
-            if more is not None and more < 0:
-                fewer.add(day)
-            elif more == 0 and only_rewritten_since(before.landing_version):
-                rewritten.add(day)
-            else:
-                changed.add(day)
+            continue
+        if before.digest == now.digest:
+            continue
+        # what the log does not count may be anything
+        more = None if None in (now.rows, before.rows) else (now.rows or 0) - (before.rows or 0)
+        if before.digest == now.counted_digest:
+            rewritten.add(day)
+        elif more is not None and more < 0:
+            fewer.add(day)
+        elif more == 0:
+            as_many[day] = before.landing_version
+        else:
+            changed.add(day)
+    moved = {*only_moved(as_many)}
+    rewritten |= moved
+    changed |= as_many.keys() - moved
     lost = {day for day in fewer if published_ms is not None and midnight_of(day) < published_ms}
     changed |= fewer - lost
     new = [day for day in landed if day not in known and day not in observed]

@@ -63,7 +63,7 @@ def datetime_of(instant_ms: int) -> datetime:
 def text_of(instant_ms: int) -> str:
     """An instant as people read it: ISO-8601, UTC, no fraction unless there is one.
 
-    Watermarks can lie outside the years 0001 to 9999; these are told in milliseconds.
+    Watermarks can lie outside the years 0001 to 9999; these are given in milliseconds.
     """
     if not LEAST_INSTANT_MS <= instant_ms < END_OF_INSTANTS_MS:
         return f"{instant_ms} ms"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimeWindow:
@@ -26,6 +28,10 @@ class TimeWindow:
     def cover(self, other: TimeWindow) -> TimeWindow:
         """The smallest window that holds both. Flink: `TimeWindow#cover`."""
         return TimeWindow(min(self.start_ms, other.start_ms), max(self.end_ms, other.end_ms))
+
+
+GLOBAL_WINDOW = TimeWindow(MIN_WATERMARK, MAX_WATERMARK + 1)
+"""All of time: its last millisecond is the end of the input. Flink: `GlobalWindow`."""
 
 
 class WindowAssigner(Protocol):

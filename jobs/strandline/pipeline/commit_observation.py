@@ -32,7 +32,7 @@ def commit_observed(
 
 
 def commit_observation(
-    seen: Observation,
+    observation: Observation,
     malformed: DataFrame | None,
     store: Store,
     staging: Staging,
@@ -44,46 +44,48 @@ def commit_observation(
     Call it under the lock, once a publish that died is finished.
 
     Args:
-        seen: the observation.
+        observation: what is to count.
         malformed: its staged malformed rows.
         store: the pipeline's tables.
         staging: of the run.
         note_owed: notes in the ledger which of these days are owed; called before the commit that
             makes them count, so that whoever dies in between forgets nothing.
     """
-    spec, world = seen.history.spec, seen.world
-    if not (seen.new_days or world.changes.rewritten or malformed is not None):
+    spec, world = observation.history.spec, observation.world
+    if not (observation.new_days or world.changes.rewritten or malformed is not None):
         return
     table = world.timeline.newest(store)
     observed = observed_days(table)
     meanwhile = observed.pop(spec.timeline_fingerprint, set())
     elsewhere = bool(observed)  # under another spec: these days go
     facts = read_facts(table)
-    # what others have observed meanwhile stands: they may have seen more
+    # what others have observed meanwhile stands: they may know of more
     untouched = {
         day
-        for day in seen.new_days
+        for day in observation.new_days
         if facts.get(day) == world.known.get(day) and (day in meanwhile) == (day in world.observed)
     }
-    days = [day for day in seen.new_days if day in untouched]
+    days = [day for day in observation.new_days if day in untouched]
     if spec.days_follow_each_other and (
-        len(days) < len(seen.new_days) or meanwhile != world.observed
+        len(days) < len(observation.new_days) or meanwhile != world.observed
     ):
         days = []  # they follow from those before, which are others by now
-    owed = [day for day in seen.owed_days if day in days]
+    owed = [day for day in observation.owed_days if day in days]
     if owed:
         note_owed(owed)
     if malformed is not None or has_malformed(store, days):
-        publish_malformed(malformed, [*days, *seen.partial_days], days, seen, store, staging)
+        publish_malformed(
+            malformed, [*days, *observation.partial_days], days, observation, store, staging
+        )
     if days or elsewhere:
         written = DaysToWrite(
             spec,
-            seen.history.axis,
-            seen.fresh,
-            seen.followed,
+            observation.history.axis,
+            observation.fresh,
+            observation.followed,
             days,
             world.facts_of(days),
-            seen.violations,
+            observation.violations,
         )
         commit_days(store, written, replace=elsewhere, lost=world.lost)
     refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.staging import InMemory, Staging
+from strandline.lake.read import tables_shown
+from strandline.lake.staging import Staging, passing
 from strandline.lake.store import Lake, Store
 from strandline.spec import PipelineSpec
 
 Progress = Callable[[str], None]
-"""Told the name of each step as it begins."""
+"""Called with the name of each step as it begins."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,22 @@ class Context:
 
     @property
     def store(self) -> Store:
-        """The pipeline's tables."""
-        return self.lake.pipeline(self.spec.pipeline)
+        """The pipeline's tables; a dry run reads nothing that a publish has half brought."""
+        return self._shown[0] if self.dry_run else self.lake.pipeline(self.spec.pipeline)
+
+    @property
+    def notice(self) -> str | None:
+        """What must be known of the tables that a dry run reads; None: nothing."""
+        return self._shown[1] if self.dry_run else None
+
+    @cached_property
+    def _shown(self) -> tuple[Store, str | None]:
+        return tables_shown(self.lake.pipeline(self.spec.pipeline))
 
     @property
     def staging(self) -> Staging:
-        """Where the run keeps what it would publish; a dry run keeps it in memory."""
-        kind = InMemory if self.dry_run else Staging
+        """Where the run keeps what it would publish; of a dry run nothing stays."""
+        kind = passing if self.dry_run else Staging
         return kind(self.spark, self.store, self.run_id)
 
     @property

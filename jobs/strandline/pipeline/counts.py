@@ -56,17 +56,17 @@ def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     sessions that may begin elsewhere.
     """
     return {
-        int(slot): Accepted(int(accepted), int(late), at_home=int(accepted))
+        int(slot): Accepted(int(accepted), int(late), in_newest=int(accepted))
         for slot, accepted, late in counted.collect()
     }
 
 
-def refused_by_home(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int]:
-    """How many records no window accepted, by their home and the reason."""
+def refused_by_newest(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int]:
+    """How many records no window accepted, by the start of their newest window and the reason."""
     ahead = grid.size_ms if grid.cumulative else 0
     if isinstance(quarantine, DataFrame):
-        homes = quarantine.groupBy(F.unix_millis("slot_start"), "reason")
-        counted = [(row[0], row[1], row[2]) for row in homes.count().collect()]
+        groups = quarantine.groupBy(F.unix_millis("slot_start"), "reason")
+        counted = [(row[0], row[1], row[2]) for row in groups.count().collect()]
     else:
         groups = quarantine.group_by(["slot_start", "reason"]).aggregate([([], "count_all")])
         counts = (groups[name].to_pylist() for name in ("reason", "count_all"))

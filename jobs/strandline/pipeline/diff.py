@@ -109,7 +109,7 @@ def _diff_by_spark(
 ) -> Change:
     """What is staged, held against the published rows of a scope and those that leave besides."""
     there = out.published(ctx.spark, ctx.store, target, staged)
-    there = _judged(ctx, _starting_in(there, target, scope), target, plan)
+    there = _judged(ctx, starting_in(there, target, scope), target, plan)
     if leaves is not None:
         there = there.unionByName(leaves)
     keeps_rows = target.name == QUARANTINE.name  # of what the landing table has no more
@@ -124,7 +124,7 @@ def _diff_by_spark(
     return Change(target, kept, tally, whole=False)
 
 
-def _starting_in(rows: DataFrame, target: PublishedTable, scope: TimeRange) -> DataFrame:
+def starting_in(rows: DataFrame, target: PublishedTable, scope: TimeRange) -> DataFrame:
     """The published rows of a scope; the files of other days are not read."""
     first, end = (F.timestamp_millis(F.lit(ms)) for ms in (scope.start_ms, scope.end_ms))
     start = F.col(target.start)

@@ -46,7 +46,8 @@ def failures_told(
     Args:
         pipeline: its name.
         run_id: of the run.
-        say_failed: leaves the step, given its message; if even that fails, the error still is told.
+        say_failed: leaves the step, given its message; if even that fails, the error itself
+            is raised.
 
     Raises:
         RetryableError: executors have died, with what no other one had.

@@ -40,15 +40,15 @@ class Malformed:
     books: list[Book]
 
 
-def stage_malformed(seen: Observation, landing: Landing, staging: Staging) -> Malformed:
+def stage_malformed(observation: Observation, landing: Landing, staging: Staging) -> Malformed:
     """Stage the malformed rows of an observation, and balance the books of its days.
 
     Raises:
         InputError: the book of a day does not balance (`require_balance`).
     """
-    rows, counts = _stage_malformed(seen, landing, staging)
-    scanned = [*seen.new_days, *seen.partial_days]
-    books = _books(seen, scanned, counts, _landed(landing, seen.new_days))
+    rows, counts = _stage_malformed(observation, landing, staging)
+    scanned = [*observation.new_days, *observation.partial_days]
+    books = _books(observation, scanned, counts, _landed(landing, observation.new_days))
     require_balance(books, landing.spec.pipeline)
     return Malformed(rows, books)
 
@@ -63,7 +63,7 @@ def publish_malformed(
     malformed: DataFrame | None,
     scope: list[date | None],
     over: list[date],
-    seen: Observation,
+    observation: Observation,
     store: Store,
     staging: Staging,
 ) -> None:
@@ -74,24 +74,35 @@ def publish_malformed(
     """
     if malformed is not None:
         out.create(store, QUARANTINE, malformed.schema)
+    rows, few = malformed_diff(malformed, scope, over, observation, store, staging)
+    counts = out.tally(rows) if few is None else out.tally_of(few)
+    out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
+
+
+def malformed_diff(
+    malformed: DataFrame | None,
+    scope: list[date | None],
+    over: list[date],
+    observation: Observation,
+    store: Store,
+    staging: Staging,
+) -> tuple[DataFrame, pa.Table | None]:
+    """What `publish_malformed` changes in quarantine; where it is little, also without Spark."""
     if malformed is not None and not has_malformed(store, scope):
         rows, few = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT)), staging.small(_PART)
         if few is not None:
             few = few.filter(_on(scope))
             few = few.append_column(OP, pa.repeat(INSERT, few.num_rows))
-        counts = out.tally(rows) if few is None else out.tally_of(few)
-        out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
-        return
+        return rows, few
     published = out.published(staging.spark, store, QUARANTINE, malformed)
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
     place = f"{store.pipeline}: quarantine"
     changes = diff(staged, there, QUARANTINE.keys, place=place, keep=True)
-    days_with_gone = seen.world.days_whose_rows_may_go(over, seen.owed_days)
+    days_with_gone = observation.world.days_whose_rows_may_go(over, observation.owed_days)
     may_go = in_days(QUARANTINE.partition, days_with_gone)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
-    kept = staging.write("malformed_diff", changes)
-    out.publish(store, QUARANTINE, kept, out.tally(kept), staging.run_id + "/observed")
+    return staging.write("malformed_diff", changes), None
 
 
 def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
@@ -106,12 +117,12 @@ def _on(days: Sequence[date | None]) -> ds.Expression:
 
 
 def _stage_malformed(
-    seen: Observation, landing: Landing, staging: Staging
+    observation: Observation, landing: Landing, staging: Staging
 ) -> tuple[DataFrame | None, dict[date | None, int]]:
-    days = [*sums_by_day(seen.fresh.malformed)]
+    days = [*sums_by_day(observation.fresh.malformed)]
     if not days:
         return None, {}
-    of_days = on_days(seen.records, days, seen.rows_of_days)
+    of_days = on_days(observation.records, days, observation.rows_of_days)
     rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
     staged = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
     few = staging.small(_PART)
@@ -122,12 +133,12 @@ def _stage_malformed(
 
 
 def _books(
-    seen: Observation,
+    observation: Observation,
     days: list[date | None],
     malformed: dict[date | None, int],
     landed: dict[date | None, int],
 ) -> list[Book]:
-    well_formed, everything = seen.well_formed_of_days, seen.rows_of_days
+    well_formed, everything = observation.well_formed_of_days, observation.rows_of_days
     return [
         Book(
             f"arrival day {day or 'unknown'}",

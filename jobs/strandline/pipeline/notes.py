@@ -24,6 +24,7 @@ def notes_of(
 ) -> list[str]:
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
+        *([ctx.notice] if ctx.notice else ()),
         *plan.notes,
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
@@ -118,7 +119,7 @@ def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     if grid.one_window_each:
         return
     records = ctx.landing.records(axis)
-    aggregate_columns(records, ctx.spec)  # what is no aggregate at all is told by its own error
+    aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (
             f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "

@@ -95,8 +95,8 @@ def observe_landing(
     steps, followed = _steps_of(records, table, spec, axis, fresh, days)
     timeline = Together(_known(table, spec, days), fresh)
     history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
-    seen = Observation(history, days.whole, days.partial, fresh, records, followed, world)
-    return _with_violations(seen, landing, table, days)
+    observation = Observation(history, days.whole, days.partial, fresh, records, followed, world)
+    return _with_violations(observation, landing, table, days)
 
 
 def _records_of(landing: Landing, axis: Axis, days: _Days) -> DataFrame:
@@ -151,17 +151,19 @@ def _steps_of(
 
 
 def _with_violations(
-    seen: Observation, landing: Landing, table: TimelineTable, days: _Days
+    observation: Observation, landing: Landing, table: TimelineTable, days: _Days
 ) -> Observation:
     """With the records that broke the order which the watermark assumes, where that counts."""
     spec = landing.spec
     if spec.watermark.violation_handler is None:
-        return seen
-    broken = violations(landing.spark, seen.records, seen.history).toArrow().to_pandas()
+        return observation
+    broken = (
+        violations(landing.spark, observation.records, observation.history).toArrow().to_pandas()
+    )
     if spec.watermark.violation_handler == "fail" and len(broken):
         _fail(broken, spec)
     before = read_violations(table, spec.timeline_fingerprint, before_ms=days.first_ms)
-    return replace(seen, violations=broken, violations_before=before)
+    return replace(observation, violations=broken, violations_before=before)
 
 
 def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:

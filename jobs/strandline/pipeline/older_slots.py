@@ -17,7 +17,7 @@ from strandline.lake.reads import dataset_of, files_started_in, started_in
 from strandline.lake.small_diff import published_rows
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_home
+from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_newest
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
 from strandline.quality.completeness import Accepted
@@ -63,7 +63,7 @@ def refused_in_all(
         few = _few_refused(ctx, older, judged_again, every)
         every = _refused(ctx, older, judged_again, quarantine) if few is None else few
     wanted = set(older["window_id"].tolist())
-    return {key: n for key, n in refused_by_home(every, grid).items() if key[0] in wanted}
+    return {key: n for key, n in refused_by_newest(every, grid).items() if key[0] in wanted}
 
 
 def _refused(
@@ -100,7 +100,7 @@ def _few_refused(
 def _accepted_in(slot: dict[str, Any]) -> Accepted:
     """What the sessions of a published slot accepted."""
     every = slot["on_time"] + slot["late_accepted"]
-    return Accepted(every, slot["late_accepted"], at_home=every)
+    return Accepted(every, slot["late_accepted"], in_newest=every)
 
 
 def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:
 
 def _of_slots(ctx: Context, table: PublishedTable, older: pd.DataFrame) -> DataFrame:
     """The published rows between the first and the last of some slots."""
-    there = ctx.spark.read.format("delta").load(ctx.store.uri(table.name))
+    there = ctx.store.frame(ctx.spark, table.name)
     least = F.timestamp_millis(F.lit(int(older["slot_ms"].min())))
     last = F.timestamp_millis(F.lit(int(older["slot_ms"].max())))
     in_days = F.col(table.partition).between(least.cast("date"), last.cast("date"))

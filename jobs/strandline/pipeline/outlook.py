@@ -147,7 +147,7 @@ def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[s
 def _too_many_bytes(
     ctx: Context, request: Request, days: Sequence[date], what_for: str
 ) -> str | None:
-    """What is wrong if some arrival days are more than the run may read; of a dry run it is told.
+    """What is wrong if some arrival days are more than the run may read; a dry run only says so.
 
     Raises:
         InputError: they are, and it is none.
@@ -216,7 +216,7 @@ def _first_not_final(
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
-    """What a repetition is told by; None: it is none, as the time of the clock has decided."""
+    """What a repetition is known by; None: there is none, as the time of the clock has decided."""
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
     if by_arrivals and (horizon_ms == request.now_ms or ctx.landing.days_to_come):
         return None

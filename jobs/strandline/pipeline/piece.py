@@ -25,7 +25,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     accepted_by_slot,
     accepted_by_window,
-    refused_by_home,
+    refused_by_newest,
     starting_from,
 )
 from strandline.pipeline.observation import Observation
@@ -35,7 +35,7 @@ from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.tables import COMPLETENESS, QUARANTINE, windows_table
 
 Refused = Mapping[tuple[int, str], int]
-"""By home and reason: the records that no window accepted."""
+"""By the start of the newest window and by reason: the records that no window accepted."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     accepted = _accepted(ctx, rebuild, staged["windows"], since_ms)
     late = few_or_all(ctx, QUARANTINE.name, staged["quarantine"])
     late = starting_from(late, QUARANTINE.start, since_ms)
-    refused = refused_by_home(late, history.grid)
+    refused = refused_by_newest(late, history.grid)
     calendar = _calendar(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
     table = pa.Table.from_pandas(
         calendar, schema=arrow_schema(COMPLETENESS.columns), preserve_index=False
@@ -153,11 +153,11 @@ def _where_gaps_are_listed(rebuild: Rebuild) -> list[TimeRange]:
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
     """The records of the piece by what became of them, and those of older windows."""
     scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
-    of_range = {"accepted": sum(window.at_home for window in accepted.values())}
+    of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
     of_older = {}
     for reason in ("late", "no_window"):
-        counts = {home: n for (home, why), n in refused.items() if why == reason}
-        of_range[reason] = sum(n for home, n in counts.items() if ids.start <= home < ids.stop)
+        counts = {newest: n for (newest, why), n in refused.items() if why == reason}
+        of_range[reason] = sum(n for newest, n in counts.items() if ids.start <= newest < ids.stop)
         of_older[reason] = sum(counts.values()) - of_range[reason]
     books = [Book("range", int(rebuild.slots["records"].sum()), of_range)]
     if scope.older_since_ms is not None:

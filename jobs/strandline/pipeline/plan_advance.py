@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 
 from strandline.engine.kind import kind_of
@@ -47,27 +48,22 @@ def plan_advance(
         first_not_final: where the windows begin that a watermark does not leave as they are.
     """
     until_ms = request.until_ms
-    since_ms = remembered.base_ms(until_ms)
-    start_ms, end_ms = _to_rebuild(history, remembered, until_ms, first_not_final)
-    whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
-    within, lost, notes = _without_lost(whole, history, world)
-    gone = () if since_ms is None else world.lost_since(since_ms, whole.start_ms)
-    if gone:  # which records of older slots are late cannot be known again: they stay as they are
-        since_ms, lost = None, tuple(sorted({*lost, *gone}))
+    whole = _to_rebuild(history, remembered, until_ms, first_not_final)
+    judged = _judged(whole, remembered.base_ms(until_ms), history, world)
+    others = _slots_of_published_late(history.grid, remembered, whole.start_ms, judged.since_ms)
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
-    others = _slots_of_published_late(history.grid, remembered, whole.start_ms, since_ms)
+    oldest_ms = history.days.oldest_slot_of_arrivals(judged.since_ms, until_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     clock = _clock(remembered, history.grid, mended, until_ms)
     return Plan(
-        Scope(within, since_ms, whole.start_ms, others),
+        Scope(judged.windows, judged.since_ms, whole.start_ms, others),
         clock,
         # what is left out is still to come: the next run begins where this one did
-        None if lost else until_ms,
+        None if judged.lost else until_ms,
         owed=remembered.owed,
-        settles=() if lost else remembered.settled_by(until_ms),
-        lost=tuple(lost),
-        notes=(*notes, *_notes_of_closures(clock, mended)),
+        settles=() if judged.lost else remembered.settled_by(until_ms),
+        lost=judged.lost,
+        notes=(*judged.notes, *_notes_of_closures(clock, mended)),
     )
 
 
@@ -104,8 +100,8 @@ def _slots_of_published_late(
     if since_ms is None:
         return frozenset()
     sharing = grid.sharing(TimeRange(EVERYTHING.start_ms, before_ms))
-    homes = remembered.late_slots(sharing.end_ms, since_ms)
-    missed = {start_ms for home in homes for start_ms in grid.starts_with(home)}
+    newest = remembered.late_slots(sharing.end_ms, since_ms)
+    missed = {start_ms for start in newest for start_ms in grid.starts_with(start)}
     return frozenset(start_ms for start_ms in missed if start_ms < before_ms)
 
 
@@ -114,43 +110,69 @@ def _to_rebuild(
     remembered: Remembered,
     until_ms: int,
     first_not_final: Callable[[int], int],
-) -> tuple[int, int]:
+) -> TimeRange:
     """From the first window that was not final at P, or is open, to the last event date at M."""
     since_ms, last_date = remembered.base_ms(until_ms), history.days.last_event_date(until_ms)
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
-        watermark_ms = history.crossings.watermark_reached(since_ms)
-        opened = remembered.first_open
-        if opened is not None:
-            not_closed_ms = kind_of(history.spec).watermark_before_close(
-                opened.end_ms, opened.closed_until_ms
-            )
-            watermark_ms = min(watermark_ms, not_closed_ms)
-        start_ms = first_not_final(watermark_ms)
+        start_ms = first_not_final(_watermark_before_open(since_ms, history, remembered))
+    elif last_date is not None:
+        start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]
     if remembered.last_slot_ms is not None:
         last_days.append(midnight_before(remembered.last_slot_ms))
-    if not last_days:
-        return start_ms, start_ms
-    end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
-    if since_ms is None and last_date is not None:
-        start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
-    return start_ms, end_ms
+    end_ms = start_ms
+    if last_days:
+        end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
+    return kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
 
 
-def _without_lost(
-    within: TimeRange, history: History, world: World
-) -> tuple[TimeRange, tuple[date, ...], list[str]]:
-    """What is left of a range behind the last window that needs rows which have gone, and whose."""
-    events = history.days.events_of(within)
-    gone, last_ms = world.lost_within(events), world.last_lost_within(events)
+def _watermark_before_open(since_ms: int, history: History, remembered: Remembered) -> int:
+    """The watermark at P, or where that is less, the one before which no open slot was closed."""
+    watermark_ms, opened = history.crossings.watermark_reached(since_ms), remembered.first_open
+    if opened is None:
+        return watermark_ms
+    kind = kind_of(history.spec)
+    return min(watermark_ms, kind.watermark_before_close(opened.end_ms, opened.closed_until_ms))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What is judged with the rows that are left, of all that a run would judge.
+
+    Attributes:
+        windows: the windows to rebuild.
+        since_ms: late records of older windows that arrived from here on are judged again; None:
+            none are.
+        lost: the days whose rows have gone that the rest would need.
+        notes: what a person should know about it.
+    """
+
+    windows: TimeRange
+    since_ms: int | None
+    lost: tuple[date, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _judged(whole: TimeRange, since_ms: int | None, history: History, world: World) -> _Judged:
+    """What is left of a range behind the last window that needs rows which have gone.
+
+    Which records of older slots are late cannot be known again where rows have gone that arrived
+    from P on; nor of sessions where any have gone that may hang together with these records.
+    """
+    kind = kind_of(history.spec)
+    gone = set() if since_ms is None else {*world.lost_since(since_ms, whole.start_ms)}
+    events = history.days.events_of(whole)
+    within, last_ms = world.lost_within(events), world.last_lost_within(events)
+    if gone or (within and kind.cross_slots):
+        since_ms = None
     if last_ms is None:
-        return within, (), []
-    first_ms = min(history.days.first_start_after(last_ms), within.end_ms)
-    rest = kind_of(history.spec).whole_slots(TimeRange(first_ms, within.end_ms))
+        return _Judged(whole, since_ms, tuple(sorted(gone)))
+    first_ms = min(history.days.first_start_after(last_ms), whole.end_ms)
+    rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
     note = (
-        f"rows of {named(gone)} have gone from the landing table: windows before "
+        f"rows of {named(within)} have gone from the landing table: windows before "
         f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "
         "is left with --accept-loss REASON"
     )
-    return rest, tuple(gone), [note]
+    return _Judged(rest, since_ms, tuple(sorted({*within, *gone})), (note,))

@@ -66,7 +66,7 @@ def plan_backfill(
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:
-    """Whether every record is at home in a window of a range; false where there is none."""
+    """Whether the newest window of every record starts in a range; false where there is none."""
     events = history.days.events
     if events is None:
         return False

@@ -87,7 +87,7 @@ def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:
     """
     if ctx.store.table(QUARANTINE.name) is None:
         return None
-    rows = ctx.spark.read.format("delta").load(ctx.store.uri(QUARANTINE.name))
+    rows = ctx.store.frame(ctx.spark, QUARANTINE.name)
     older = rows.where(F.col("slot_start") < F.timestamp_millis(F.lit(before_ms)))
     return arrived(ctx, older, F.col(c.ARRIVAL) >= since_ms)
 
@@ -138,7 +138,7 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
     malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
     if not days or not ctx.store.holds(QUARANTINE.name, malformed, "slot_start IS NULL"):
         return None
-    table = ctx.spark.read.format("delta").load(ctx.store.uri(QUARANTINE.name))
+    table = ctx.store.frame(ctx.spark, QUARANTINE.name)
     rows = table.where(
         in_days(QUARANTINE.partition, days)
         & F.col("slot_start").isNull()

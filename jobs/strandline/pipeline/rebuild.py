@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -15,7 +16,7 @@ from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.piece import stage_piece
+from strandline.pipeline.piece import Piece, stage_piece
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import in_ms
 
@@ -68,26 +69,32 @@ class Staged:
 
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Rebuild a plan's scope piece by piece, and count what became of all records."""
-    scope = plan.scope
     pieces = [
-        stage_piece(ctx, seen, replace(plan, scope=piece), axis, number=number)
-        for number, piece in enumerate(_pieces_of(scope, seen.history))
+        stage_piece(ctx, seen, replace(plan, scope=scope), axis, number=number)
+        for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
     ]
-    staged = {
-        part: ctx.staging.together([piece.staged[part] for piece in pieces])
-        for part in pieces[0].staged
-    }
-    rows = pd.concat([piece.calendar for piece in pieces], ignore_index=True)
-    starts_ms = in_ms(rows["slot_start"])
+    return _together(ctx, pieces, plan.scope, seen.history.days.slots_named(plan.scope.windows))
+
+
+def _together(
+    ctx: Context, pieces: Sequence[Piece], scope: Scope, slots_expected: frozenset[int]
+) -> Staged:
+    """What the pieces of a scope have staged, as one."""
+
+    def part(name: str) -> DataFrame:
+        return ctx.staging.together([piece.staged[name] for piece in pieces])
+
+    slots = pd.concat([piece.calendar for piece in pieces], ignore_index=True)
+    starts_ms = in_ms(slots["slot_start"])
     return Staged(
-        windows=fired(staged["windows"]),
-        quarantine=staged["quarantine"],
-        completeness=staged["completeness"],
-        firings=staged.get("firings"),
-        calendar=rows[starts_ms >= scope.windows.start_ms],
+        windows=fired(part("windows")),
+        quarantine=part("quarantine"),
+        completeness=part("completeness"),
+        firings=part("firings") if ctx.spec.firings else None,
+        calendar=slots[starts_ms >= scope.windows.start_ms],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
-        slots_expected=seen.history.days.slots_named(scope.windows),
+        slots_expected=slots_expected,
         gaps=sum(piece.gaps for piece in pieces),
     )
 

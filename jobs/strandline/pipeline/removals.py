@@ -50,7 +50,7 @@ def removals_of(
         return None
     gone = windows.rows.where(F.col(OP) == DELETE).alias("gone")
     removed = gone.join(staged.alias("staged"), _overlap(list(ctx.spec.source.key)), "left_anti")
-    table = ctx.spark.read.format("delta").load(ctx.store.uri("windows"))
+    table = ctx.store.frame(ctx.spark, "windows")
     start_ms = F.unix_millis("window_start")
     published = table.where((start_ms >= within.start_ms) & (start_ms < within.end_ms))
     return Removals(removed.count(), published.count())

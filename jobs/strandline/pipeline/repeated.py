@@ -1,4 +1,4 @@
-"""A run that could change nothing: told by the ledger and the landing's log, without Spark."""
+"""A run that could change nothing: known by the ledger and the landing's log, without Spark."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run_repeated(
 ) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
-    Where this cannot be told for sure, as with a landing table that only a catalog knows, it may.
+    Where this is not sure, as with a landing table that only a catalog knows, it may.
 
     Args:
         spec: the pipeline.

@@ -13,6 +13,9 @@ from strandline.lake.ledger import Entry
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, midnight_before, text_of
 
+MOST_SHOWN = 10_000
+"""So many windows added, changed and removed are in a preview, unless it is asked for fewer."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -33,6 +36,7 @@ class Request:
         allow_removals: whether any share of the published windows of the range may go.
         prepare: whether the run keeps what it would publish, for `runs publish`, in place of
             publishing it.
+        preview_rows: in a preview at most so many windows of each kind are shown.
         max_bytes: a run that would read more of the landing table is refused; None: what the
             pipeline says.
     """
@@ -52,6 +56,7 @@ class Request:
     allow_removals: bool = False
     max_bytes: int | None = None
     prepare: bool = False
+    preview_rows: int = MOST_SHOWN
 
     def __post_init__(self) -> None:
         """Refuse a horizon that has not come yet, and what contradicts itself.
@@ -126,6 +131,8 @@ class Outcome:
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    preview: Mapping[str, Any] | None = None
+    took_before: Mapping[str, Any] | None = None
     audit: list[dict[str, Any]] = field(default_factory=list)
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -166,6 +173,8 @@ class Outcome:
             "gaps": self.gaps,
             "changed": self.changed,
             "diff": self.diff,
+            "preview": self.preview,
+            "took_before": self.took_before,
             "audit": self.audit,
             "versions": dict(self.versions),
             "notes": self.notes,

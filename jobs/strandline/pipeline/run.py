@@ -5,7 +5,7 @@ observe → plan → rebuild → audit → diff → publish: each makes a value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,18 +19,21 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
+from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import diffs, tallies
+from strandline.pipeline.diff import Change, diffs, tallies
 from strandline.pipeline.failures import failures_told
 from strandline.pipeline.journal import Journal, started
-from strandline.pipeline.malformed import Malformed, stage_malformed
+from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
 from strandline.pipeline.notes import notes_of
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
+from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals
 from strandline.spec import PipelineSpec
 
@@ -103,6 +106,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             )
             judged += judge_removals(ctx, request, journal, outlook, staged, changes)
             judged.reject(ctx, journal)
+            preview = _preview(ctx, request, outlook, changes, malformed)
     published = None
     if request.prepare:
         journal.write("prepared")
@@ -124,6 +128,8 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         frontier_ms=published.frontier_ms if published else None,
         books=books,
         diff=tallies(ctx, changes),
+        preview=preview,
+        took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
         notes=notes,
@@ -176,6 +182,37 @@ def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
         "violations": seen.all_violations,
         "read": outlook.read(ctx),
     }
+
+
+def _preview(
+    ctx: Context,
+    request: Request,
+    outlook: Outlook,
+    changes: Sequence[Change],
+    malformed: Malformed,
+) -> Mapping[str, Any] | None:
+    """What a run would change that somebody looks at first; None: it publishes at once.
+
+    Of a dry run also what observing would bring into quarantine: of others that is there by now.
+    """
+    if not (ctx.dry_run or request.prepare):
+        return None
+    seen, observed = outlook.seen, None
+    rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
+    if ctx.dry_run and (rows is not None or has_malformed(ctx.store, seen.new_days)):
+        many, few = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
+        observed = many if few is None else few
+    within = outlook.plan.scope.windows
+    return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
+
+
+def _took_before(
+    ctx: Context, request: Request, entries: Sequence[Entry], books: Sequence[Book]
+) -> Mapping[str, Any] | None:
+    """What runs like this one took, for whoever asks before there is one."""
+    if not (ctx.dry_run or request.prepare):
+        return None
+    return took_before(entries, request.kind, sum(book.total for book in books))
 
 
 def _counted(staged: Staged) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         observed=set().union(*observed.values()),
         frontier_ms=frontier(entries),
         published_ms=largest_horizon(entries, EVERYTHING),
-        only_rewritten_since=landing.only_rewritten_since,
+        only_moved=landing.only_moved,
     )
     rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
     if landing.spec.source.where is None:

@@ -21,13 +21,13 @@ class Accepted:
     Attributes:
         records: the records that it accepted.
         late_accepted: those of them that fired it at once.
-        at_home: those of them whose newest window it is.
+        in_newest: those of them whose newest window it is.
         missed_pairs: the records that it refused and another window kept.
     """
 
     records: int = 0
     late_accepted: int = 0
-    at_home: int = 0
+    in_newest: int = 0
     missed_pairs: int = 0
 
 
@@ -46,7 +46,7 @@ def completeness(
         slots: the slots that have a record (`Calendar.slots`).
         gaps: the gaps to list (`gaps.list_gaps`).
         accepted: what each window accepted, by its id.
-        refused: by the id of the home and by reason: the records that no window accepted.
+        refused: the records that no window accepted, by their newest window's id and by reason.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
     """

@@ -10,7 +10,19 @@ from typing import Any
 
 from strandline.model.windows import TimeWindow
 from strandline.reference.records import Record
-from strandline.reference.windows import Fate, Pane
+from strandline.reference.windows import Fate, FiredPane, Pane, Timing
+
+__all__ = [
+    "Cause",
+    "Emission",
+    "Firing",
+    "LateRecord",
+    "Moment",
+    "OpenWindow",
+    "Replay",
+    "StatusChange",
+    "Timing",
+]
 
 
 class Cause(StrEnum):
@@ -19,13 +31,6 @@ class Cause(StrEnum):
     TICK = "tick"
     RECORD = "record"
     END = "end"
-
-
-class Timing(StrEnum):
-    """Whether a watermark fired a window, or a record that came after that watermark."""
-
-    ON_TIME = "ON_TIME"
-    LATE = "LATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +65,17 @@ class StatusChange:
     status: str
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing(FiredPane):
     """One firing of a window of a key, with all that the window held.
 
     Attributes:
-        seq: its place in the order of all firings, from 0.
-        members: the records in it, in order of acceptance.
         watermark_ms: the watermark as it fired.
-        supersedes: the earlier firings whose records are all in this one, by `seq`.
+        moment: when, and why.
     """
 
-    seq: int
-    timing: Timing
-    key: tuple[Any, ...]
-    window: TimeWindow
-    members: tuple[Record, ...]
     watermark_ms: int
     moment: Moment
-    supersedes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +113,7 @@ class Replay:
         no_window: the records that no window wanted and that were not late either.
         open_at_end: what the state still holds, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
+        unfired: what windows were dropped with that no firing had told, as it was lost.
         fates: what became of each record, by record id.
         violations: how many records broke the ascending order that their generator assumes.
     """
@@ -129,6 +127,7 @@ class Replay:
     final_watermark_ms: int
     fates: Mapping[str, Fate]
     violations: int = 0
+    unfired: tuple[Pane, ...] = ()
 
     @property
     def final(self) -> tuple[Pane, ...]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference.generators import Generator, IdlenessTimer, generator_of
 from strandline.reference.records import Record
-from strandline.reference.valve import StatusWatermarkValve
+from strandline.reference.valve import Signal, StatusWatermarkValve
 from strandline.spec.watermark import Watermark
-
-Status = Literal["idle", "active"]
-Signal = int | Status
-"""What the windows are told: a higher combined watermark, or a change of status."""
 
 
 class Combiner(Protocol):
@@ -36,10 +32,10 @@ class Combiner(Protocol):
     def on_event(self, record: Record) -> None:
         """Let a record's generator see it; nothing becomes visible before `flush`."""
 
-    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Make visible what an instant's records have caused at once.
 
-        `probe`: per-record emission; the partitions that were heard are probed, too.
+        `probe`: per-record emission; the partitions with records are probed, too.
         """
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
@@ -91,7 +87,7 @@ class Partition:
         """How many records broke the order that the generator assumes."""
         return self._generator.violations
 
-    def taken_at_once(self) -> int | None:
+    def offered_at_once(self) -> int | None:
         """What the records since the last call have offered at once."""
         offer_ms, self._at_once_ms = self._at_once_ms, None
         return offer_ms
@@ -121,12 +117,29 @@ class ChannelsBehindValve:
     Flink: `TimestampsAndWatermarksOperator` for every channel, then `StatusWatermarkValve`.
     """
 
-    def __init__(self, watermark: Watermark, channels: Iterable[str]) -> None:
-        """Start with the declared channels, in probe order."""
+    def __init__(
+        self,
+        watermark: Watermark,
+        channels: Iterable[str],
+        *,
+        valve: StatusWatermarkValve | None = None,
+        input_name: str = "",
+    ) -> None:
+        """Start with the declared channels, in probe order.
+
+        Args:
+            watermark: the strategy of each channel.
+            channels: their names.
+            valve: one that is shared with another input; None: one of its own.
+            input_name: tells these channels from those of the other input.
+        """
         self._watermark = watermark
-        self._partitions = {channel: Partition(watermark) for channel in channels}
-        self._emitted_ms = dict.fromkeys(self._partitions, MIN_WATERMARK)
-        self._valve = StatusWatermarkValve(self._partitions)
+        self._partitions: dict[str, Partition] = {}
+        self._emitted_ms: dict[str, int] = {}
+        self._valve = valve or StatusWatermarkValve()
+        self._input_name = input_name
+        for channel in channels:
+            self._add(channel)
 
     def __contains__(self, channel: str) -> bool:
         """Whether a channel is known."""
@@ -138,10 +151,8 @@ class ChannelsBehindValve:
 
     def join(self, channel: str) -> Iterator[Signal]:
         """Take in a newcomer: active, and without a watermark, so it holds everything back."""
-        self._partitions[channel] = Partition(self._watermark)
-        self._emitted_ms[channel] = MIN_WATERMARK
         was_idle = self._valve.idle
-        self._valve.join(channel)
+        self._add(channel)
         if was_idle:
             yield "active"
 
@@ -149,12 +160,12 @@ class ChannelsBehindValve:
         """Let the channel's generator see a record."""
         self._partitions[record.channel].on_event(record)
 
-    def flush(self, heard: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Emit what the records of an instant offer at once, channel by channel."""
         for channel in self._partitions:
-            if channel in heard:
+            if channel in active:
                 partition = self._partitions[channel]
-                yield from self._offer(channel, partition.taken_at_once())
+                yield from self._offer(channel, partition.offered_at_once())
                 if probe:
                     yield from self._offer(channel, partition.probe(now_ms))
 
@@ -182,25 +193,19 @@ class ChannelsBehindValve:
         """Whether no channel has anything to say until the next record."""
         return all(partition.is_settled for partition in self._partitions.values())
 
+    def _add(self, channel: str) -> None:
+        self._partitions[channel] = Partition(self._watermark)
+        self._emitted_ms[channel] = MIN_WATERMARK
+        self._valve.join(self._input_name + channel)
+
     def _offer(self, channel: str, watermark_ms: int | None) -> Iterator[Signal]:
         if watermark_ms is None or watermark_ms <= self._emitted_ms[channel]:
             return  # Flink: `WatermarkEmitter` swallows it, and an idle channel stays idle
         self._emitted_ms[channel] = watermark_ms
-        was_idle = self._valve.idle
-        self._valve.input_active(channel)
-        if was_idle:
-            yield "active"
-        combined_ms = self._valve.input_watermark(channel, watermark_ms)
-        if combined_ms is not None:
-            yield combined_ms
+        yield from self._valve.take(self._input_name + channel, watermark_ms)
 
     def _idle(self, channel: str) -> Iterator[Signal]:
-        was_idle = self._valve.idle
-        combined_ms = self._valve.input_idle(channel)
-        if combined_ms is not None:
-            yield combined_ms
-        if self._valve.idle and not was_idle:
-            yield "idle"
+        yield from self._valve.take(self._input_name + channel, "idle")
 
 
 def newcomers(instant: Iterable[Record], known: Combiner) -> list[str]:

@@ -19,11 +19,14 @@ class Record:
         ts_ms: its event time.
         record_id: tells it from every other record, and orders records equal in all else.
         channel: the source partition that it came through; "" where there is only one.
+        input: which of two inputs it came through, `left` or `right`; "" where there is only one.
         key: the values of its key columns; () for one global key.
         sequence: its order inside the arrival instant; None comes before every number.
         marker: whether a punctuated generator emits its event time.
         candidate_ms: the watermark that it offers, where the pipeline has an expression for that.
         gap_ms: its session gap, where each record has its own.
+        trigger_value: what a delta trigger compares.
+        evictor_value: what a delta evictor compares.
         payload: the rest of its columns; not compared.
     """
 
@@ -36,6 +39,9 @@ class Record:
     marker: bool = False
     candidate_ms: int | None = None
     gap_ms: int | None = None
+    trigger_value: float | None = None
+    evictor_value: float | None = None
+    input: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 

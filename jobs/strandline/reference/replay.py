@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from strandline.errors import InputError
-from strandline.model.lateness import is_window_fired
-from strandline.model.watermarks import Ticks
-from strandline.reference.answer import (
-    Cause,
-    Emission,
-    Firing,
-    LateRecord,
-    Moment,
-    OpenWindow,
-    Replay,
-    StatusChange,
-    Timing,
-)
-from strandline.reference.channels import ChannelsBehindValve, Combiner, Signal, newcomers
-from strandline.reference.records import Record, instants
+from strandline.reference.answer import Moment, Replay
+from strandline.reference.channels import ChannelsBehindValve
+from strandline.reference.job import Input, Job
+from strandline.reference.records import Record
 from strandline.reference.splits import SplitsOfOneSource
-from strandline.reference.windows import (
-    Fate,
-    GridWindowOperator,
-    Pane,
-    SessionOperator,
-    WindowOperator,
-)
+from strandline.reference.stage import WindowStage
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
+from strandline.spec.trigger import Continuous
+from strandline.spec.window import Global
+from strandline.spec.windowed import WindowedSpec
 
 
 def replay(
@@ -51,140 +35,53 @@ def replay(
         end_of_input: whether the input has ended there: every channel then gets MAX_WATERMARK.
 
     Raises:
-        InputError: a record's channel is not one of the pipeline's channels.
+        InputError: a record's channel is not one of the pipeline's channels; or the input ends
+            where Flink would fire for ever.
     """
-    job = _Job(spec, start_ms)
-    clock_end_ms = start_ms
-    known = [r for r in records if horizon_ms is None or r.arrival_ms < horizon_ms]
-    if spec.arrival_is_event_time:
-        known = [replace(record, ts_ms=record.arrival_ms) for record in known]
-    for instant in instants(known, sequenced=spec.source.sequence is not None):
-        clock_end_ms = instant[0].arrival_ms
-        job.run_ticks(until_ms=clock_end_ms)
-        job.receive(instant)
-    if horizon_ms is not None:
-        clock_end_ms = horizon_ms - 1
-        job.run_ticks(until_ms=clock_end_ms)
-    if end_of_input:
-        job.end(at_ms=clock_end_ms)
+    refuse_endless_firing(spec, end_of_input=end_of_input)
+    job = _WindowJob(spec, start_ms)
+    job.run(
+        records,
+        sequenced=spec.source.sequence is not None,
+        start_ms=start_ms,
+        horizon_ms=horizon_ms,
+        end_of_input=end_of_input,
+    )
     return job.answer()
 
 
-class _Job:
-    """The running job: the source, then the windows."""
+def refuse_endless_firing(spec: WindowedSpec, *, end_of_input: bool) -> None:
+    """Refuse the end of the input where that would fire again and again up to the end of time.
+
+    Raises:
+        InputError: a global window fires continuously.
+    """
+    if end_of_input and isinstance(spec.window, Global) and isinstance(spec.fires_by, Continuous):
+        problem = "at the end of the input a global window would fire without end, as in Flink"
+        place = f"{spec.pipeline}: trigger.continuous"
+        raise InputError(place, problem, "let the input go on, or choose another trigger")
+
+
+class _WindowJob(Job):
+    """One source, then windows."""
 
     def __init__(self, spec: PipelineSpec, start_ms: int) -> None:
         watermark, declared = spec.watermark, spec.source.declared_channels
         combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
-        self._spec = spec
-        self._discovers = declared is None
-        self._source: Combiner = combiner(watermark, declared or ())
-        self._windows = _operator(spec)
-        interval_ms = watermark.interval_ms
-        self._per_record = interval_ms is None
-        self._ticks = Ticks(start_ms, interval_ms) if interval_ms else None
-        self._next_tick_ms = start_ms + (interval_ms or 0)
-        self._watermarks: list[Emission] = []
-        self._status: list[StatusChange] = []
-        self._firings: list[Firing] = []
-        self._late: list[LateRecord] = []
-        self._no_window: list[LateRecord] = []
-        self._fates: dict[str, Fate] = {}
+        source = combiner(watermark, declared or ())
+        given = Input(watermark, source, start_ms=start_ms, discovers=declared is None)
+        super().__init__(spec.pipeline, {"": given})
+        self._stage = WindowStage(spec)
 
-    def run_ticks(self, *, until_ms: int) -> None:
-        """Run the ticks that are due, the one at `until_ms` included."""
-        if self._ticks is None:
-            return
-        while self._next_tick_ms <= until_ms and not self._source.is_settled:
-            moment = Moment(self._next_tick_ms, Cause.TICK)
-            self._take(self._source.tick(self._next_tick_ms), moment)
-            self._next_tick_ms += self._ticks.interval_ms
-        # the ticks left out would have probed channels that have nothing to say
-        self._next_tick_ms = max(self._next_tick_ms, self._ticks.after(until_ms))
+    def process(self, record: Record, moment: Moment) -> None:
+        """Give it to the windows."""
+        self._stage.process(record, moment)
 
-    def receive(self, instant: tuple[Record, ...]) -> None:
-        """Take in the records of an instant; what they cause becomes visible after all of them."""
-        moment = Moment(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
-        for name in newcomers(instant, self._source):
-            if not self._discovers:
-                place = f"{self._spec.pipeline}: source.channels"
-                problem = f"{list(self._source)} lacks {name!r}, which a record came through"
-                raise InputError(place, problem, "leave such records out: they are malformed")
-            self._take(self._source.join(name), moment)
-        for record in instant:
-            self._process(record)
-            self._source.on_event(record)
-        heard = {record.channel for record in instant}
-        caused = self._source.flush(heard, moment.at_ms, probe=self._per_record)
-        self._take(caused, moment)
-
-    def end(self, *, at_ms: int) -> None:
-        """End the input."""
-        self._take(self._source.end(), Moment(at_ms, Cause.END))
+    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+        """Give it to the windows."""
+        self._stage.advance(watermark_ms, moment)
 
     def answer(self) -> Replay:
         """All that has happened, and what is left."""
-        watermark_ms = self._windows.watermark_ms
-        return Replay(
-            watermarks=tuple(self._watermarks),
-            valve_status=tuple(self._status),
-            firings=tuple(self._firings),
-            late=tuple(self._late),
-            no_window=tuple(self._no_window),
-            open_at_end=tuple(
-                OpenWindow(
-                    pane.key,
-                    pane.window,
-                    pane.members,
-                    end_passed=is_window_fired(
-                        pane.window.max_timestamp_ms, watermark_ms=watermark_ms
-                    ),
-                )
-                for pane in self._windows.panes()
-            ),
-            final_watermark_ms=watermark_ms,
-            fates=self._fates,
-            violations=self._source.violations,
-        )
-
-    def _process(self, record: Record) -> None:
-        fate, fired = self._windows.process(record)
-        self._fates[record.record_id] = fate
-        if fate is Fate.LATE:
-            self._late.append(LateRecord(record, self._windows.watermark_ms))
-        elif fate is Fate.NO_WINDOW:
-            self._no_window.append(LateRecord(record, self._windows.watermark_ms))
-        for pane in fired:
-            self._fire(pane, Timing.LATE, Moment(record.arrival_ms, Cause.RECORD, record))
-
-    def _take(self, signals: Iterable[Signal], moment: Moment) -> None:
-        for signal in signals:
-            if not isinstance(signal, int):
-                self._status.append(StatusChange(moment, signal))
-                continue
-            self._watermarks.append(Emission(moment, signal))
-            for pane in self._windows.advance(signal):
-                self._fire(pane, Timing.ON_TIME, moment)
-
-    def _fire(self, pane: Pane, timing: Timing, moment: Moment) -> None:
-        number = len(self._firings)
-        self._windows.note_firing(pane, number)
-        self._firings.append(
-            Firing(
-                seq=number,
-                timing=timing,
-                key=pane.key,
-                window=pane.window,
-                members=pane.members,
-                watermark_ms=self._windows.watermark_ms,
-                moment=moment,
-                supersedes=pane.fired,
-            )
-        )
-
-
-def _operator(spec: PipelineSpec) -> WindowOperator:
-    window, lateness_ms = spec.window, spec.allowed_lateness
-    if isinstance(window, Session):
-        return SessionOperator(window.gap_ms, allowed_lateness_ms=lateness_ms)
-    return GridWindowOperator(window.assigner, allowed_lateness_ms=lateness_ms)
+        status = tuple(change for _, change in self.status)
+        return self._stage.answer(status, self.violations)

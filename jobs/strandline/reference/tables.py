@@ -13,7 +13,7 @@ from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay, 
 from strandline.reference.records import Record
 from strandline.reference.windows import Fate
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
+from strandline.spec.window import GridWindow, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +68,23 @@ class CompletenessRow:
 class Tables:
     """The tables after a replay; of a range they hold the rows whose window starts in it."""
 
-    def __init__(self, spec: PipelineSpec, told: Replay) -> None:
+    def __init__(self, spec: PipelineSpec, replayed: Replay) -> None:
         """Read them off an answer to this pipeline."""
         window = spec.window
         self._gap: Session | None = window if isinstance(window, Session) else None
         self._calendar: WindowAssigner = (
-            TumblingWindows(spec.quality.session_slot)
-            if isinstance(window, Session)
-            else window.assigner
+            window.assigner
+            if isinstance(window, GridWindow)
+            else TumblingWindows(spec.quality.session_slot)
         )
         self._allowed_lateness_ms = spec.allowed_lateness
-        self._told = told
+        self._replayed = replayed
 
     def windows(self) -> list[WindowRow]:
         """Every window of a key that has fired and that nothing later superseded, by key, start."""
-        superseded = {number for firing in self._told.firings for number in firing.supersedes}
+        superseded = {number for firing in self._replayed.firings for number in firing.supersedes}
         fired: dict[tuple[tuple[Any, ...], TimeWindow], list[Firing]] = defaultdict(list)
-        for firing in self._told.firings:
+        for firing in self._replayed.firings:
             fired[firing.key, firing.window].append(firing)
         rows = []
         for (key, window), firings in sorted(fired.items()):
@@ -108,8 +108,8 @@ class Tables:
     def quarantine(self) -> list[QuarantineRow]:
         """Every record that was late or had no window: the late ones first, by refusal."""
         return [
-            *(self._refused(refused, Fate.LATE) for refused in self._told.late),
-            *(self._refused(refused, Fate.NO_WINDOW) for refused in self._told.no_window),
+            *(self._refused(refused, Fate.LATE) for refused in self._replayed.late),
+            *(self._refused(refused, Fate.NO_WINDOW) for refused in self._replayed.no_window),
         ]
 
     def _refused(self, refused: LateRecord, fate: Fate) -> QuarantineRow:
@@ -132,18 +132,18 @@ class Tables:
     def completeness(self) -> list[CompletenessRow]:
         """Every slot that has a record, by start and end."""
         counts: dict[TimeWindow, Counter[str]] = defaultdict(Counter)
-        heard: dict[TimeWindow, set[str]] = defaultdict(set)
+        active: dict[TimeWindow, set[str]] = defaultdict(set)
         fired_at_once = Counter(
             (firing.moment.after_record.record_id, firing.window)
-            for firing in self._told.firings
+            for firing in self._replayed.firings
             if firing.timing is Timing.LATE and firing.moment.after_record is not None
         )
         held = self._held()
         for record in self._known():
-            fate = self._told.fates[record.record_id]
+            fate = self._replayed.fates[record.record_id]
             slots = self._slots(record)
             for place, slot in enumerate(slots):
-                heard[slot].add(record.channel)
+                active[slot].add(record.channel)
                 if fate in {Fate.LATE, Fate.NO_WINDOW}:
                     counts[slot][fate.value] += place == 0
                 elif self._gap:
@@ -157,14 +157,14 @@ class Tables:
             CompletenessRow(
                 window=slot,
                 slot=self.slot(slot),
-                on_time=told["on_time"],
-                late_accepted=told["late_accepted"],
-                late=told["late"],
-                no_window=told["no_window"],
-                missed_pairs=told["missed_pairs"],
-                channels_heard=tuple(sorted(heard[slot])),
+                on_time=counts_of["on_time"],
+                late_accepted=counts_of["late_accepted"],
+                late=counts_of["late"],
+                no_window=counts_of["no_window"],
+                missed_pairs=counts_of["missed_pairs"],
+                channels_heard=tuple(sorted(active[slot])),
             )
-            for slot, told in sorted(counts.items())
+            for slot, counts_of in sorted(counts.items())
         ]
 
     def gaps(self, within: TimeRange) -> list[TimeWindow]:
@@ -187,8 +187,8 @@ class Tables:
         cleanup_ms = cleanup_time(
             window.max_timestamp_ms, allowed_lateness_ms=self._allowed_lateness_ms
         )
-        fired = self._told.crossing(window.max_timestamp_ms)
-        closed = None if cleanup_ms == MAX_WATERMARK else self._told.crossing(cleanup_ms)
+        fired = self._replayed.crossing(window.max_timestamp_ms)
+        closed = None if cleanup_ms == MAX_WATERMARK else self._replayed.crossing(cleanup_ms)
         return SlotState(
             state="closed" if closed else "fired" if fired else "open",
             fired_at_ms=None if fired is None else fired.at_ms,
@@ -209,7 +209,7 @@ class Tables:
         return windows or tuple(self._calendar.windows_of(start_ms))
 
     def _panes(self) -> list[Firing | OpenWindow]:
-        return [*self._told.firings, *self._told.open_at_end]
+        return [*self._replayed.firings, *self._replayed.open_at_end]
 
     def _held(self) -> dict[str, set[TimeWindow]]:
         """The windows that took each record."""
@@ -221,5 +221,5 @@ class Tables:
 
     def _known(self) -> list[Record]:
         held = {record.record_id: record for pane in self._panes() for record in pane.members}
-        refused = [*self._told.late, *self._told.no_window]
+        refused = [*self._replayed.late, *self._replayed.no_window]
         return [*held.values(), *(r.record for r in refused)]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from strandline.model.lateness import MIN_WATERMARK
+
+Status = Literal["idle", "active"]
+Signal = int | Status
+"""What a channel, or all of them together, say: a higher watermark, or a change of status."""
 
 
 @dataclass(slots=True)
@@ -35,6 +40,24 @@ class StatusWatermarkValve:
     def join(self, channel: str) -> None:
         """Take in a new channel: active, and without a watermark."""
         self._inputs[channel] = _Input()
+
+    def take(self, channel: str, signal: Signal) -> Iterator[Signal]:
+        """What the valve says as one of its channels says something; to be consumed at once."""
+        was_idle = self.idle
+        if signal == "idle":
+            combined_ms = self.input_idle(channel)
+            if combined_ms is not None:
+                yield combined_ms
+            if self.idle and not was_idle:
+                yield "idle"
+            return
+        self.input_active(channel)
+        if was_idle:
+            yield "active"
+        if signal != "active":
+            combined_ms = self.input_watermark(channel, signal)
+            if combined_ms is not None:
+                yield combined_ms
 
     def input_watermark(self, channel: str, watermark_ms: int) -> int | None:
         """The watermark that the valve emits as a channel's own rises; None if it emits nothing.

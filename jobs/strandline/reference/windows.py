@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -16,9 +16,11 @@ from strandline.model.lateness import (
     is_window_late,
     wrapping_add,
 )
-from strandline.model.windows import TimeWindow, WindowAssigner
+from strandline.model.windows import GLOBAL_WINDOW, TimeWindow, WindowAssigner
+from strandline.reference.evictors import Keep
 from strandline.reference.records import Record
 from strandline.reference.timers import EventTimeTimers, Timer
+from strandline.reference.triggers import EventTimeTrigger, TriggerResult, WindowTrigger
 
 
 class Fate(StrEnum):
@@ -30,71 +32,208 @@ class Fate(StrEnum):
     NO_WINDOW = "no_window"
 
 
+class Timing(StrEnum):
+    """Whether a window fires before the watermark reaches its end, as it does, or afterwards."""
+
+    EARLY = "EARLY"
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+
+
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """What a window of a key holds, in order of acceptance, and by number its firings so far."""
+    """What a window of a key holds, in order of acceptance."""
 
     key: tuple[Any, ...]
     window: TimeWindow
     members: tuple[Record, ...]
-    fired: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FiredPane(Pane):
+    """A pane that fires.
+
+    Attributes:
+        seq: its place in the order of all firings, from 0.
+        timing: before the window's end, at it, or afterwards.
+        timer_ms: the time of the timer that fired it; None: a record did.
+        evicted: the records that the evictor took out before; they are not among the members.
+        supersedes: the earlier firings whose records are all in this one, by `seq`.
+    """
+
+    seq: int
+    timing: Timing
+    timer_ms: int | None
+    evicted: tuple[Record, ...] = ()
+    supersedes: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
-class _State:
+class WindowState:
+    """A window of a key: what it holds, the firings that are all still there, and its trigger."""
+
+    trigger: WindowTrigger
     members: list[Record] = field(default_factory=list)
-    fired: list[int] = field(default_factory=list)
+    fired: list[FiredPane] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+
+    def keep(self, members: list[Record]) -> None:
+        """Let go of all other records: a firing that told of one cannot be superseded any more."""
+        gone = {r.record_id for r in self.members} - {r.record_id for r in members}
+        self.members = members
+        if gone:
+            self.fired = [p for p in self.fired if gone.isdisjoint(r.record_id for r in p.members)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """A window of a key, as its trigger sees it."""
+
+    key: tuple[Any, ...]
+    window: TimeWindow
+    watermark_ms: int
+    timers: EventTimeTimers
+
+    def register_timer(self, time_ms: int) -> None:
+        """Set a timer."""
+        self.timers.register(Timer(time_ms, self.window, self.key))
+
+    def delete_timer(self, time_ms: int) -> None:
+        """Take a timer back."""
+        self.timers.delete(Timer(time_ms, self.window, self.key))
 
 
 class WindowOperator(ABC):
-    """Event-time windows under the default trigger, with allowed lateness and late side output.
+    """Event-time windows with a trigger, an evictor, allowed lateness and late side output.
 
-    Flink: `WindowOperator` with `EventTimeTrigger`.
+    Flink: `WindowOperator`, and `EvictingWindowOperator`.
     """
 
-    def __init__(self, *, allowed_lateness_ms: int) -> None:
-        """Start empty, and without a watermark."""
+    def __init__(
+        self,
+        *,
+        allowed_lateness_ms: int,
+        trigger: Callable[[], WindowTrigger] = EventTimeTrigger,
+        evict_before: Keep | None = None,
+        evict_after: Keep | None = None,
+    ) -> None:
+        """Start empty, and without a watermark.
+
+        Args:
+            allowed_lateness_ms: how long a window is kept after its end.
+            trigger: makes a fresh trigger for each window of a key.
+            evict_before: what a window keeps of its records, asked before it fires.
+            evict_after: the same, asked after it has fired.
+        """
         self._allowed_lateness_ms = allowed_lateness_ms
-        self._held: dict[tuple[tuple[Any, ...], TimeWindow], _State] = {}
+        self._trigger = trigger
+        self._evict_before, self._evict_after = evict_before, evict_after
+        self._held: dict[tuple[tuple[Any, ...], TimeWindow], WindowState] = {}
         self._timers = EventTimeTimers()
+        self._firings = 0
+        self.unfired: list[Pane] = []
         self.watermark_ms = MIN_WATERMARK
 
     @abstractmethod
-    def process(self, record: Record) -> tuple[Fate, list[Pane]]:
+    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
         """Take a record in: its fate, and the panes that it fires at once, newest window first."""
 
-    def advance(self, watermark_ms: int) -> Iterator[Pane]:
+    def advance(self, watermark_ms: int) -> Iterator[FiredPane]:
         """Run the timers that a new watermark reaches: the panes that fire, in order of time."""
-        self.watermark_ms = watermark_ms
+        before_ms, self.watermark_ms = self.watermark_ms, watermark_ms
         for timer in self._timers.reached(watermark_ms):
-            if timer.time_ms == timer.window.max_timestamp_ms:
-                yield self._pane(timer.key, timer.window)
-            if timer.time_ms == self._cleanup_time(timer.window):
-                self._drop(timer.key, timer.window)
-
-    def note_firing(self, pane: Pane, number: int) -> None:
-        """Keep the number of a pane's firing: a later one of the same state supersedes it."""
-        self._held[pane.key, pane.window].fired.append(number)
+            key, window = timer.key, timer.window
+            if (key, window) not in self._held:
+                continue  # Flink leaves a timer of a session that has become another one
+            trigger = self._held[key, window].trigger
+            result = trigger.on_event_time(timer.time_ms, self._context(key, window))
+            reached = is_window_fired(window.max_timestamp_ms, watermark_ms=before_ms)
+            at_end = timer.time_ms == window.max_timestamp_ms
+            timing = Timing.LATE if reached else Timing.ON_TIME if at_end else Timing.EARLY
+            yield from self._react(result, key, window, timing, timer.time_ms)
+            if timer.time_ms == self._cleanup_time(window) != MAX_WATERMARK:
+                self._clean_up(key, window)
 
     def panes(self) -> list[Pane]:
-        """What the state still holds, by key and window."""
-        return [self._pane(key, window) for key, window in sorted(self._held)]
+        """What the state still holds, by key and window; a window without a record is not there."""
+        return [pane for pane in self._panes() if pane.members]
 
-    def _accept(self, record: Record, window: TimeWindow) -> Pane | None:
-        """Take a record into a window's state; the pane, if that fires it at once."""
-        self._held.setdefault((record.key, window), _State()).members.append(record)
-        fires = is_window_fired(window.max_timestamp_ms, watermark_ms=self.watermark_ms)
-        if not fires:
-            self._timers.register(Timer(window.max_timestamp_ms, window, record.key))
+    def _panes(self) -> list[Pane]:
+        held = sorted(self._held.items(), key=lambda item: item[0])
+        return [Pane(key, window, tuple(state.members)) for (key, window), state in held]
+
+    def _accept(self, record: Record, window: TimeWindow) -> Iterator[FiredPane]:
+        """Take a record into a window's state, and let the window fire if its trigger says so."""
+        state = self._state(record.key, window)
+        state.members.append(record)
+        result = state.trigger.on_element(record, self._context(record.key, window))
+        timing = Timing.LATE if self._has_ended(window) else Timing.EARLY
+        yield from self._react(result, record.key, window, timing)
         self._register_cleanup(record.key, window)
-        return self._pane(record.key, window) if fires else None
 
-    def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> _State:
-        return self._held.pop((key, window))
-
-    def _pane(self, key: tuple[Any, ...], window: TimeWindow) -> Pane:
+    def _react(
+        self,
+        result: TriggerResult,
+        key: tuple[Any, ...],
+        window: TimeWindow,
+        timing: Timing,
+        timer_ms: int | None = None,
+    ) -> Iterator[FiredPane]:
+        """Do what a trigger has decided; a window without a record does not fire."""
         state = self._held[key, window]
-        return Pane(key, window, tuple(state.members), tuple(state.fired))
+        if result is not TriggerResult.CONTINUE and state.members:
+            yield self._fire(state, key, window, timing, timer_ms)
+        if result is TriggerResult.FIRE_AND_PURGE:
+            state.keep([])
+
+    def _fire(
+        self,
+        state: WindowState,
+        key: tuple[Any, ...],
+        window: TimeWindow,
+        timing: Timing,
+        timer_ms: int | None,
+    ) -> FiredPane:
+        before = state.members
+        if self._evict_before:
+            state.keep(self._evict_before(before))
+        kept = {record.record_id for record in state.members}
+        pane = FiredPane(
+            key=key,
+            window=window,
+            members=tuple(state.members),
+            seq=self._firings,
+            timing=timing,
+            timer_ms=timer_ms,
+            evicted=tuple(record for record in before if record.record_id not in kept),
+            supersedes=tuple(earlier.seq for earlier in state.fired),
+        )
+        self._firings += 1
+        state.told |= {record.record_id for record in before}
+        state.fired.append(pane)
+        if self._evict_after and state.members:
+            state.keep(self._evict_after(state.members))
+        return pane
+
+    def _state(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
+        if (key, window) not in self._held:
+            self._held[key, window] = WindowState(self._trigger())
+        return self._held[key, window]
+
+    def _context(self, key: tuple[Any, ...], window: TimeWindow) -> _Context:
+        return _Context(key, window, self.watermark_ms, self._timers)
+
+    def _clean_up(self, key: tuple[Any, ...], window: TimeWindow) -> None:
+        """Drop a window; what it holds and never told is lost."""
+        state = self._drop(key, window)
+        lost = tuple(record for record in state.members if record.record_id not in state.told)
+        if lost:
+            self.unfired.append(Pane(key, window, lost))
+
+    def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
+        state = self._held.pop((key, window))
+        state.trigger.clear(self._context(key, window))
+        return state
 
     def _cleanup_time(self, window: TimeWindow) -> int:
         return cleanup_time(window.max_timestamp_ms, allowed_lateness_ms=self._allowed_lateness_ms)
@@ -105,12 +244,18 @@ class WindowOperator(ABC):
         if cleanup_ms != MAX_WATERMARK:
             self._timers.register(Timer(cleanup_ms, window, key))
 
+    def _has_ended(self, window: TimeWindow) -> bool:
+        return is_window_fired(window.max_timestamp_ms, watermark_ms=self.watermark_ms)
+
     def _is_late(self, window: TimeWindow) -> bool:
         return is_window_late(
             window.max_timestamp_ms,
             allowed_lateness_ms=self._allowed_lateness_ms,
             watermark_ms=self.watermark_ms,
         )
+
+    def _accepted(self, newest: TimeWindow) -> Fate:
+        return Fate.LATE_ACCEPTED if self._has_ended(newest) else Fate.ON_TIME
 
     def _refused(self, record: Record) -> Fate:
         """Flink: `isElementLate`, whose sum wraps where `cleanupTime` saturates."""
@@ -121,12 +266,12 @@ class WindowOperator(ABC):
 class GridWindowOperator(WindowOperator):
     """Windows that lie on a grid; each decides on its own."""
 
-    def __init__(self, assigner: WindowAssigner, *, allowed_lateness_ms: int) -> None:
-        """Assign records by a rule."""
-        super().__init__(allowed_lateness_ms=allowed_lateness_ms)
+    def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
+        """Assign records by a rule; the rest as for every window operator."""
+        super().__init__(**how)
         self._assigner = assigner
 
-    def process(self, record: Record) -> tuple[Fate, list[Pane]]:
+    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
         """Take a record in; it is late only if none of its windows took it.
 
         Its fate is that in its newest window, or in the newest that took it.
@@ -134,56 +279,16 @@ class GridWindowOperator(WindowOperator):
         accepted = [w for w in self._assigner.windows_of(record.ts_ms) if not self._is_late(w)]
         if not accepted:
             return self._refused(record), []
-        panes = [self._accept(record, window) for window in accepted]
-        fate = Fate.ON_TIME if panes[0] is None else Fate.LATE_ACCEPTED
-        return fate, [pane for pane in panes if pane is not None]
+        fired = [pane for window in accepted for pane in self._accept(record, window)]
+        return self._accepted(accepted[0]), fired
 
 
-class SessionOperator(WindowOperator):
-    """Sessions: a record's window is merged with all that it overlaps or touches.
+class GlobalWindowOperator(WindowOperator):
+    """One window a key that holds all of time: never late, never cleaned. Flink: `GlobalWindows`.
 
-    Lateness is judged after merging: a session in flight saves a record that comes too late by
-    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`, but for its loss of state where
-    a new window equals a merged one: here that is one session more that the record joins.
+    The allowed lateness has no meaning here.
     """
 
-    def __init__(self, gap_ms: int | None, *, allowed_lateness_ms: int) -> None:
-        """Close a session after a gap without a record; None: each record has its own gap."""
-        super().__init__(allowed_lateness_ms=allowed_lateness_ms)
-        self._gap_ms = gap_ms
-        self._in_flight: dict[tuple[Any, ...], set[TimeWindow]] = {}
-
-    def process(self, record: Record) -> tuple[Fate, list[Pane]]:
-        """Take a record in, unless the session that it would make or join is dropped already."""
-        gap_ms = record.gap_ms if self._gap_ms is None else self._gap_ms
-        if gap_ms is None:
-            msg = f"record {record.record_id} has no session gap"
-            raise TypeError(msg)
-        window = TimeWindow(record.ts_ms, record.ts_ms + gap_ms)
-        in_flight = self._in_flight.setdefault(record.key, set())
-        touched = sorted(other for other in in_flight if other.intersects(window))
-        for other in touched:
-            window = window.cover(other)
-        if self._is_late(window):
-            return self._refused(record), []
-        self._merge(record.key, touched, window)
-        in_flight.add(window)
-        pane = self._accept(record, window)
-        return (Fate.ON_TIME, []) if pane is None else (Fate.LATE_ACCEPTED, [pane])
-
-    def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:
-        if parts == [window]:
-            return
-        merged = _State()
-        for part in parts:
-            state = self._drop(key, part)
-            merged.members += state.members
-            merged.fired += state.fired
-            self._timers.delete(Timer(part.max_timestamp_ms, part, key))
-            self._timers.delete(Timer(self._cleanup_time(part), part, key))
-        if parts:
-            self._held[key, window] = merged
-
-    def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> _State:
-        self._in_flight[key].discard(window)
-        return super()._drop(key, window)
+    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
+        """Take a record in."""
+        return Fate.ON_TIME, list(self._accept(record, GLOBAL_WINDOW))

@@ -114,14 +114,14 @@ def document_of(written: bytes, *, origin: str, unique_keys: bool = True) -> Any
     try:
         return yaml.load(written.decode("utf-8"), Loader=loader)
     except Exception as error:  # noqa: BLE001 - on odd scalars PyYAML throws what Python throws
-        raise InputError(origin, f"not YAML: {_told_by(error)}", "mend it there") from None
+        raise InputError(origin, f"not YAML: {_mistake_in(error)}", "mend it there") from None
 
 
 def _refuse(problem: str, mark: yaml.Mark) -> None:
     raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _told_by(error: Exception) -> str:
+def _mistake_in(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"

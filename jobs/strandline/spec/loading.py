@@ -8,13 +8,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from strandline.errors import InputError
+from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import read_document
+from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.runnable import runnable
+
+AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 
 
-def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
-    """The spec of an already parsed YAML document.
+def parse_any(content: Any, *, origin: str) -> AnySpec:
+    """The spec of an already parsed YAML document, whether the engine runs it yet or not.
 
     Raises:
         InputError: some key or value is wrong; all of them are named, a line each.
@@ -22,17 +27,40 @@ def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
     if not isinstance(content, dict):
         raise InputError(origin, "not a pipeline", "a pipeline file is a map of keys")
     try:
-        return PipelineSpec.model_validate(content)
+        return _shape(content).model_validate(content)
     except ValidationError as error:
-        lines = [line_of(origin, detail) for detail in error.errors()]
+        places = {key: place for place, key in enumerate(content)}
+        found = sorted(error.errors(), key=lambda e: places.get((*e["loc"], None)[0], len(places)))
+        lines = [line_of(origin, detail) for detail in found]
         raise InputError(origin, "not a valid pipeline\n  " + "\n  ".join(lines)) from None
+
+
+def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
+    """The spec of an already parsed YAML document.
+
+    Raises:
+        InputError: some key or value is wrong; all of them are named, a line each. Or the engine
+            does not run such a pipeline yet.
+    """
+    return runnable(parse_any(content, origin=origin), origin=origin)
+
+
+def _shape(content: dict[Any, Any]) -> type[AnySpec]:
+    """What a document is about, by the keys that only such a pipeline has."""
+    source, join = content.get("source"), content.get("join")
+    if "sources" in content or "join" in content:
+        by_interval = isinstance(join, dict) and "interval" in join
+        return IntervalJoinSpec if by_interval else WindowJoinSpec
+    chained = isinstance(source, dict) and "pipeline" in source
+    return ChainedSpec if chained else PipelineSpec
 
 
 def load_spec(path: Path) -> PipelineSpec:
     """The spec of one pipeline file.
 
     Raises:
-        InputError: the file is missing, is not YAML, or is not a valid pipeline.
+        InputError: the file is missing, is not YAML, is not a valid pipeline, or the engine does
+            not run such a pipeline yet.
     """
     return parse_spec(read_document(path), origin=path.name)
 

@@ -12,6 +12,14 @@ _TAGGED = {
     ("watermark", "emit"),
     ("window",),
     ("window", "session"),
+    ("trigger",),
+    ("evictor",),
+    ("sources", "left", "channels"),
+    ("sources", "right", "channels"),
+    ("sources", "left", "watermark"),
+    ("sources", "right", "watermark"),
+    ("sources", "left", "watermark", "emit"),
+    ("sources", "right", "watermark", "emit"),
     ("source", "channels"),
 }
 """The places where one of several shapes is told apart: pydantic names the shape next."""

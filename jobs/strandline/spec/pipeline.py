@@ -4,68 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import model_validator
 
-from strandline.model.intervals import END_OF_INSTANTS_MS
-from strandline.model.lateness import MAX_WATERMARK
-from strandline.spec.quality import Quality
 from strandline.spec.source import Source
-from strandline.spec.values import (
-    Expression,
-    Lateness,
-    Name,
-    PipelineName,
-    SpecModel,
-    parse_bytes,
-    refuse_at,
-)
+from strandline.spec.trigger import EventTime
+from strandline.spec.values import refuse_at
 from strandline.spec.watermark import Ingestion, Watermark
-from strandline.spec.window import Session, WindowField
+from strandline.spec.window import Session
+from strandline.spec.windowed import WindowedSpec
 from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS
 
 OWN_PREFIX = "_strandline_"
 """What the names of the engine's own columns begin with, without case."""
 
-_FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
-
-def _settings(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    for name, setting in value.items():
-        if not isinstance(setting, str | int | float):
-            refuse_at(str(name), setting, "not a setting; give a text, a number or a boolean")
-        if name in _FIXED_SETTINGS:
-            refuse_at(str(name), setting, "fixed, since it would change the numbers; leave it out")
-    spelled = {True: "true", False: "false"}
-    return {k: spelled[v] if isinstance(v, bool) else str(v) for k, v in value.items()}
-
-
-def _cron(value: Any) -> str:
-    shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
-    if not isinstance(value, str) or not shape.fullmatch(value.strip()):
-        msg = 'not a schedule; write the five fields of cron, such as "0 6 * * *", or null'
-        raise ValueError(msg)
-    return value.strip()
-
-
-class PipelineSpec(SpecModel):
+class PipelineSpec(WindowedSpec):
     """A pipeline, as its YAML file says; every time is in whole milliseconds."""
 
-    pipeline: PipelineName
     source: Source
     watermark: Watermark
-    window: WindowField
-    allowed_lateness: Lateness = 0
-    aggregates: dict[Name, Expression] = Field(default_factory=dict)
-    quality: Quality = Field(default_factory=Quality)
-    firings: bool = False
-    spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
-    schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
-    max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
@@ -79,17 +37,6 @@ class PipelineSpec(SpecModel):
                     problem = "a result column that exists already; choose another name"
                     refuse_at(f"{place}.{name}", name, problem)
                 in_use.add(name.lower())
-        return self
-
-    @model_validator(mode="after")
-    def _sessions_are_cleaned(self) -> PipelineSpec:
-        longest_ms = MAX_WATERMARK - END_OF_INSTANTS_MS
-        if isinstance(self.window, Session) and self.allowed_lateness > longest_ms:
-            problem = (
-                "too long for sessions: the time at which one is dropped would not fit 64 bits, "
-                f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
-            )
-            refuse_at("allowed_lateness", f"{self.allowed_lateness}ms", problem)
         return self
 
     @property
@@ -117,9 +64,11 @@ class PipelineSpec(SpecModel):
     @property
     def spec_fingerprint(self) -> str:
         """Of all that decides the numbers; not of quality, schedule and Spark's settings."""
-        return _fingerprint(
-            self, {"source", "watermark", "window", "allowed_lateness", "aggregates"}
-        )
+        parts = {"source", "watermark", "window", "allowed_lateness", "aggregates"}
+        # a pipeline without them has the fingerprint that it had before there were any
+        usual = (None, EventTime())
+        given = {name for name in ("trigger", "evictor") if getattr(self, name) not in usual}
+        return _fingerprint(self, parts | given)
 
     @property
     def timeline_fingerprint(self) -> str:

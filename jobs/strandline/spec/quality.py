@@ -47,5 +47,5 @@ class Quality(SpecModel):
 
     @property
     def session_slot(self) -> int:
-        """The slot of the calendar in ms for sessions; an hour if not told."""
+        """The slot of the calendar in ms for sessions; an hour if none is given."""
         return self.slot or 3_600_000

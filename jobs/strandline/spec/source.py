@@ -28,7 +28,7 @@ def _within(value: Any) -> int:
     return parse_length(words[0])
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """A list of columns is short for a map of each name to itself."""
     if value is None:
         return {}
@@ -99,7 +99,7 @@ class Source(SpecModel):
     event_time: Expression
     channel: Expression | None = None
     channels: Annotated[_Channels | None, BeforeValidator(_channels)] = None
-    key: Annotated[dict[Name, Expression], BeforeValidator(_key)] = Field(default_factory=dict)
+    key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
     sequence: Expression | None = None
     id: Annotated[tuple[Text, ...], BeforeValidator(_columns)] | None = None
     start: Instant | None = None

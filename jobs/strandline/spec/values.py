@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, NoReturn
@@ -123,6 +124,21 @@ def parse_length(value: Any) -> int:
     return duration_ms
 
 
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        msg = "not a number of records; give a whole number of at least 1"
+        raise ValueError(msg)
+    return value
+
+
+def _distance(value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        msg = "not a distance; give a number of zero or more"
+        raise ValueError(msg)
+    return float(value)
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         msg = "not a plain text (YAML reads yes, no, on, off and bare dates its own way); quote it"
@@ -158,6 +174,10 @@ Lateness = Annotated[int, BeforeValidator(lambda v: _non_negative(parse_duration
 """Zero or more milliseconds."""
 Length = Annotated[int, BeforeValidator(parse_length)]
 """More than zero milliseconds."""
+Count = Annotated[int, BeforeValidator(_count)]
+"""A number of records, at least one."""
+Distance = Annotated[float, BeforeValidator(_distance)]
+"""How far a value may be from another: zero or more."""
 Instant = Annotated[int, BeforeValidator(parse_instant)]
 """Milliseconds since 1970 in UTC."""
 Text = Annotated[str, BeforeValidator(_text)]

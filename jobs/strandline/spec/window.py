@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
-from strandline.spec.values import Duration, Expression, Length, SpecModel, refuse_at
+from strandline.spec.kinds import Empty, checked_kind, kind_among
+from strandline.spec.values import Count, Duration, Expression, Length, SpecModel, refuse_at
 
-_KINDS = ("tumbling", "sliding", "session", "cumulative")
+_KINDS = ("tumbling", "sliding", "session", "cumulative", "global", "count")
 _LIKE_A_DURATION = re.compile(r"\s*-?\d[\d.]*\s*[A-Za-z]*\s*")
 
 
@@ -92,23 +93,31 @@ class Cumulative(SpecModel):
         return CumulativeWindows(self.cumulative, self.step, self.offset)
 
 
-def _kind(value: Any) -> str | None:
-    keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", ())
-    return next((kind for kind in _KINDS if kind in keys), None)
+class Global(SpecModel):
+    """`{global: {}}`: all records of a key, whatever their event times."""
+
+    global_: Empty = Field(alias="global")
 
 
-def _checked(value: Any) -> Any:
-    if _kind(value) is None:
-        msg = f"not a kind of window; the first key is one of {', '.join(_KINDS)}"
-        raise ValueError(msg)
-    return value
+class CountWindow(SpecModel):
+    """`{count: N, every: SLIDE}`: the last N records of a key, told at every SLIDE-th of them.
+
+    Without `every` each record is in one window. Flink: `countWindow`.
+    """
+
+    count: Count
+    every: Count | None = None
 
 
+GridWindow = Tumbling | Sliding | Cumulative
+"""Windows whose starts lie on a grid: they have an `assigner`."""
 Window = Annotated[
     Annotated[Tumbling, Tag("tumbling")]
     | Annotated[Sliding, Tag("sliding")]
     | Annotated[Session, Tag("session")]
-    | Annotated[Cumulative, Tag("cumulative")],
-    Discriminator(_kind),
+    | Annotated[Cumulative, Tag("cumulative")]
+    | Annotated[Global, Tag("global")]
+    | Annotated[CountWindow, Tag("count")],
+    Discriminator(kind_among(_KINDS)),
 ]
-WindowField = Annotated[Window, BeforeValidator(_checked)]
+WindowField = Annotated[Window, BeforeValidator(checked_kind("window", _KINDS))]

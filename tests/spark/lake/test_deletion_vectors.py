@@ -6,6 +6,7 @@ import pytest
 from delta.tables import DeltaTable
 from lakes import FIRST_DAY, Line, a_record, a_spec, land
 from pyspark.sql import functions as F
+from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
@@ -46,6 +47,23 @@ def test_the_books_of_such_a_day_balance(line):
     assert first.total == first.accounted == 6
     assert sum(row["records"] for row in line.rows("windows")) <= 14
     assert not line.advance("3").changed
+
+
+def test_other_rows_deleted_of_the_same_file_though_as_many_are_a_change(line):
+    line.advance("3")
+    landing = DeltaTable.forPath(line.spark, str(line.folder / "landing/meter"))
+    as_landed = line.lake.resolve("landing/meter")
+    line.spark.sql(f"RESTORE TABLE delta.`{as_landed}` TO VERSION AS OF 1")
+    landing.delete("amount in (1, 5) and arrived_on = DATE'2024-03-02'")
+    landing.delete("amount in (2, 3, 4) and arrived_on = DATE'2024-03-01'")
+    outcome = line.advance("3", allow_removals=True)
+    assert outcome.owed == ["2024-03-01"]
+    left = [
+        row
+        for row in ROWS
+        if row["amount"] not in ((2, 3, 4) if row["arrived_on"] == FIRST_DAY else (1, 5))
+    ]
+    assert_told_by_replay(line, left, "3")
 
 
 def test_a_deleted_row_is_not_the_last_arrival(line):

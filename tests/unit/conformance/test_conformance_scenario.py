@@ -86,6 +86,10 @@ def test_a_scenario_without_records_ends_just_after_its_start():
     [
         ("output", {"firing_ids": False}),
         ("trigger", {"kind": "event_time", "purging": False}),
+        ("trigger", {"kind": "count", "n": 3}),
+        ("trigger", {"kind": "event_time", "purging": True}),
+        ("evictor", {"kind": "time", "ms": 5}),
+        ("window", {"kind": "global"}),
         ("watermark/combine", "valve"),
         ("watermark/emit_interval_ms", 0),
         ("watermark/combine", "splits"),
@@ -109,13 +113,11 @@ def test_sessions_are_read(gap):
 @pytest.mark.parametrize(
     ("path", "value", "feature"),
     [
-        ("window", {"kind": "global"}, "window.kind: global"),
+        ("window", {"kind": "lunar"}, "window.kind: lunar"),
         ("watermark/strategy", "oracle", "watermark.strategy: oracle"),
-        ("trigger", {"kind": "count", "n": 3}, "trigger: count"),
-        ("trigger", {"kind": "event_time", "purging": True}, "trigger: purging event_time"),
-        ("evictor", {"kind": "time", "ms": 5}, "evictor: time"),
-        ("join", {"kind": "interval"}, "join: interval"),
-        ("then", {"window": {}}, "then: chained windows"),
+        ("trigger", {"kind": "moon", "n": 3}, "trigger.kind: moon"),
+        ("evictor", {"kind": "random"}, "evictor.kind: random"),
+        ("then", {"window": {"kind": "lunar"}}, "window.kind: lunar"),
         ("speed", 3, "scenario.speed"),
     ],
 )

@@ -32,7 +32,7 @@ UNCHANGED = World(
     {},
     {},
     frozenset(),
-    compare({}, {}, observed=(), frontier_ms=None, published_ms=None, only_rewritten_since=bool),
+    compare({}, {}, observed=(), frontier_ms=None, published_ms=None, only_moved=set),
     {},
     {},
     0,

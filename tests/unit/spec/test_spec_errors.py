@@ -23,7 +23,7 @@ STRATEGIES = (
     "choose one of bounded_out_of_orderness, legacy_bounded_out_of_orderness, ascending, "
     "legacy_ascending, punctuated, time_lag, ingestion, expression, none"
 )
-KINDS = "the first key is one of tumbling, sliding, session, cumulative"
+KINDS = "the first key is one of tumbling, sliding, session, cumulative, global, count"
 CHANNELS = "write a list such as [a, b], or discovered"
 INSTANT = "write ISO-8601 such as 2013-01-15 or 2013-01-15T06:00:00Z"
 

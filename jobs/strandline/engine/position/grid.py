@@ -23,7 +23,7 @@ from strandline.model.intervals import (
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Cumulative, Session, Sliding
+from strandline.spec.window import Cumulative, Session, Sliding, Tumbling
 
 WIDEST_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: such a window always leaves them, and no sum overflows."""
@@ -63,6 +63,9 @@ class Grid:
 
         Sessions lie on no grid. Their own thresholds are looked up between those of the grid, so
         there are several in a slot, the closer to each other the shorter the gap.
+
+        Raises:
+            TypeError: the windows are global ones, or count.
         """
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
@@ -78,6 +81,9 @@ class Grid:
             size_ms = min(window.cumulative, WIDEST_MS // step_ms * step_ms)
             offset_ms = window.offset % size_ms
             return cls(step_ms, offset_ms, size_ms, size_ms, 0, True, lateness_ms, step_ms)
+        if not isinstance(window, Tumbling | Cumulative):
+            msg = f"{spec.pipeline} has no windows on a grid"
+            raise TypeError(msg)
         whole_ms = window.cumulative if isinstance(window, Cumulative) else window.tumbling
         size_ms = min(whole_ms, WIDEST_MS)
         offset_ms = window.offset % size_ms

@@ -27,8 +27,8 @@ class SourceColumns:
 
     Attributes:
         names: of all of them.
-        nulls_counted: those whose nulls were told from no column when rows that are still published
-            got their identity (see docs/decisions/0007).
+        nulls_counted: those whose nulls counted for more than no column when rows that are still
+            published got their identity (see docs/decisions/0007).
     """
 
     names: tuple[str, ...]

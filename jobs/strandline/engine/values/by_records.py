@@ -27,9 +27,9 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
 _AFTER_ALL = 2**60
-"""The rank of the end of a stretch: behind all that is seen from its instant on."""
+"""The rank of the end of a part of a day: behind all that is seen from its instant on."""
 _STOOD = "_strandline_stood_ms"
-_STRETCH = "_strandline_stretch"
+_PART = "_strandline_part"
 _NUMBER = "_strandline_number"
 _BEFORE = "_strandline_before"
 
@@ -62,7 +62,7 @@ class RecordEmissions:
         """
         axis = self.history.axis
         later = (
-            Window.partitionBy(c.ARRIVAL_DAY, _STRETCH)
+            Window.partitionBy(c.ARRIVAL_DAY, _PART)
             .orderBy(F.desc(c.SEEN_FROM), F.desc(c.RANK))
             .rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )
@@ -77,27 +77,27 @@ class RecordEmissions:
         number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
         return (
             with_probes(self._stood(), probes)
-            .withColumn(_STRETCH, number)
+            .withColumn(_PART, number)
             .withColumn(c.WATERMARK, F.greatest(F.min(_STOOD).over(later), floor))
             .where(F.col(c.CHANNEL).isNull())
-            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _STOOD, _STRETCH)
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _STOOD, _PART)
         )
 
     def _stood(self) -> DataFrame:
-        """The offers, and the ends of stretches, with where their channel STOOD just before."""
+        """The offers, and the ends of parts of days, with where their channel STOOD just before."""
         before = (
             Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
             .orderBy(c.SEEN_FROM, c.RANK)
             .rowsBetween(Window.unboundedPreceding, -1)
         )
-        rows = self.offers.unionByName(self._ends_of_stretches(), allowMissingColumns=True)
+        rows = self.offers.unionByName(self._ends_of_parts(), allowMissingColumns=True)
         stood = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         return rows.withColumn(_STOOD, stood)
 
-    def _ends_of_stretches(self) -> DataFrame:
-        """The ends of a day's stretches, for each channel that takes part in them.
+    def _ends_of_parts(self) -> DataFrame:
+        """The ends of a day's parts, for each channel that takes part in them.
 
-        A day is one stretch; where channels join on it, one ends as each of them does.
+        A day is one part; where channels join on it, one ends as each of them does.
         """
         axis, order = self.history.axis, self.history.crossings
         ends = [

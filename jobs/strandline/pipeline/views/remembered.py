@@ -21,7 +21,7 @@ from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
 
 _INSTANT = pa.timestamp("us", tz="UTC")
-_TOLD_BY_FILES = {
+_KNOWN_BY_FILES = {
     "num_records",
     *("min.slot_start", "max.slot_end", "min.spec_fingerprint", "max.spec_fingerprint"),
 }
@@ -86,13 +86,13 @@ def _ranges_by_rules(store: Store) -> list[RulesRange]:
 def _pieces(store: Store) -> Iterator[RulesRange]:
     """A piece a file; of a day whose files do not tell one rule, a piece a slot, which is read."""
     files = facts_of_files(store, "completeness")
-    told = _TOLD_BY_FILES & files.keys()
+    known = _KNOWN_BY_FILES & files.keys()
     rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]
     mixed: list[date] = []
     for day, found in groupby(sorted(rows, key=_by_day), key=lambda row: row["day"]):
         of_day = [row for row in found if row["num_records"] != 0]
         rules = {row.get(f"{end}.spec_fingerprint") for row in of_day for end in ("min", "max")}
-        if len(rules) > 1 or None in rules or told != _TOLD_BY_FILES:
+        if len(rules) > 1 or None in rules or known != _KNOWN_BY_FILES:
             mixed.append(day)
             continue
         for row in of_day:

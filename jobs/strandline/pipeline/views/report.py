@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
+from strandline.lake.read import tables_shown
 from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake, Store
 from strandline.lake.timeline import channel_days
@@ -53,13 +54,14 @@ def write_report(
         data_docs: whether to write these as well.
 
     Returns:
-        Where they lie, as `report` and `data_docs`; the shown `days`; the `totals` of all days.
+        Where they lie, as `report` and `data_docs`; the shown `days`; the `totals` of all days;
+        `notice`: what must be known of them, None: nothing.
 
     Raises:
         InputError: the pipeline has no tables yet, the last day is before the first one, or the
             lake is no folder and none is given.
     """
-    store = lake.pipeline(spec.pipeline)
+    store, notice = tables_shown(lake.pipeline(spec.pipeline))
     if store.table("runs") is None:
         raise InputError(
             spec.pipeline, "has no runs yet", "run strandline backfill or advance first"
@@ -79,9 +81,10 @@ def write_report(
     made_from = f"{store.root}, ledger version {store.version('runs')}"
     page = folder / "report.html"
     tables, shown = report_tables(spec, store, days), Shown(**days.named, totals=totals(store))
-    html = build_report(tables, spec=spec, made_from=made_from, shown=shown)
+    html = build_report(tables, spec=spec, made_from=made_from, shown=shown, notice=notice)
     page.write_text(html, encoding="utf-8")
-    return {"report": str(page), **written, "days": days.named, "totals": shown.totals}
+    told = {"days": days.named, "totals": shown.totals, "notice": notice}
+    return {"report": str(page), **written, **told}
 
 
 def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:

@@ -12,6 +12,7 @@ from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import Entry, Ledger, frontier
+from strandline.lake.read import tables_shown
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
@@ -36,8 +37,8 @@ def status_of(
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
     """
-    store = lake.pipeline(spec.pipeline)
-    entries = _entries(store)
+    entries = _entries(lake.pipeline(spec.pipeline))
+    store, notice = tables_shown(lake.pipeline(spec.pipeline))
     days = shown_days(store, since, until)
     reached = frontier(entries)
     last = _run_line(_steps(entries, entries[-1].run_id))
@@ -47,6 +48,7 @@ def status_of(
         "lake": lake.root,
         "frontier": None if reached is None else text_of(reached),
         "last_run": last,
+        "notice": notice,
         "days": days.named,
         "slots": slots,
         "records": records,
@@ -154,8 +156,8 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     names = [*spec.source.key, *spec.aggregates]
     found = lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
-        name: [{"start": str(first), "end": str(end)} for first, end in stretches]
-        for name, stretches in found.items()
+        name: [{"start": str(first), "end": str(end)} for first, end in ranges]
+        for name, ranges in found.items()
     }
 
 

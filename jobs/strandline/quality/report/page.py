@@ -121,7 +121,12 @@ class Totals:
 
 
 def build_report(
-    tables: ReportTables, *, spec: PipelineSpec, made_from: str, shown: Shown | None = None
+    tables: ReportTables,
+    *,
+    spec: PipelineSpec,
+    made_from: str,
+    shown: Shown | None = None,
+    notice: str | None = None,
 ) -> str:
     """The report of a pipeline as one self-contained HTML page.
 
@@ -132,6 +137,7 @@ def build_report(
         spec: the pipeline.
         made_from: what the tables were read from, such as a lake and its ledger's position.
         shown: of which days they are; None: of all.
+        notice: what a reader must know before anything else; None: nothing.
     """
     latest = tables.channels if tables.latest is None else tables.latest
     runs, older_runs = run_lines(tables.runs), runs_left_out(tables.runs)
@@ -150,6 +156,7 @@ def build_report(
         spec=spec,
         made_from=made_from,
         shown=shown,
+        notice=notice,
         totals=_totals(tables),
         meanings=_MEANINGS,
         percent=percent,

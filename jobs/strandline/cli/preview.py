@@ -1,0 +1,120 @@
+"""A preview as people read it: by day, by reason, and the windows that change most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from strandline.tables import WINDOW_COLUMNS
+
+_SHOWN = {"changed": 10, "removed": 5, "added": 5}
+"""So many windows of each kind; the JSON has more."""
+_DAYS = 20
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
+_LONGEST = 40
+"""Signs of a value that is shown."""
+_BOOKKEEPING = {*WINDOW_COLUMNS} - {"records"}
+
+
+def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
+    """What a run would change, part by part; nothing if it has no preview or changes nothing."""
+    if preview is None or not preview["days"]:
+        return
+    yield _by_day(preview["days"], cut=preview["days_cut"])
+    by_reason = (
+        f"{what} {count:,} {escape(reason)}"
+        for what, counts in preview["quarantine"].items()
+        for reason, count in counts.items()
+    )
+    yield f"quarantine: {', '.join(by_reason) or 'as it is'}"
+    changed = preview["windows"]["changed"]
+    if changed:
+        yield (
+            f"{changed:,} windows change, {preview['changed_in_values']:,} of them in their "
+            "records or an aggregate; the largest changes:"
+        )
+    yield from _windows(preview)
+
+
+def took(before: Mapping[str, Any]) -> str:
+    """What runs like this one took."""
+    runs = before["runs"]
+    many = "the last run" if runs == 1 else f"the last {runs} runs"
+    records, seconds = (_span(before[name]) for name in ("records", "seconds"))
+    return f"{seconds} s: {many} of this kind over {records} records, without the start of Spark"
+
+
+def _span(least_and_most: Sequence[float]) -> str:
+    least, most = (f"{value:,}" for value in least_and_most)
+    return least if least == most else f"{least} to {most}"
+
+
+def _by_day(days: Sequence[Mapping[str, Any]], *, cut: bool) -> Table:
+    """A line for each of the days that change most, and one for all others together."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("day")
+    for name in ("windows +", "~", "-", "quarantine +", "~", "-"):
+        table.add_column(name, justify="right")
+    largest = sorted(days, key=lambda day: -sum(_counts(day)))
+    shown = sorted(largest[:_DAYS], key=days.index)
+    for day in shown:
+        table.add_row(day["day"] or "none", *(f"{count:,}" for count in _counts(day)))
+    if others := largest[_DAYS:]:
+        sums = (sum(column) for column in zip(*map(_counts, others), strict=True))
+        more = f"{len(others):,} {'and more ' if cut else ''}other days"
+        table.add_row(more, *(f"{count:,}" for count in sums))
+    return table
+
+
+def _counts(day: Mapping[str, Any]) -> list[int]:
+    windows, quarantine = day["windows"], day["quarantine"]
+    return [
+        *(windows[what] for what in ("added", "changed", "removed")),
+        *(quarantine[what] for what in ("gained", "changed", "lost")),
+    ]
+
+
+def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("", "window", "to", "key", "what"):
+        table.add_column(name)
+    for how, most in _SHOWN.items():
+        shown = [change for change in preview["shown"] if change["how"] == how][:most]
+        for change in shown:
+            key = ", ".join(_value(value) for value in change["key"].values())
+            table.add_row(_SIGNS[how], change["start"], change["end"], key, _what(change))
+        if more := preview["windows"][how] - len(shown):
+            table.add_row(_SIGNS[how], f"and {more:,} more {how}")
+    if table.row_count:
+        yield table
+
+
+def _what(change: Mapping[str, Any]) -> str:
+    """What of a window changes: its values first; of one that comes or goes just these."""
+    before, after = change["before"], change["after"]
+    if before is None or after is None:
+        values = {k: v for k, v in (before or after).items() if k not in _BOOKKEEPING}
+        return "; ".join(f"{escape(name)} {_value(value)}" for name, value in values.items())
+    names = sorted(after, key=lambda name: name in _BOOKKEEPING)
+    return "; ".join(
+        f"{escape(name)} {_value(before[name])} → {_value(after[name])}"
+        for name in names
+        if before[name] != after[name]
+    )
+
+
+def _value(value: Any) -> str:
+    match value:
+        case None | bool():
+            text = str(value).lower()
+        case int():
+            text = f"{value:,}"
+        case float():
+            text = f"{value:,.10g}"
+        case _:
+            text = str(value)
+    return escape(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

@@ -1,0 +1,124 @@
+"""read: rows of tables that belong together, printed or exported; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from strandline.cli import show
+from strandline.cli.days import asked_days
+from strandline.cli.options import (
+    AsJson,
+    LakeAt,
+    Pipeline,
+    Pipelines,
+    lake_at,
+    pipelines_folder,
+)
+from strandline.errors import InputError
+from strandline.spec import find_spec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 20
+
+
+def read(
+    pipeline: Pipeline,
+    table: Annotated[
+        str, typer.Argument(help="windows, firings, quarantine, completeness or runs.")
+    ],
+    run: Annotated[
+        str | None, typer.Option(metavar="RUN", help="As this run has published them.")
+    ] = None,
+    as_of_ledger: Annotated[
+        int | None, typer.Option(metavar="N", help="As of this position of the ledger.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="DATE", help="First day. [all]")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Last day. [all]")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some columns, with commas between. [all]")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="At most so many rows. [20; all with --output]")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
+    ] = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """The rows of a table, as it belongs together with the others: at the ledger's versions."""
+    from strandline.lake.days import Days  # noqa: PLC0415
+    from strandline.lake.export import export, require_suffix  # noqa: PLC0415
+    from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415
+
+    if output is not None:
+        require_suffix(output)
+    days = Days(**asked_days(since, until))
+    if table == LEDGER and days != Days():
+        raise InputError("--since, --until", f"{table} has no days", "leave them out")
+    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    tables = published_tables(lake_at(lake), spec.pipeline, run=run, as_of_ledger=as_of_ledger)
+    schema = tables.columns(table, None if columns is None else columns.split(","))
+    if limit is None and output is None:
+        limit = _SHOWN
+    rows = _first(tables.batches(table, schema.names, days), limit)
+    found: dict[str, Any] = {
+        "pipeline": spec.pipeline,
+        "table": table,
+        "version": tables.versions[table],
+        "run_id": tables.step.run_id,
+        "ledger": tables.step.position,
+        "notice": tables.notice,
+        "limit": limit,
+    }
+    if output is None:
+        texts = [_texts(row) for batch in rows for row in batch.to_pylist()]
+        found |= {"columns": schema.names, "rows": texts}
+    else:
+        found |= {"output": str(output), "rows": export(output, schema, rows)}
+    show.document(found, as_json=as_json, human=_printed)
+
+
+def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first of some rows; None: all."""
+    left = limit
+    for batch in batches:
+        if left == 0:
+            return
+        part = batch if left is None else batch.slice(0, left)
+        left = None if left is None else left - part.num_rows
+        yield part
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose times are ISO-8601, and whose other values are as JSON has them, or texts."""
+    return {k: v.isoformat() if isinstance(v, date) else v for k, v in row.items()}
+
+
+def _printed(found: Mapping[str, Any]) -> None:
+    where = f"version {found['version']}, published by run {found['run_id']}"
+    show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {escape(where)}")
+    if found["notice"]:
+        show.out.print(f"note: {escape(found['notice'])}")
+    if "output" in found:
+        show.out.print(f"{found['rows']:,} rows in {escape(found['output'])}")
+        return
+    rows = Table(box=None, header_style="bold", pad_edge=False)
+    for name in found["columns"]:
+        rows.add_column(escape(name), overflow="fold")
+    for row in found["rows"]:
+        rows.add_row(*("" if row[n] is None else escape(str(row[n])) for n in found["columns"]))
+    show.out.print(rows)
+    shown = len(found["rows"])
+    more = "; --limit shows more, --output writes all" if shown == found["limit"] else ""
+    show.out.print(f"{shown:,} rows{more}")

@@ -1,0 +1,140 @@
+"""The shape of a scenario in a golden's file; see the goldens' README for what it means."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class GoldenWindow(_Part):
+    """`window`."""
+
+    kind: str
+    size_ms: int | None = None
+    slide_ms: int | None = None
+    offset_ms: int = 0
+    gap_ms: int | None = None
+    gap_field: Literal["gap_ms", "value"] | None = None
+
+
+class GoldenWatermark(_Part):
+    """`watermark`, of the scenario or of one of its inputs."""
+
+    strategy: str
+    emit: Literal["periodic", "per_record"]
+    emit_interval_ms: int | None = None
+    bound_ms: int | None = None
+    lag_ms: int | None = None
+    assign_timestamps: bool | None = None
+    idleness_ms: int | None = None
+    combine: Literal["valve", "splits"] = "valve"
+
+
+class GoldenTrigger(_Part):
+    """`trigger`."""
+
+    kind: str
+    interval_ms: int | None = None
+    n: int | None = None
+    threshold: float | None = None
+    purging: bool = False
+
+
+class GoldenEvictor(_Part):
+    """`evictor`."""
+
+    kind: str
+    n: int | None = None
+    ms: int | None = None
+    threshold: float | None = None
+    after: bool = False
+
+
+class GoldenInput(_Part):
+    """One of two `inputs`."""
+
+    watermark: GoldenWatermark
+    channels: Literal["discovered"] | list[str]
+
+
+class GoldenInputs(_Part):
+    """`inputs`."""
+
+    left: GoldenInput
+    right: GoldenInput
+
+
+class GoldenJoin(_Part):
+    """`join`."""
+
+    kind: str
+    lower_ms: int | None = None
+    upper_ms: int | None = None
+    lower_inclusive: bool = True
+    upper_inclusive: bool = True
+
+
+class GoldenThen(_Part):
+    """`then`: the second windows."""
+
+    window: GoldenWindow
+    allowed_lateness_ms: int = Field(ge=0)
+    key: Literal["same", "all"]
+
+
+class GoldenRecord(_Part):
+    """One of the `records`."""
+
+    id: int
+    arrival_ms: int
+    ts_ms: int
+    channel: str
+    key: str
+    value: int
+    marker: bool = False
+    gap_ms: int | None = None
+    input: Literal["left", "right"] | None = None
+
+
+class AnyScenario(_Part):
+    """What every scenario has."""
+
+    name: str
+    clock_start_ms: int
+    end_of_input: Literal["hold", "max_watermark"]
+    records: list[GoldenRecord]
+    output: dict[str, Any] | None = None
+
+
+class GoldenScenario(AnyScenario):
+    """A scenario of one input."""
+
+    window: GoldenWindow
+    allowed_lateness_ms: int = Field(ge=0)
+    watermark: GoldenWatermark
+    channels: Literal["discovered"] | list[str]
+    trigger: GoldenTrigger | None = None
+    evictor: GoldenEvictor | None = None
+    then: GoldenThen | None = None
+
+
+class GoldenTwoInputs(AnyScenario):
+    """A scenario of two inputs."""
+
+    join: GoldenJoin
+    inputs: GoldenInputs
+    window: GoldenWindow | None = None
+    allowed_lateness_ms: int = Field(ge=0, default=0)
+    trigger: GoldenTrigger | None = None
+    evictor: GoldenEvictor | None = None
+
+
+def mistakes_in(error: ValidationError) -> str:
+    """The first thing that is wrong with a JSON value: its path, and what is wrong there."""
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -1,0 +1,52 @@
+"""Whether commits of a Delta table have taken rows away, or only put them into other files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from deltalake import DeltaTable
+
+from strandline.lake.reads import files_of
+
+
+def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int]) -> set[date]:
+    """Of some days those whose rows no commit has taken away since a version of the table.
+
+    Rows may have been put into other files, as OPTIMIZE does, and rows of other days may have gone.
+
+    Args:
+        table: as it was opened.
+        partition: the column that tells the day of a file; None: none does, so that rows which have
+            gone may have been of any day.
+        days: with the version since which each is asked about.
+    """
+    if not days:
+        return set()
+    last: dict[date | None, int] = {}
+    for version in range(min(days.values()) + 1, table.version() + 1):
+        last |= dict.fromkeys(_days_of_removals(table, version, partition), version)
+    of_any_day = last.get(None, -1)
+    return {
+        day
+        for day, since in days.items()
+        if max(last.get(day, -1), of_any_day) <= since <= table.version()
+    }
+
+
+def _days_of_removals(table: DeltaTable, version: int, partition: str | None) -> set[date | None]:
+    """The days whose rows a commit has taken away; None: it may have been any."""
+    try:
+        with files_of(table).open_input_stream(f"_delta_log/{version:020}.json") as log:
+            lines = log.read().decode().splitlines()
+    except OSError:
+        return {None}  # the log has been cleaned up
+    removed = [json.loads(line).get("remove") for line in lines if '"remove"' in line]
+    return {_day_of(one, partition) for one in removed if one and one.get("dataChange", True)}
+
+
+def _day_of(file: Mapping[str, Any], partition: str | None) -> date | None:
+    value = (file.get("partitionValues") or {}).get(partition)
+    return None if value is None else date.fromisoformat(str(value)[:10])

@@ -1,0 +1,82 @@
+"""Rows of a table into one file, a few at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from strandline.errors import InputError
+
+_WRITERS: dict[str, Callable[[str, pa.Schema], Any]] = {
+    ".parquet": pq.ParquetWriter,
+    ".csv": pc.CSVWriter,
+    ".arrow": pa.ipc.new_file,
+}
+
+
+def require_suffix(path: Path) -> None:
+    """Refuse a file whose suffix names no format.
+
+    Raises:
+        InputError: it names none.
+    """
+    if path.suffix not in _WRITERS:
+        formats = ", ".join(_WRITERS)
+        raise InputError(
+            "--output", f"{path.name} names no format", f"end it with one of {formats}"
+        )
+
+
+def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows into a file, in the format of its suffix; what stood there stays until all is.
+
+    In CSV a list, a struct or a map is JSON.
+
+    Args:
+        path: the file.
+        schema: the columns of the rows.
+        batches: the rows.
+
+    Returns:
+        How many there are.
+
+    Raises:
+        InputError: the suffix names no format, or the file cannot be written.
+    """
+    require_suffix(path)
+    as_written = _without_nesting if path.suffix == ".csv" else _as_is
+    count, unfinished = 0, path.with_name(f".{path.name}.unfinished")
+    try:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        empty = as_written(schema.empty_table())
+        with _WRITERS[path.suffix](str(unfinished), empty.schema) as writer:
+            for batch in batches:
+                if batch.num_rows:
+                    writer.write_table(as_written(pa.Table.from_batches([batch])))
+                    count += batch.num_rows
+        unfinished.replace(path)
+    except (PermissionError, NotADirectoryError, FileNotFoundError, FileExistsError) as error:
+        raise InputError("--output", f"cannot be written ({error})", "name another file") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+def _as_is(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _without_nesting(rows: pa.Table) -> pa.Table:
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            texts = [
+                None if v is None else json.dumps(v, default=str) for v in rows[place].to_pylist()
+            ]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
+    return rows

@@ -1,0 +1,45 @@
+"""The format of a pipeline's tables: a program never works on one that is newer than it knows.
+
+It stands in the properties of the ledger, which every command opens first. A ledger that names none
+is of format 1.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from deltalake import DeltaTable
+
+from strandline.errors import InputError
+
+FORMAT = 2
+"""The newest that this program knows, and the one it writes.
+
+1: up to the first release. 2: the ledger has steps that no run has made.
+"""
+_FORMAT, _WRITTEN_BY = "strandline.format", "strandline.writtenBy"
+
+
+def require_known(ledger: DeltaTable) -> None:
+    """Refuse the tables of a newer program.
+
+    Raises:
+        InputError: they are in a format that this program does not know.
+    """
+    said = ledger.metadata().configuration
+    if _FORMAT in said and said[_FORMAT] not in {str(number) for number in range(1, FORMAT + 1)}:
+        writer = said.get(_WRITTEN_BY, "a newer version")
+        raise InputError(
+            ledger.table_uri,
+            f"format {said[_FORMAT]}, written by Strandline {writer}; this is Strandline "
+            f"{version('strandline')}, which knows formats up to {FORMAT}",
+            f"install Strandline {writer}, or a newer one",
+        )
+
+
+def mark(ledger: DeltaTable) -> None:
+    """Let the tables be of this program's format; call it under the ledger's lock."""
+    if ledger.metadata().configuration.get(_FORMAT) != str(FORMAT):
+        ledger.alter.set_table_properties(
+            {_FORMAT: str(FORMAT), _WRITTEN_BY: version("strandline")}, raise_if_not_exists=False
+        )

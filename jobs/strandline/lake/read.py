@@ -1,0 +1,224 @@
+"""Published tables that belong together, for readers: at the versions that the ledger names.
+
+```python
+from strandline.lake.read import published_tables
+
+tables = published_tables("lake", "flights")       # or run="…", or as_of_ledger=12
+tables.dataset("windows").to_table()               # Arrow, without Spark
+tables.frame(spark, "windows")                     # Spark
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from strandline.errors import InputError
+from strandline.lake.days import Days, days_of
+from strandline.lake.ledger import Entry, Ledger, together, told_of_unfinished, unfinished_publish
+from strandline.lake.reads import columns_of, dataset_of
+from strandline.lake.store import PUBLISHED, Lake, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEDGER = "runs"
+READABLE = (*PUBLISHED, LEDGER)
+"""The tables that a reader may name."""
+_BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class TablesTogether:
+    """The tables of a pipeline as they stood once a step of the ledger was written.
+
+    Attributes:
+        store: the tables, read at the versions of that step.
+        step: the step.
+        unfinished: a publish that has begun and not ended; nothing of it is in these tables.
+    """
+
+    store: Store
+    step: Entry
+    unfinished: Entry | None
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The versions of the tables."""
+        return self.store.versions()
+
+    @property
+    def notice(self) -> str | None:
+        """What people are told of an unfinished publish; None: there is none."""
+        return _notice_of(self.unfinished)
+
+    def columns(self, name: str, chosen: Sequence[str] | None = None) -> pa.Schema:
+        """The columns of a table; `chosen`: these of them.
+
+        Raises:
+            InputError: there is no such table, or no such column.
+        """
+        there = columns_of(self._table(name))
+        for column in chosen or ():
+            if column not in there.names:
+                raise InputError(column, f"no column of {name}", f"it has {', '.join(there.names)}")
+        return (
+            there if chosen is None else pa.schema([there.field(c) for c in dict.fromkeys(chosen)])
+        )
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table for Arrow.
+
+        Raises:
+            InputError: there is no such table, or this version of it is not there any more.
+        """
+        table = self._table(name)
+        rows = dataset_of(table)
+        if name != LEDGER:
+            return rows
+        return rows.filter(ds.field("position") <= self.step.position)
+
+    def frame(self, spark: SparkSession, name: str) -> DataFrame:
+        """A table for Spark.
+
+        Raises:
+            InputError: as for `dataset`.
+        """
+        self._table(name)
+        rows = self.store.frame(spark, name)
+        if name != LEDGER:
+            return rows
+        return rows.where(rows["position"] <= self.step.position)
+
+    def batches(
+        self, name: str, columns: Sequence[str] | None = None, days: Days | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, a few at a time, in the order of their days.
+
+        Args:
+            name: of the table.
+            columns: some of its columns; None: all.
+            days: only rows of these days; None: of all.
+
+        Raises:
+            InputError: as for `dataset`; or files of this version have been vacuumed.
+        """
+        rows, wanted = self.dataset(name), None
+        if name != LEDGER:
+            rows, wanted = days_of(self._table(name), name, days or Days())
+        try:
+            yield from rows.scanner(
+                columns=None if columns is None else list(columns),
+                filter=wanted,
+                batch_size=_BATCH_ROWS,
+                batch_readahead=2,
+                fragment_readahead=1,
+            ).to_batches()
+        except FileNotFoundError:
+            raise self._gone(name) from None
+
+    def _table(self, name: str) -> DeltaTable:
+        if name not in READABLE:
+            raise InputError(name, "no table to read", f"read one of {', '.join(READABLE)}")
+        try:
+            table = self.store.table(name)
+        except DeltaError:
+            raise self._gone(name) from None
+        if table is None:
+            raise InputError(f"{self.store.pipeline}: {name}", "did not exist then", "read another")
+        return table
+
+    def _gone(self, name: str) -> InputError:
+        version = (self.store.pinned or {}).get(name)
+        return InputError(
+            f"{self.store.pipeline}: {name}",
+            f"version {version} is not there any more: it was vacuumed",
+            "read what is published now, without --run and --as-of-ledger; --keep-days of "
+            "strandline maintain says for how long versions stay",
+        )
+
+
+def published_tables(
+    lake: Lake | str, pipeline: str, *, run: str | None = None, as_of_ledger: int | None = None
+) -> TablesTogether:
+    """The tables of a pipeline that belong together: of its last published state, or an older one.
+
+    Args:
+        lake: its root.
+        pipeline: its name.
+        run: the tables as this run has published them.
+        as_of_ledger: as of this position of the ledger.
+
+    Raises:
+        InputError: nothing is published, or was by then, or the run has published nothing.
+    """
+    store = (Lake.at(lake) if isinstance(lake, str) else lake).pipeline(pipeline)
+    if run is not None and as_of_ledger is not None:
+        raise InputError("--run", "contradicts --as-of-ledger", "give one of them")
+    entries = Ledger(store).entries()
+    known = [e for e in entries if as_of_ledger is None or e.position <= as_of_ledger]
+    step = together(known, run)
+    if step is None:
+        raise _nothing_published(store, entries, run, as_of_ledger)
+    unfinished = unfinished_publish(entries)
+    if step.versions is None:
+        if unfinished is not None or step is not together(entries):
+            raise InputError(
+                f"{pipeline}: ledger",
+                f"position {step.position} is of a version that kept no versions of tables",
+                "let a run publish, then read without --run and --as-of-ledger",
+            )
+        return TablesTogether(store, step, None)
+    return TablesTogether(store.at(step.versions), step, unfinished)
+
+
+def tables_shown(store: Store) -> tuple[Store, str | None]:
+    """The tables as they stand, without what an unfinished publish has brought.
+
+    Beside `published_tables` these hold the malformed rows that were observed since.
+
+    Returns:
+        The tables; and what people are told of an unfinished publish, None: there is none.
+    """
+    ledger = Ledger(store)
+    entries = ledger.entries()
+    unfinished = unfinished_publish(entries)
+    versions: Mapping[str, int] = store.versions()
+    if unfinished is None:
+        # one that has begun while the versions were read has named those of before
+        last = entries[-1].position if entries else 0
+        since = (e for e in ledger.entries() if e.position > last and e.step == "publishing")
+        unfinished = next(since, None)
+    if unfinished is not None:
+        before = together([e for e in entries if e.position < unfinished.position])
+        published = None if before is None else before.versions
+        versions = unfinished.versions or published or versions
+    return store.at(versions), _notice_of(unfinished)
+
+
+def _notice_of(unfinished: Entry | None) -> str | None:
+    return None if unfinished is None else told_of_unfinished(unfinished)
+
+
+def _nothing_published(
+    store: Store, entries: Sequence[Entry], run: str | None, as_of_ledger: int | None
+) -> InputError:
+    pipeline = store.pipeline
+    listed = f"see strandline runs list {pipeline}"
+    if run is not None:
+        known = any(entry.run_id == run for entry in entries)
+        return InputError(run, "has published nothing" if known else "no such run", listed)
+    if as_of_ledger is not None and entries:
+        return InputError(
+            "--as-of-ledger", f"nothing was published at position {as_of_ledger}", listed
+        )
+    return InputError(
+        pipeline, "has published nothing yet", "run strandline backfill or advance first"
+    )

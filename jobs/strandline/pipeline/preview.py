@@ -1,0 +1,248 @@
+"""preview: what a run would change, for whoever is to approve it: by window, by reason, by day.
+
+It is made of the diffs as they are, once they are there; a run that nobody looks at before it
+publishes has none. All of it is bounded, however much a run changes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from strandline.lake import publish as out
+from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.largest import (
+    LONGEST_TEXT,
+    Largest,
+    Rows,
+    counted,
+    first_rows,
+    largest_of_few,
+    largest_updates,
+)
+from strandline.lake.reads import files_started_in, started_in
+from strandline.lake.small_diff import published_rows
+from strandline.model.intervals import TimeRange, instant_of, text_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.diff import Change, starting_in
+from strandline.tables import QUARANTINE, WINDOW_COLUMNS
+
+MOST_DAYS = 10_000
+_MOST_REASONS = 100
+_OF_WINDOWS = {INSERT: "added", UPDATE: "changed", DELETE: "removed"}
+_OF_QUARANTINE = {INSERT: "gained", UPDATE: "changed", DELETE: "lost"}
+_NOT_SHOWN = {"window_date", "window_start", "window_end", "run_id"}
+_BY = "records"
+
+
+@dataclass(frozen=True)
+class WindowChange:
+    """A window that would be added, changed or removed.
+
+    Attributes:
+        how: `added`, `changed` or `removed`.
+        start: its start, `end` its end: ISO-8601.
+        key: the values of its key columns, by name.
+        before: all else of it as published; None: it is added.
+        after: the same as it would be; None: it is removed.
+    """
+
+    how: str
+    start: str
+    end: str
+    key: Mapping[str, Any]
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a run would change.
+
+    Attributes:
+        windows: how many windows it would add, change and remove.
+        in_values: how many of the changed ones change in an aggregate, or in how many records they
+            hold; the others only in their state, their firings or the rules they were made by.
+        shown: of each kind some of them: the changed ones by how much they change (`Largest`), the
+            others by how many records they hold.
+        quarantine: how many rows it would gain, change and lose there, by reason.
+        days: the same of both by day, in order: of a window's start, of a late record's slot, of
+            a malformed record's arrival. None is the day of rows that have none.
+        days_cut: whether there are more days than are kept.
+    """
+
+    windows: Mapping[str, int]
+    in_values: int
+    shown: Sequence[WindowChange]
+    quarantine: Mapping[str, Mapping[str, int]]
+    days: Mapping[date | None, Mapping[str, Mapping[str, int]]]
+    days_cut: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+        listed = Counter(change.how for change in self.shown)
+        return {
+            "windows": dict(self.windows),
+            "changed_in_values": self.in_values,
+            "shown": [change.to_json() for change in self.shown],
+            "not_shown": {how: count - listed[how] for how, count in self.windows.items()},
+            "quarantine": {what: dict(by_reason) for what, by_reason in self.quarantine.items()},
+            "days": [
+                {"day": None if day is None else day.isoformat(), **changed}
+                for day, changed in self.days.items()
+            ],
+            "days_cut": self.days_cut,
+        }
+
+
+def preview_of(
+    ctx: Context,
+    changes: Sequence[Change],
+    within: TimeRange,
+    malformed: Rows | None,
+    most: int,
+) -> Preview:
+    """What the diffs of a run would change.
+
+    Args:
+        ctx: the run.
+        changes: its diffs.
+        within: the range of its windows.
+        malformed: what quarantine gains and loses beside its diff, as a diff; None: nothing.
+        most: of windows added, changed and removed at most so many are shown each.
+    """
+    by_name = {change.target.name: change for change in changes}
+    windows, quarantine = by_name["windows"], _rows_of(by_name["quarantine"])
+    shown, in_values = _shown_windows(ctx, windows, within, most)
+    days = _Days()
+    days.count("windows", _rows_of(windows), windows.target.partition, _OF_WINDOWS)
+    reasons: dict[str, Counter[str]] = {what: Counter() for what in _OF_QUARANTINE.values()}
+    for rows in (quarantine, malformed):
+        if rows is not None:
+            days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
+            for reason, op, count in counted(rows, ["reason", OP], _MOST_REASONS):
+                reasons[_OF_QUARANTINE[op]][reason] += count
+    return Preview(
+        windows={what: windows.counts[op] for op, what in _OF_WINDOWS.items()},
+        in_values=in_values,
+        shown=shown,
+        quarantine=reasons,
+        days=days.first,
+        days_cut=days.cut,
+    )
+
+
+@dataclass
+class _Days:
+    """What changes by day, as it is counted."""
+
+    found: dict[date | None, dict[str, dict[str, int]]] = field(default_factory=dict)
+    cut: bool = False
+
+    @property
+    def first(self) -> Mapping[date | None, Mapping[str, Mapping[str, int]]]:
+        """The first days, each with what it gains, changes and loses of both tables."""
+        days = sorted(self.found, key=lambda day: day or date.max)
+        self.cut |= len(days) > MOST_DAYS
+        return {day: self.found[day] for day in days[:MOST_DAYS]}
+
+    def count(self, table: str, rows: Rows, partition: str, words: Mapping[str, str]) -> None:
+        """Count the rows of a diff too."""
+        most = MOST_DAYS * len(words)
+        groups = counted(rows, [partition, OP], most)
+        self.cut |= len(groups) == most
+        for day, op, count in groups:
+            nothing = {
+                "windows": dict.fromkeys(_OF_WINDOWS.values(), 0),
+                "quarantine": dict.fromkeys(_OF_QUARANTINE.values(), 0),
+            }
+            self.found.setdefault(day, nothing)[table][words[op]] += count
+
+
+def _rows_of(change: Change) -> Rows:
+    return change.rows if change.small is None else change.small
+
+
+def _shown_windows(
+    ctx: Context, windows: Change, within: TimeRange, most: int
+) -> tuple[list[WindowChange], int]:
+    """The windows that are shown, and how many of the changed ones change in their values."""
+    shown, in_values, keys = [], 0, windows.target.keys
+    if windows.counts[UPDATE]:
+        largest = _largest(ctx, windows, within, most)
+        in_values = largest.in_values
+        pairs = zip(largest.before.to_pylist(), largest.after.to_pylist(), strict=True)
+        shown += [_change(ctx, UPDATE, before, after) for before, after in pairs]
+    for op in (INSERT, DELETE):
+        if windows.counts[op]:
+            rows = first_rows(_rows_of(windows), op, _BY, keys, most).to_pylist()
+            shown += [
+                _change(ctx, op, row if op == DELETE else None, row if op == INSERT else None)
+                for row in rows
+            ]
+    return shown, in_values
+
+
+def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Largest:
+    """The windows that change most, with what is published of them."""
+    keys, start, table = windows.target.keys, windows.target.start, ctx.store.table("windows")
+    not_values = {OP, *WINDOW_COLUMNS, *ctx.spec.source.key} - {_BY}
+    values = [name for name in windows.rows.columns if name not in not_values]
+    if windows.small is not None and table is not None:
+        wanted, files = started_in(start, within), files_started_in(start, within)
+        there = published_rows(table, wanted, files)
+        few = there and largest_of_few(windows.small, there, keys, values, most)
+        if few:
+            return few
+    published = out.published(ctx.spark, ctx.store, windows.target, None)
+    published = starting_in(published, windows.target, within)
+    return largest_updates(windows.rows, published, keys, values, most)
+
+
+def _change(
+    ctx: Context, op: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> WindowChange:
+    row = after or before or {}
+    names = {name.lower(): name for name in row}  # as the table has them
+    keys = {key: names[key.lower()] for key in ctx.spec.source.key}
+
+    def others(side: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        left_out = {*keys.values(), *_NOT_SHOWN}
+        return side and {name: _plain(v) for name, v in side.items() if name not in left_out}
+
+    return WindowChange(
+        how=_OF_WINDOWS[op],
+        start=text_of(instant_of(row["window_start"])),
+        end=text_of(instant_of(row["window_end"])),
+        key={key: _plain(row[name]) for key, name in keys.items()},
+        before=others(before),
+        after=others(after),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what may be long, as the beginning of a text."""
+    match value:
+        case None | bool() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime() | date():
+            return value.isoformat().replace("+00:00", "Z")
+        case bytes():
+            text = value[:LONGEST_TEXT].hex()
+        case str() | Decimal():
+            text = str(value)
+        case _:
+            text = json.dumps(value, default=str, separators=(",", ":"))
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"

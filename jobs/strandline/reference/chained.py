@@ -1,0 +1,66 @@
+"""Windows over the results of other windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from strandline.reference.answer import Firing, Moment, Replay
+from strandline.reference.records import Record
+from strandline.reference.stage import WindowStage
+from strandline.spec.chained import ChainedSpec
+
+
+def replay_chained(
+    spec: ChainedSpec, upstream: Replay, record_of: Callable[[Firing, Record], Record]
+) -> Replay:
+    """What a Flink job does with the results of the windows before, in the same job.
+
+    A result comes before the watermark that fired it, so it is on time; one that a late record
+    fired comes behind the watermark, and is judged by the lateness here.
+
+    Args:
+        spec: the second windows.
+        upstream: what the first ones did.
+        record_of: fills in key, values and payload of a result: `record` has its times and an id.
+    """
+    results = upstream.firings if spec.source.table == "firings" else _last(upstream)
+    stage = WindowStage(spec)
+    for firing, watermark_ms, moment in _in_order(upstream, results):
+        if firing is None:
+            stage.advance(watermark_ms, moment)
+        else:
+            result = Record(
+                arrival_ms=moment.at_ms,
+                ts_ms=firing.window.max_timestamp_ms,
+                record_id=str(firing.seq),
+                sequence=firing.seq,
+            )
+            stage.process(record_of(firing, result), moment)
+    return stage.answer(upstream.valve_status)
+
+
+_Event = tuple[Firing | None, int, Moment]
+"""A result, or a watermark that goes on; with the watermark before or after it, and when."""
+
+
+def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:
+    """Results and watermarks as they leave the first windows."""
+    rises = list(upstream.watermarks)
+    place = 0
+    for firing in results:
+        by_record = firing.timer_ms is None
+        while place < len(rises) and (rises[place].watermark_ms < firing.watermark_ms + by_record):
+            yield None, rises[place].watermark_ms, rises[place].moment
+            place += 1
+        yield firing, firing.watermark_ms, firing.moment
+    for rise in rises[place:]:
+        yield None, rise.watermark_ms, rise.moment
+
+
+def _last(upstream: Replay) -> tuple[Firing, ...]:
+    """The last firing of each window of a key that no later firing superseded."""
+    superseded = {number for firing in upstream.firings for number in firing.supersedes}
+    last: dict[Any, Firing] = {(f.key, f.window): f for f in upstream.firings}
+    standing = [firing for firing in last.values() if firing.seq not in superseded]
+    return tuple(sorted(standing, key=lambda firing: firing.seq))

@@ -1,0 +1,152 @@
+"""A running job: its inputs on the clock of arrivals, and what it does with what they say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from strandline.errors import InputError
+from strandline.model.watermarks import Ticks
+from strandline.reference.answer import Cause, Moment, StatusChange
+from strandline.reference.channels import Combiner, newcomers
+from strandline.reference.records import Record, instants
+from strandline.reference.valve import Signal
+from strandline.spec.watermark import Ingestion, Watermark
+
+
+class Input:
+    """One input: its channels, and the ticks at which they are probed."""
+
+    def __init__(
+        self, watermark: Watermark, source: Combiner, *, start_ms: int, discovers: bool
+    ) -> None:
+        """Start the clock; `discovers`: whether a channel that is new may join."""
+        interval_ms = watermark.interval_ms
+        self.source = source
+        self.discovers = discovers
+        self.per_record = interval_ms is None
+        self._arrival_is_event_time = (
+            isinstance(watermark, Ingestion) and watermark.assign_timestamps
+        )
+        self._ticks = Ticks(start_ms, interval_ms) if interval_ms else None
+        self.next_tick_ms = start_ms + (interval_ms or 0)
+
+    def stamped(self, record: Record) -> Record:
+        """The record with its event time: ingestion sets it."""
+        return replace(record, ts_ms=record.arrival_ms) if self._arrival_is_event_time else record
+
+    def is_due(self, until_ms: int) -> bool:
+        """Whether a tick up to `until_ms` may have something to say."""
+        due = self._ticks is not None and self.next_tick_ms <= until_ms
+        return due and not self.source.is_settled
+
+    def tick(self) -> Iterator[Signal]:
+        """Run the next tick."""
+        now_ms = self.next_tick_ms
+        self.next_tick_ms += self._ticks.interval_ms if self._ticks else 0
+        return self.source.tick(now_ms)
+
+    def pass_over(self, until_ms: int) -> None:
+        """Leave ticks out: they would have probed channels that have nothing to say."""
+        if self._ticks is not None:
+            self.next_tick_ms = max(self.next_tick_ms, self._ticks.after(until_ms))
+
+
+class Job(ABC):
+    """Feeds the records of one input, or of two, to an operator, each at its arrival."""
+
+    def __init__(self, pipeline: str, inputs: Mapping[str, Input]) -> None:
+        """Start.
+
+        Args:
+            pipeline: its name, for errors.
+            inputs: by the name that their records bear, in the order in which they are probed.
+        """
+        self._pipeline = pipeline
+        self._inputs = inputs
+        self.status: list[tuple[str, StatusChange]] = []
+
+    @abstractmethod
+    def process(self, record: Record, moment: Moment) -> None:
+        """Take a record in."""
+
+    @abstractmethod
+    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+        """Take in a higher watermark that an input has emitted."""
+
+    def change_status(self, name: str, change: StatusChange) -> None:
+        """Take in that an input has gone idle, or is active again."""
+        self.status.append((name, change))
+
+    def run(
+        self,
+        records: Iterable[Record],
+        *,
+        sequenced: bool,
+        start_ms: int,
+        horizon_ms: int | None,
+        end_of_input: bool,
+    ) -> None:
+        """Let the records arrive, and the clock tick, up to a horizon.
+
+        Raises:
+            InputError: a record's channel is not one of its input's channels.
+        """
+        clock_end_ms = start_ms
+        known = [r for r in records if horizon_ms is None or r.arrival_ms < horizon_ms]
+        stamped = [self._inputs[record.input].stamped(record) for record in known]
+        for instant in instants(stamped, sequenced=sequenced):
+            clock_end_ms = instant[0].arrival_ms
+            self._run_ticks(until_ms=clock_end_ms)
+            self._receive(instant)
+        if horizon_ms is not None:
+            clock_end_ms = horizon_ms - 1
+            self._run_ticks(until_ms=clock_end_ms)
+        if end_of_input:
+            for name, given in self._inputs.items():
+                self._take(name, given.source.end(), Moment(clock_end_ms, Cause.END))
+
+    @property
+    def violations(self) -> int:
+        """How many records broke the order that their generator assumes."""
+        return sum(given.source.violations for given in self._inputs.values())
+
+    def _run_ticks(self, *, until_ms: int) -> None:
+        """Run the ticks that are due, the one at `until_ms` included, in order of time."""
+        while due := [item for item in self._inputs.items() if item[1].is_due(until_ms)]:
+            name, given = min(due, key=lambda item: item[1].next_tick_ms)
+            moment = Moment(given.next_tick_ms, Cause.TICK)
+            self._take(name, given.tick(), moment)
+        for given in self._inputs.values():
+            given.pass_over(until_ms)
+
+    def _receive(self, instant: tuple[Record, ...]) -> None:
+        """Take in the records of an instant; what they cause becomes visible after all of them."""
+        moment = Moment(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
+        for name, given in self._inputs.items():
+            own = [record for record in instant if record.input == name]
+            for channel in newcomers(own, given.source):
+                if not given.discovers:
+                    self._refuse(name, given.source, channel)
+                self._take(name, given.source.join(channel), moment)
+        for record in instant:
+            self.process(record, Moment(record.arrival_ms, Cause.RECORD, record))
+            self._inputs[record.input].source.on_event(record)
+        for name, given in self._inputs.items():
+            active = {record.channel for record in instant if record.input == name}
+            caused = given.source.flush(active, moment.at_ms, probe=given.per_record)
+            self._take(name, caused, moment)
+
+    def _take(self, name: str, signals: Iterable[Signal], moment: Moment) -> None:
+        for signal in signals:
+            if isinstance(signal, int):
+                self.advance(name, signal, moment)
+            else:
+                self.change_status(name, StatusChange(moment, signal))
+
+    def _refuse(self, name: str, source: Combiner, channel: str) -> None:
+        path = f"sources.{name}.channels" if name else "source.channels"
+        problem = f"{list(source)} lacks {channel!r}, which a record came through"
+        way_out = "leave such records out: they are malformed"
+        raise InputError(f"{self._pipeline}: {path}", problem, way_out)

@@ -1,0 +1,237 @@
+"""Jobs of two inputs: windows over both, and pairs within an interval."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strandline.model.windows import TimeWindow
+from strandline.reference.answer import Emission, LateRecord, Moment, Replay, StatusChange
+from strandline.reference.channels import ChannelsBehindValve
+from strandline.reference.combined import CombinedWatermark, PartialWatermark
+from strandline.reference.job import Input, Job
+from strandline.reference.records import Record
+from strandline.reference.replay import refuse_endless_firing
+from strandline.reference.splits import SplitsBehindValve, SplitsOfOneSource
+from strandline.reference.stage import WindowStage
+from strandline.reference.timers import EventTimeTimers, Timer
+from strandline.reference.valve import StatusWatermarkValve
+from strandline.spec.join import (
+    Interval,
+    IntervalJoinSpec,
+    Side,
+    Sources,
+    WindowJoinSpec,
+)
+
+SIDES = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A left and a right record that belong together, and when that was found."""
+
+    left: Record
+    right: Record
+    watermark_ms: int
+    moment: Moment
+
+    @property
+    def ts_ms(self) -> int:
+        """The later of both event times."""
+        return max(self.left.ts_ms, self.right.ts_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class PairReplay:
+    """The whole answer of an interval join, in the order in which it happened.
+
+    Attributes:
+        watermarks: every rise of the watermark of both inputs together.
+        input_watermarks: every rise of an input's own, by its name.
+        input_status: every change of an input between idle and active, by its name.
+        pairs: every pair.
+        late: the records that came behind the watermark: neither joined nor kept.
+        kept: the records that still wait for partners, by input.
+        final_watermark_ms: the watermark at the end; MIN_WATERMARK: none yet.
+    """
+
+    watermarks: tuple[Emission, ...]
+    input_watermarks: tuple[tuple[str, Emission], ...]
+    input_status: tuple[tuple[str, StatusChange], ...]
+    pairs: tuple[Pair, ...]
+    late: tuple[LateRecord, ...]
+    kept: dict[str, tuple[Record, ...]]
+    final_watermark_ms: int
+
+
+def replay_windows_of_two(
+    spec: WindowJoinSpec,
+    records: Iterable[Record],
+    *,
+    start_ms: int,
+    horizon_ms: int | None = None,
+    end_of_input: bool = False,
+) -> Replay:
+    """What a Flink job of windows over two inputs does; arguments and errors as of `replay`.
+
+    Each record names its `input`; each id stands once among both. There is one valve over the left
+    channels, then the right ones: a slow side holds back both. A join fires only where both sides
+    have a record, and tells all their pairs each time.
+    """
+    refuse_endless_firing(spec, end_of_input=end_of_input)
+    valve = StatusWatermarkValve()
+    inputs = {
+        name: _behind(valve, name, getattr(spec.sources, name), start_ms=start_ms) for name in SIDES
+    }
+    job = _WindowsOfTwo(spec, inputs)
+    job.run(
+        records,
+        sequenced=_sequenced(spec.sources),
+        start_ms=start_ms,
+        horizon_ms=horizon_ms,
+        end_of_input=end_of_input,
+    )
+    return job.answer()
+
+
+def replay_interval_join(
+    spec: IntervalJoinSpec,
+    records: Iterable[Record],
+    *,
+    start_ms: int,
+    horizon_ms: int | None = None,
+    end_of_input: bool = False,
+) -> PairReplay:
+    """What a Flink job of an interval join does; arguments and errors as of `replay`.
+
+    Each record names its `input`; each id stands once among both. Each input has a valve of its
+    own, and the join's watermark is the minimum over the inputs that are not idle.
+    """
+    inputs = {
+        name: _behind(StatusWatermarkValve(), name, getattr(spec.sources, name), start_ms=start_ms)
+        for name in SIDES
+    }
+    job = _IntervalJoin(spec, inputs)
+    job.run(
+        records,
+        sequenced=_sequenced(spec.sources),
+        start_ms=start_ms,
+        horizon_ms=horizon_ms,
+        end_of_input=end_of_input,
+    )
+    return job.answer()
+
+
+def _sequenced(sources: Sources) -> bool:
+    return sources.left.sequence is not None
+
+
+def _behind(valve: StatusWatermarkValve, name: str, side: Side, *, start_ms: int) -> Input:
+    """An input whose channels are behind a valve; splits are one channel of it."""
+    watermark, declared = side.watermark, side.declared_channels
+    source: ChannelsBehindValve | SplitsBehindValve
+    if watermark.combine == "splits":
+        splits = SplitsOfOneSource(watermark, declared or ())
+        source = SplitsBehindValve(splits, valve, name)
+    else:
+        source = ChannelsBehindValve(watermark, declared or (), valve=valve, input_name=f"{name}/")
+    return Input(watermark, source, start_ms=start_ms, discovers=declared is None)
+
+
+class _WindowsOfTwo(Job):
+    """A union of two inputs, then windows. Flink: `CoGroupedStreams`, `JoinedStreams`."""
+
+    def __init__(self, spec: WindowJoinSpec, inputs: dict[str, Input]) -> None:
+        super().__init__(spec.pipeline, inputs)
+        self._needs_both = spec.join.window is not None
+        self._stage = WindowStage(spec)
+
+    def process(self, record: Record, moment: Moment) -> None:
+        """Give it to the windows."""
+        self._stage.process(record, moment)
+
+    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+        """Give it to the windows."""
+        self._stage.advance(watermark_ms, moment)
+
+    def answer(self) -> Replay:
+        """All that has happened, and what is left."""
+        status = tuple(change for _, change in self.status)
+        told = self._stage.answer(status, self.violations)
+        if not self._needs_both:
+            return told
+        both = [f for f in told.firings if len({record.input for record in f.members}) > 1]
+        return replace(told, firings=tuple(both))
+
+
+class _IntervalJoin(Job):
+    """Flink: `IntervalJoinOperator`."""
+
+    def __init__(self, spec: IntervalJoinSpec, inputs: dict[str, Input]) -> None:
+        super().__init__(spec.pipeline, inputs)
+        self._join: Interval = spec.join
+        self._parts = {name: PartialWatermark() for name in inputs}
+        self._combined = CombinedWatermark()
+        self._kept: dict[tuple[str, Any], list[Record]] = defaultdict(list)
+        self._expiries = EventTimeTimers()
+        self._watermarks: list[Emission] = []
+        self._input_watermarks: list[tuple[str, Emission]] = []
+        self._pairs: list[Pair] = []
+        self._late: list[LateRecord] = []
+
+    def process(self, record: Record, moment: Moment) -> None:
+        """Join it with what the other side still keeps, and keep it; a late one is refused."""
+        watermark_ms = self._combined.watermark_ms
+        if record.ts_ms < watermark_ms:
+            self._late.append(LateRecord(record, watermark_ms))
+            return
+        is_left = record.input == "left"
+        for other in self._kept["right" if is_left else "left", record.key]:
+            left, right = (record, other) if is_left else (other, record)
+            if self._join.lower_ms <= right.ts_ms - left.ts_ms <= self._join.upper_ms:
+                self._pairs.append(Pair(left, right, watermark_ms, moment))
+        self._kept[record.input, record.key].append(record)
+        expiry_ms = record.ts_ms + max(self._join.upper_ms if is_left else -self._join.lower_ms, 0)
+        # Flink lets go of a side's key by event time, all records of one together
+        instant = TimeWindow(record.ts_ms, record.ts_ms + 1)
+        self._expiries.register(Timer(expiry_ms, instant, (record.input, record.key)))
+
+    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+        """Take an input's watermark in; it ends that input's idleness."""
+        self._input_watermarks.append((name, Emission(moment, watermark_ms)))
+        self._parts[name].set_watermark(watermark_ms)
+        self._combine(moment)
+
+    def change_status(self, name: str, change: StatusChange) -> None:
+        """Leave an idle input out of the minimum, or count it again."""
+        super().change_status(name, change)
+        self._parts[name].idle = change.status == "idle"
+        self._combine(change.moment)
+
+    def answer(self) -> PairReplay:
+        """All that has happened, and what is left."""
+        kept: dict[str, list[Record]] = {name: [] for name in self._parts}
+        for (name, _), records in self._kept.items():
+            kept[name] += records
+        return PairReplay(
+            watermarks=tuple(self._watermarks),
+            input_watermarks=tuple(self._input_watermarks),
+            input_status=tuple(self.status),
+            pairs=tuple(self._pairs),
+            late=tuple(self._late),
+            kept={name: tuple(records) for name, records in kept.items()},
+            final_watermark_ms=self._combined.watermark_ms,
+        )
+
+    def _combine(self, moment: Moment) -> None:
+        """Let the watermark rise, and let go of what has waited long enough."""
+        watermark_ms = self._combined.update(self._parts.values())
+        if watermark_ms is None:
+            return
+        self._watermarks.append(Emission(moment, watermark_ms))
+        for expiry in self._expiries.reached(watermark_ms):
+            kept = self._kept[expiry.key]
+            kept[:] = [record for record in kept if record.ts_ms != expiry.window.start_ms]

@@ -1,0 +1,67 @@
+"""The window operator for sessions, which merge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.model.windows import TimeWindow
+from strandline.reference.records import Record
+from strandline.reference.timers import Timer
+from strandline.reference.windows import Fate, FiredPane, Pane, WindowOperator, WindowState
+
+
+class SessionOperator(WindowOperator):
+    """Sessions: a record's window is merged with all that it overlaps or touches.
+
+    Lateness is judged after merging: a session in flight saves a record that comes too late by
+    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`, but for its loss of state where
+    a new window equals a merged one: here that is one session more that the record joins.
+    """
+
+    def __init__(self, gap_ms: int | None, **how: Any) -> None:
+        """Close a session after a gap without a record; None: each record has its own gap."""
+        super().__init__(**how)
+        self._gap_ms = gap_ms
+        self._in_flight: dict[tuple[Any, ...], set[TimeWindow]] = {}
+        self._places: dict[str, int] = {}
+
+    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
+        """Take a record in, unless the session that it would make or join is dropped already."""
+        gap_ms = record.gap_ms if self._gap_ms is None else self._gap_ms
+        if gap_ms is None:
+            msg = f"record {record.record_id} has no session gap"
+            raise TypeError(msg)
+        window = TimeWindow(record.ts_ms, record.ts_ms + gap_ms)
+        in_flight = self._in_flight.setdefault(record.key, set())
+        touched = sorted(other for other in in_flight if other.intersects(window))
+        for other in touched:
+            window = window.cover(other)
+        if self._is_late(window):
+            return self._refused(record), []
+        self._merge(record.key, touched, window)
+        in_flight.add(window)
+        self._places[record.record_id] = len(self._places)
+        return self._accepted(window), list(self._accept(record, window))
+
+    def panes(self) -> list[Pane]:
+        """What the state still holds; a session that was emptied merges on, and is there."""
+        return self._panes()
+
+    def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:
+        if parts in ([], [window]):
+            return
+        states = [self._held[key, part] for part in parts]
+        merged = self._state(key, window)
+        merged.trigger.on_merge([s.trigger for s in states], self._context(key, window))
+        for part, state in zip(parts, states, strict=True):
+            self._drop(key, part)
+            self._timers.delete(Timer(self._cleanup_time(part), part, key))
+            merged.members += state.members
+            merged.fired += state.fired
+            merged.told |= state.told
+        # Flink's order is that of a hash table; this is the one that it has most often
+        merged.members.sort(key=lambda record: self._places[record.record_id])
+
+    def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
+        self._in_flight[key].discard(window)
+        return super()._drop(key, window)

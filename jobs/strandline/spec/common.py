@@ -1,0 +1,43 @@
+"""What every pipeline file says, whatever it computes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from strandline.spec.quality import Quality
+from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
+
+_FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+
+
+def _settings(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    for name, setting in value.items():
+        if not isinstance(setting, str | int | float):
+            refuse_at(str(name), setting, "not a setting; give a text, a number or a boolean")
+        if name in _FIXED_SETTINGS:
+            refuse_at(str(name), setting, "fixed, since it would change the numbers; leave it out")
+    spelled = {True: "true", False: "false"}
+    return {k: spelled[v] if isinstance(v, bool) else str(v) for k, v in value.items()}
+
+
+def _cron(value: Any) -> str:
+    shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
+    if not isinstance(value, str) or not shape.fullmatch(value.strip()):
+        msg = 'not a schedule; write the five fields of cron, such as "0 6 * * *", or null'
+        raise ValueError(msg)
+    return value.strip()
+
+
+class CommonSpec(SpecModel):
+    """A name, the quality that is asked for, and how it runs."""
+
+    pipeline: PipelineName
+    quality: Quality = Field(default_factory=Quality)
+    spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
+    schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+    max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None

@@ -1,0 +1,110 @@
+"""Pipelines of two sources, each with its own channels and watermarks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, model_validator
+
+from strandline.spec.common import CommonSpec
+from strandline.spec.kinds import Empty, checked_kind
+from strandline.spec.source import Source
+from strandline.spec.values import SpecModel, parse_duration, refuse_at
+from strandline.spec.watermark import Ingestion, Watermark
+from strandline.spec.windowed import WindowedSpec
+
+_KINDS = ("interval", "window", "cogroup")
+
+
+class Side(Source):
+    """One of the two sources: a landing table, with the watermarks of its channels."""
+
+    watermark: Watermark
+
+    @property
+    def arrival_is_event_time(self) -> bool:
+        """Whether ingestion replaces every event time by the arrival."""
+        return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
+
+
+class Sources(SpecModel):
+    """`{left: …, right: …}`: their keys bear the same names, in the same order."""
+
+    left: Side
+    right: Side
+
+    @model_validator(mode="after")
+    def _sides_match(self) -> Sources:
+        if list(self.left.key) != list(self.right.key):
+            problem = f"not the key of the left source, {list(self.left.key)}; name both alike"
+            refuse_at("right.key", list(self.right.key), problem)
+        if (self.left.sequence is None) != (self.right.sequence is None):
+            missing = "left" if self.left.sequence is None else "right"
+            problem = "missing, and the other source has one; give both, or neither"
+            refuse_at(f"{missing}.sequence", None, problem)
+        return self
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        msg = "not two bounds; write [-5m, 10m]: right is at most so much before or after left"
+        raise ValueError(msg)
+    lower_ms, upper_ms = (parse_duration(bound) for bound in value)
+    if lower_ms > upper_ms:
+        msg = "the wrong way round; give the lower bound first"
+        raise ValueError(msg)
+    return lower_ms, upper_ms
+
+
+class Interval(SpecModel):
+    """`{interval: [LOWER, UPPER]}`: left.ts + lower <= right.ts <= left.ts + upper."""
+
+    interval: Annotated[tuple[int, int], BeforeValidator(_bounds)]
+    lower_inclusive: bool = True
+    upper_inclusive: bool = True
+
+    @property
+    def lower_ms(self) -> int:
+        """The least right.ts - left.ts of a pair."""
+        return self.interval[0] + (not self.lower_inclusive)
+
+    @property
+    def upper_ms(self) -> int:
+        """The largest right.ts - left.ts of a pair."""
+        return self.interval[1] - (not self.upper_inclusive)
+
+
+class OverWindows(SpecModel):
+    """`{window: {}}` or `{cogroup: {}}`: in each window every pair, or all of both sides.
+
+    Of a cogroup one side may be empty.
+    """
+
+    window: Empty | None = None
+    cogroup: Empty | None = None
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> OverWindows:
+        if (self.window is None) == (self.cogroup is None):
+            refuse_at("cogroup", self.cogroup, "one of two kinds; write either window or cogroup")
+        return self
+
+
+_checked = BeforeValidator(checked_kind("join", _KINDS))
+
+
+class IntervalJoinSpec(CommonSpec):
+    """Pairs of records whose event times lie within bounds of each other."""
+
+    sources: Sources
+    join: Annotated[Interval, _checked]
+
+
+class WindowJoinSpec(WindowedSpec):
+    """Windows over the records of two sources."""
+
+    sources: Sources
+    join: Annotated[OverWindows, _checked]
+
+
+JoinSpec = IntervalJoinSpec | WindowJoinSpec

@@ -1,0 +1,70 @@
+"""What the engine runs of all that a pipeline file can say: the one place that knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.errors import InputError
+from strandline.spec.chained import ChainedSpec
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.trigger import EventTime
+from strandline.spec.window import CountWindow, Global, Session
+from strandline.spec.windowed import WindowedSpec
+
+
+def runnable(
+    spec: PipelineSpec | IntervalJoinSpec | WindowJoinSpec | ChainedSpec, *, origin: str
+) -> PipelineSpec:
+    """The same spec, if the engine runs it.
+
+    Raises:
+        InputError: it does not, or not yet.
+    """
+    if isinstance(spec, WindowedSpec) and _evicts_of_sessions_by_order(spec):
+        raise InputError(
+            f"{origin}: evictor",
+            "on sessions only a time evictor has an answer: after a merge Flink keeps the records "
+            "in the order of a hash table, so that which ones are the last is not determined",
+            "evict by time, or choose other windows",
+        )
+    features = not_yet(spec)
+    if features or not isinstance(spec, PipelineSpec):
+        told = ", ".join(f"{path}: {what}" for path, what in features.items())
+        raise InputError(
+            f"{origin}: {next(iter(features))}",
+            f"not yet run by the engine ({told})",
+            "the reference knows it: strandline conformance --engine reference",
+        )
+    return spec
+
+
+def not_yet(spec: PipelineSpec | IntervalJoinSpec | WindowJoinSpec | ChainedSpec) -> dict[str, str]:
+    """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
+    found = {}
+    if isinstance(spec, IntervalJoinSpec):
+        found["join"] = "interval"
+    if isinstance(spec, WindowJoinSpec):
+        found["join"] = "cogroup" if spec.join.window is None else "window"
+    if isinstance(spec, ChainedSpec):
+        found["source.pipeline"] = "chained windows"
+    if isinstance(spec, WindowedSpec):
+        if isinstance(spec.window, Global | CountWindow):
+            found["window"] = _kind(spec.window)
+        if spec.trigger not in {None, EventTime()}:
+            purging = "purging " if spec.fires_by.purging else ""
+            found["trigger"] = purging + _kind(spec.trigger)
+        if spec.evictor is not None:
+            found["evictor"] = _kind(spec.evictor)
+    return found
+
+
+def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
+    by_order = spec.evictor is not None and spec.evictor.goes_by_order
+    return by_order and isinstance(spec.window, Session)
+
+
+def _kind(value: Any) -> str:
+    """The key that a value's kind is told by."""
+    own = [name for name in type(value).__annotations__ if not name.startswith("_")]
+    return own[0].removesuffix("_")

@@ -1,0 +1,81 @@
+"""When a window fires, other than at its end; each trigger is a map whose first key is its kind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Discriminator, Tag
+
+from strandline.spec.kinds import Empty, checked_kind, kind_among
+from strandline.spec.values import Count as AtLeastOne
+from strandline.spec.values import Distance, Expression, Length, SpecModel
+
+_KINDS = ("event_time", "continuous", "count", "delta", "never", "end_of_input")
+
+
+class _AnyTrigger(SpecModel):
+    purging: bool = False
+
+    @property
+    def fires_early(self) -> bool:
+        """Whether a window may fire before the watermark has reached its end."""
+        return False
+
+
+class EventTime(_AnyTrigger):
+    """`{event_time: {}}`: at the window's end, and with each record that comes late."""
+
+    event_time: Empty = Empty()
+
+
+class _Early(_AnyTrigger):
+    @property
+    def fires_early(self) -> bool:
+        """It may."""
+        return True
+
+
+class Continuous(_Early):
+    """`{continuous: 10m}`: at every multiple of an interval, too."""
+
+    continuous: Length
+
+
+class Count(_Early):
+    """`{count: 100}`: at every so many records, and never at the end."""
+
+    count: AtLeastOne
+
+
+class Delta(_Early):
+    """`{delta: 5.0, of: EXPRESSION}`: where a value is further than this from the last that fired.
+
+    The first record of a window is the reference; it never fires at the end.
+    """
+
+    delta: Distance
+    of: Expression
+
+
+class Never(_AnyTrigger):
+    """`{never: {}}`: the default of a global window."""
+
+    never: Empty = Empty()
+
+
+class EndOfInput(_AnyTrigger):
+    """`{end_of_input: {}}`: a global window fires once the input has ended."""
+
+    end_of_input: Empty = Empty()
+
+
+Trigger = Annotated[
+    Annotated[EventTime, Tag("event_time")]
+    | Annotated[Continuous, Tag("continuous")]
+    | Annotated[Count, Tag("count")]
+    | Annotated[Delta, Tag("delta")]
+    | Annotated[Never, Tag("never")]
+    | Annotated[EndOfInput, Tag("end_of_input")],
+    Discriminator(kind_among(_KINDS)),
+]
+TriggerField = Annotated[Trigger, BeforeValidator(checked_kind("trigger", _KINDS))]

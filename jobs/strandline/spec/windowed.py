@@ -1,0 +1,86 @@
+"""Windows with all that belongs to them: the trigger, the evictor, the lateness, the result."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from strandline.model.intervals import END_OF_INSTANTS_MS
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.common import CommonSpec
+from strandline.spec.evictor import CountEvictor, Evictor, EvictorField
+from strandline.spec.trigger import (
+    Count,
+    Delta,
+    EndOfInput,
+    EventTime,
+    Never,
+    Trigger,
+    TriggerField,
+)
+from strandline.spec.values import Expression, Lateness, Name, refuse_at
+from strandline.spec.window import CountWindow, Global, Session, WindowField
+
+
+class WindowedSpec(CommonSpec):
+    """A pipeline of windows, wherever its records come from."""
+
+    window: WindowField
+    trigger: TriggerField | None = None
+    evictor: EvictorField | None = None
+    allowed_lateness: Lateness = 0
+    aggregates: dict[Name, Expression] = Field(default_factory=dict)
+    firings: bool = False
+
+    @model_validator(mode="after")
+    def _sessions_are_cleaned(self) -> WindowedSpec:
+        longest_ms = MAX_WATERMARK - END_OF_INSTANTS_MS
+        if isinstance(self.window, Session) and self.allowed_lateness > longest_ms:
+            problem = (
+                "too long for sessions: the time at which one is dropped would not fit 64 bits, "
+                f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
+            )
+            refuse_at("allowed_lateness", f"{self.allowed_lateness}ms", problem)
+        return self
+
+    @model_validator(mode="after")
+    def _trigger_and_evictor_suit_the_window(self) -> WindowedSpec:
+        trigger, window = self.trigger, self.window
+        if isinstance(window, CountWindow):
+            for name, given in (("trigger", trigger), ("evictor", self.evictor)):
+                if given is not None:
+                    problem = "one too many: a window that counts has its own; leave it out"
+                    refuse_at(name, given.model_dump(), problem)
+        if isinstance(trigger, Never | EndOfInput) and not isinstance(window, Global):
+            problem = "for global windows alone; choose another, or write window: {global: {}}"
+            refuse_at("trigger", trigger.model_dump(), problem)
+        if isinstance(trigger, Delta) and isinstance(window, Session):
+            problem = "of a trigger that cannot merge sessions, nor does Flink let it; take another"
+            refuse_at("trigger.delta", trigger.delta, problem)
+        return self
+
+    @model_validator(mode="after")
+    def _early_firings_are_kept(self) -> WindowedSpec:
+        if self.fires_by.fires_early and not self.firings:
+            problem = (
+                "too little where windows fire before their end: the table `windows` keeps the "
+                "last firing of each; write firings: true"
+            )
+            refuse_at("firings", self.firings, problem)
+        return self
+
+    @property
+    def fires_by(self) -> Trigger:
+        """The trigger: the one that is given, or the one of this kind of windows."""
+        if self.trigger is not None:
+            return self.trigger
+        if isinstance(self.window, CountWindow):
+            count, every = self.window.count, self.window.every
+            return Count(count=every or count, purging=every is None)
+        return Never() if isinstance(self.window, Global) else EventTime()
+
+    @property
+    def evicts_by(self) -> Evictor | None:
+        """The evictor: the one that is given, or the one of windows that count and slide."""
+        if isinstance(self.window, CountWindow) and self.window.every is not None:
+            return CountEvictor(count=self.window.count)
+        return self.evictor

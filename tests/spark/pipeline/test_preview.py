@@ -1,0 +1,104 @@
+"""A preview says what the run then does: window by window, reason by reason, day by day."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from lakes import Line, a_record, a_spec, a_week, at, land
+
+from strandline.cli.preview import parts
+from strandline.lake import small_diff as small
+
+pytestmark = pytest.mark.spark
+KEY = ("window_start", "window_end", "device")
+
+
+@pytest.fixture(scope="module")
+def before(spark, tmp_path_factory):
+    """The week as of its fifth day."""
+    line = Line(spark, tmp_path_factory.mktemp("preview"), a_spec())
+    land(line.folder, a_week())
+    line.backfill("1", "5", as_of="5")
+    return line
+
+
+def windows(line):
+    return {tuple(row[name] for name in KEY): row for row in line.rows("windows")}
+
+
+@pytest.mark.parametrize("small_bytes", [small.SMALL_BYTES, 0], ids=["without spark", "by spark"])
+def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
+    before, tmp_path, monkeypatch, small_bytes
+):
+    """Rows that land late add and change; a dearer rule takes some away."""
+    line = before.copy(tmp_path).of(a_spec(source__valid="amount > 9"))
+    land(line.folder, [a_record("4 12:00", "4 10:20", amount=10**6)], mode="append")
+    stand = windows(line)
+    in_quarantine = Counter(row["reason"] for row in line.rows("quarantine"))
+    with monkeypatch.context() as patch:
+        patch.setattr(small, "SMALL_BYTES", small_bytes)
+        previewed = line.backfill("1", "5", as_of="5", allow_removals=True, dry_run=True)
+    preview = json.loads(json.dumps(previewed.preview))
+    assert line.backfill("1", "5", as_of="5", allow_removals=True).diff == previewed.diff
+    will = windows(line)
+
+    assert preview["windows"] == {
+        "added": len(will.keys() - stand.keys()),
+        "changed": previewed.diff["windows"]["update"],
+        "removed": len(stand.keys() - will.keys()),
+    }
+    assert preview["windows"]["removed"] > 0 and preview["windows"]["changed"] > 9
+    assert preview["not_shown"] == {"added": 0, "changed": 0, "removed": 0}
+    for change in preview["shown"]:
+        (device,) = change["key"].values()
+        (key,) = {k for k in {*stand, *will} if told(k[0]) == change["start"] and k[2] == device}
+        for side, rows in (("before", stand), ("after", will)):
+            expected = rows.get(key)
+            assert (change[side] is None) == (expected is None)
+            for name in ("total", "mean", "records", "state") if expected else ():
+                assert change[side][name] == expected[name]
+    changed = [change for change in preview["shown"] if change["how"] == "changed"]
+    assert changed[0]["after"]["total"] > 10**6 > changed[0]["before"]["total"]
+    differ = [c for c in changed if c["before"]["records"] != c["after"]["records"]]
+    assert 0 < len(differ) <= preview["changed_in_values"] < len(changed)
+
+    then = Counter(row["reason"] for row in line.rows("quarantine"))
+    gained, lost = (Counter(preview["quarantine"][what]) for what in ("gained", "lost"))
+    assert gained["invalid"] > 0
+    gained.subtract(lost)
+    assert {**gained} == {reason: then[reason] - in_quarantine[reason] for reason in {*gained}}
+    for table, what in (("windows", "changed"), ("quarantine", "gained")):
+        by_day = sum(day[table][what] for day in preview["days"])
+        assert by_day == sum(
+            preview["quarantine"][what].values()
+            if table != "windows"
+            else [preview["windows"][what]]
+        )
+    assert any("windows change" in part for part in parts(preview) if isinstance(part, str))
+
+
+def told(moment):
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_as_many_windows_are_shown_as_are_asked_for_and_the_others_are_counted(before):
+    line = before.of(a_spec(aggregates__largest="max(amount)"))
+    preview = line.backfill("1", "5", as_of="5", dry_run=True, preview_rows=2).preview
+    assert len(preview["shown"]) == 2
+    assert preview["not_shown"]["changed"] == preview["windows"]["changed"] - 2 > 0
+    for change in preview["shown"]:
+        assert change["before"]["largest"] is None
+        assert change["after"]["largest"] > 0
+
+
+def test_a_run_that_publishes_has_no_preview_and_one_that_changes_nothing_an_empty_one(
+    before, tmp_path
+):
+    line = before.copy(tmp_path)
+    assert line.backfill("1", "5", as_of="5").preview is None
+    preview = line.backfill("1", "5", as_of="5", dry_run=True).preview
+    assert preview["days"] == preview["shown"] == []
+    assert [*parts(preview)] == []
+    assert at("1").year == 2024

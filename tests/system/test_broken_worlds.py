@@ -1,0 +1,127 @@
+"""What breaks below a run: it says so, and once all is mended the next leaves what it should."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kills import Home
+from lakes import a_week, land
+
+pytestmark = [pytest.mark.system, pytest.mark.kill]
+
+COMMAND = ("advance", "--to", "2024-03-05")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """Five days have landed, three are published."""
+    home = Home(tmp_path_factory.mktemp("base"))
+    home.write_spec({})
+    land(home.folder / "lake", a_week(days=5))
+    home.run(("advance", "--to", "2024-03-04"))
+    return home
+
+
+@pytest.fixture(scope="module")
+def undisturbed(base, tmp_path_factory):
+    home = base.copy(tmp_path_factory.mktemp("ends"))
+    home.run(COMMAND)
+    return home
+
+
+def a_file_of_the_day(home: Home) -> Path:
+    return next((home.folder / "lake/landing/meter/arrived_on=2024-03-04").glob("*.parquet"))
+
+
+def last_commit_of(home: Home, table: str) -> Path:
+    return max((home.folder / "lake" / table / "_delta_log").glob("*.json"))
+
+
+@contextmanager
+def away(path: Path):
+    """A file is not there for a while."""
+    kept = path.read_bytes()
+    path.unlink()
+    yield
+    path.write_bytes(kept)
+
+
+@contextmanager
+def cut(path: Path):
+    """Half of a file is missing for a while."""
+    kept = path.read_bytes()
+    path.write_bytes(kept[: len(kept) // 2])
+    yield
+    path.write_bytes(kept)
+
+
+def fails(home: Home, output: Path | None = None) -> None:
+    """A run that ends badly, with an error and no trace of it."""
+    output = output or home.folder / "said"
+    code = home.start(COMMAND, output).wait(timeout=900)
+    said = output.read_text()
+    assert code not in {0, 130}, said
+    assert "Traceback" not in said
+    assert "\tat " not in said
+    assert "error " in said
+
+
+BROKEN = {
+    "a landing file has vanished": lambda home: away(a_file_of_the_day(home)),
+    "a landing file is cut": lambda home: cut(a_file_of_the_day(home)),
+    "the landing's log is cut": lambda home: cut(last_commit_of(home, "landing/meter")),
+    "the log of windows is cut": lambda home: cut(last_commit_of(home, "meter/windows")),
+    "the log of the timeline is cut": lambda home: cut(last_commit_of(home, "meter/timeline")),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_is_named_and_once_it_is_mended_nothing_has_happened(
+    base, undisturbed, tmp_path, what
+):
+    home = base.copy(tmp_path)
+    right = [base.content(), undisturbed.content()]
+    with BROKEN[what](home):
+        fails(home)
+    assert all(content in right for content in home.contents_by_ledger())
+    home.run(COMMAND)
+    assert home.content() == undisturbed.content()
+
+
+def test_a_ledger_whose_log_is_cut_is_named(base, undisturbed, tmp_path):
+    home = base.copy(tmp_path)
+    with cut(last_commit_of(home, "meter/runs")):
+        fails(home)
+    home.run(COMMAND)
+    assert home.content() == undisturbed.content()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of its own, of a few megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("kilobytes", [0, 64, 200])
+def test_on_a_full_disk_a_run_ends_with_a_message_and_goes_on_once_there_is_room(
+    base, undisturbed, small_disk, kilobytes
+):
+    home = base.copy(small_disk / "home")
+    filler = small_disk / "filler"
+    free = shutil.disk_usage(small_disk).free
+    filler.write_bytes(b"0" * max(0, free - kilobytes * 1024))
+    fails(home, small_disk.parent / "said")
+    filler.unlink()
+    home.run(COMMAND)
+    assert home.content() == undisturbed.content()

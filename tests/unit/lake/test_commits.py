@@ -1,0 +1,103 @@
+"""Rows that only lie in other files are no change; rows that have come and gone are one."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+from lakes import FIRST_DAY, a_record, a_spec, land
+
+from strandline.lake.commits import only_moved
+from strandline.lake.landing import Landing
+from strandline.lake.store import Lake
+from strandline.model.facts import DayFacts, LandingChanges, compare
+
+DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2, 3)]
+
+
+class Landed:
+    """A landing table of three days, each in two files; observed as it stands."""
+
+    def __init__(self, folder) -> None:
+        self.folder = folder
+        for hour in (10, 11):
+            rows = [a_record(f"{d.day} {hour}:00", f"{d.day} {hour}:00") for d in DAYS]
+            land(folder, rows, mode="append")
+        self.known = self.facts()
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable(str(self.folder / "landing/meter"))
+
+    def landing(self) -> Landing:
+        return Landing.open(None, Lake.at(str(self.folder)), a_spec())
+
+    def facts(self) -> dict:
+        return dict(self.landing().facts)
+
+    def changes(self) -> LandingChanges:
+        return compare(
+            self.known,
+            self.facts(),
+            observed=DAYS,
+            frontier_ms=None,
+            published_ms=2**60,
+            only_moved=self.landing().only_moved,
+        )
+
+
+@pytest.fixture
+def landed(tmp_path):
+    folder = tmp_path / "a lake, 100% its own"
+    folder.mkdir()
+    return Landed(folder)
+
+
+def test_older_days_that_are_optimized_after_a_retention_delete_have_not_changed(landed):
+    landed.table.delete("arrived_on = '2024-03-01'")
+    landed.table.optimize.compact()
+    found = landed.changes()
+    assert (found.changed, found.lost) == (frozenset(), {DAYS[0]})
+    assert found.rewritten == {DAYS[1], DAYS[2]}
+
+
+def test_rows_that_came_in_the_place_of_as_many_others_are_a_change_of_their_day_alone(landed):
+    landed.table.delete("arrived_on = '2024-03-02'")
+    land(landed.folder, [a_record(f"2 {h}:30", f"2 {h}:30") for h in (10, 11)], mode="append")
+    landed.table.optimize.compact()
+    found = landed.changes()
+    assert (found.changed, found.lost) == ({DAYS[1]}, frozenset())
+    assert found.rewritten == {DAYS[0], DAYS[2]}
+
+
+def test_where_the_log_does_not_tell_what_has_gone_rows_count_as_changed(landed):
+    landed.table.delete("arrived_on = '2024-03-01'")
+    landed.table.optimize.compact()
+    # who has no partition of days, or another one, can be told of no day
+    assert only_moved(landed.table, None, {DAYS[1]: 1}) == set()
+    assert only_moved(landed.table, "arrived_on", {DAYS[1]: 1}) == {DAYS[1]}
+    assert only_moved(landed.table, "arrived_on", {DAYS[1]: 9}) == set()  # another table
+    landed.table.create_checkpoint()
+    for version in range(3):
+        (landed.folder / f"landing/meter/_delta_log/{version:020}.json").unlink()
+    assert only_moved(landed.table, "arrived_on", {DAYS[1]: 1}) == set()
+    assert only_moved(landed.table, "arrived_on", {DAYS[1]: 2}) == {DAYS[1]}
+
+
+def test_a_day_with_deletion_vectors_observed_by_an_older_version_is_not_owed():
+    before, now = DayFacts(5, "by counts", 3), DayFacts(5, "by rows", 3, "by counts")
+    found = _compared(before, now)
+    assert (found.rewritten, found.changed) == ({DAYS[0]}, frozenset())
+    # the digest is kept anew, and then tells which rows are deleted
+    other = DayFacts(5, "by other rows", 4, "by counts")
+    assert _compared(now, other).changed == {DAYS[0]}
+
+
+def _compared(before: DayFacts, now: DayFacts) -> LandingChanges:
+    return compare(
+        {DAYS[0]: before},
+        {DAYS[0]: now},
+        observed=DAYS[:1],
+        frontier_ms=None,
+        published_ms=None,
+        only_moved=lambda days: set(),
+    )

@@ -1,0 +1,71 @@
+"""What a run will take, by what those like it took; of an honest ledger only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from strandline.lake.ledger import Entry
+from strandline.pipeline.took import took_before
+
+BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+def a_run(name, records=100, seconds=10.0, *, steps=("observed", "staged"), **more):
+    """The steps of a run, the last one `seconds` after the first."""
+    content = {"kind": "advance", **more}
+    kind = content.pop("kind")
+    names = ("started", *steps, "published")
+    ends = BEGUN + timedelta(seconds=seconds)
+    books = [{"name": "range", "total": records, "parts": {"accepted": records}}]
+    return [
+        Entry(name, 1, step, kind, written_at=BEGUN, **({} if step != "published" else content))
+        for step in names[:-1]
+    ] + [Entry(name, 1, "published", kind, written_at=ends, books=books, **content)]
+
+
+def test_runs_over_about_as_many_records_tell_what_the_next_takes():
+    ledger = [*a_run("a", 100, 10), *a_run("b", 250, 20.04), *a_run("c", 9_000, 300)]
+    assert took_before(ledger, "advance", 120) == {
+        "runs": 2,
+        "records": [100, 250],
+        "seconds": [10, 20.0],
+    }
+
+
+def test_where_none_was_of_that_size_the_newest_of_the_kind_tell():
+    ledger = [*a_run("a", 100, 10), *a_run("c", 9_000, 300)]
+    assert took_before(ledger, "advance", 10**6)["records"] == [100, 9_000]
+    assert took_before(ledger, "backfill", 100) is None
+    assert took_before([], "advance", 100) is None
+
+
+def test_only_the_newest_runs_tell():
+    ledger = [entry for n in range(9) for entry in a_run(str(n), 100, n)]
+    assert took_before(ledger, "advance", 100) == {
+        "runs": 5,
+        "records": [100, 100],
+        "seconds": [4, 8],
+    }
+
+
+@pytest.mark.parametrize(
+    "waited",
+    [
+        a_run("a", steps=("staged", "prepared")),
+        a_run("a", steps=("staged", "rejected")),
+        a_run("a", message="finished by run b"),
+        a_run("a")[:-1],
+        a_run("a")[1:],
+    ],
+    ids=["for an approval", "for somebody to accept it", "for another run", "for ever", "unknown"],
+)
+def test_a_run_that_waited_for_somebody_tells_nothing(waited):
+    assert took_before(waited, "advance", 100) is None
+
+
+def test_a_ledger_that_keeps_no_books_tells_the_seconds():
+    (*steps, last) = a_run("a")
+    old = [*steps, Entry("a", 1, "published", "advance", written_at=last.written_at)]
+    assert took_before(old, "advance", 100) == {"runs": 1, "records": [0, 0], "seconds": [10, 10]}
