@@ -20,16 +20,17 @@ from strandline.lake.diff import diff
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
-from strandline.lake.store import PUBLISHED, Lake, Store
-from strandline.model.intervals import text_of
+from strandline.lake.store import Lake, Store
+from strandline.model.intervals import EVERYTHING, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
 from strandline.pipeline.failures import failures_told
+from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
-from strandline.pipeline.request import Outcome, as_next_attempt
+from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
 from strandline.spec import PipelineSpec
 from strandline.tables import PublishedTable, tables_of
 
@@ -187,16 +188,18 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         diff={change.target.name: change.counts for change in changes},
         publish={**(first.publish or {}), "parts": parts},
     )
+    within = first.range or EVERYTHING
+    preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
     if ctx.dry_run:
-        outcome = outcome_of(ctx.spec.pipeline, replace(entry, step="previewed"))
-        outcome.dry_run = True
-        return outcome
-    progress("publish")
-    if reverted.days_owed:
-        ctx.note(replace(first, step="owed", owed=reverted.days_owed))
-    done = publish(ctx, changes, entry)
-    ctx.staging.drop()
-    return outcome_of(ctx.spec.pipeline, done)
+        entry = replace(entry, step="previewed")
+    else:
+        progress("publish")
+        if reverted.days_owed:
+            ctx.note(replace(first, step="owed", owed=reverted.days_owed))
+        entry = publish(ctx, changes, entry)
+        ctx.staging.drop()
+    outcome = outcome_of(ctx.spec.pipeline, entry)
+    return replace(outcome, dry_run=ctx.dry_run, preview=preview)
 
 
 def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
@@ -209,10 +212,10 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
     targets = tables_of((reverted.begun.publish or {}).get("key", ()))
     changes = []
     for name, target in targets.items():
-        if name not in PUBLISHED or name not in before or before[name] == after.get(name):
+        if name not in before.keys() & after.keys():
             continue
         try:
-            change = _change_back(ctx, target, before[name], after[name])
+            changes.append(_change_back(ctx, target, before[name], after[name]))
         except (DeltaError, PySparkException, Py4JJavaError, OSError) as error:
             raise InputError(
                 f"{ctx.spec.pipeline}: {name}",
@@ -220,8 +223,6 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
                 f"more ({str(error).splitlines()[0]})",
                 "rebuild the range: strandline backfill",
             ) from error
-        if any(change.counts.values()):
-            changes.append(change)
     return changes
 
 
