@@ -70,22 +70,22 @@ def publish_staged(
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
     require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)
     run, changes, commit_with_it = require(ledger.entries(), log=landing.log), [], None
-    if run.step in KEPT:
-        with _said_what_to_do(spec, run):
-            changes = changes_of(ctx, run)
-        commit_with_it = _accepted_loss(ctx, run)
+    kept = replace(
+        run,
+        reason=accept or run.reason,
+        requested_by=requested_by or run.requested_by,
+        message=None,
+        **this_driver(),
+    )
+    if kept.step in KEPT:
+        with _said_what_to_do(spec, kept):
+            changes = changes_of(ctx, kept)
+        commit_with_it = _accepted_loss(ctx, kept)
     with ctx.store.lock(spark):
         finish_dead_publish(ctx)
         run = require(ledger.entries(), log=landing.log)
         if run.step in KEPT:
-            run = replace(
-                run,
-                reason=accept or run.reason,
-                requested_by=requested_by or run.requested_by,
-                message=None,
-                **this_driver(),
-            )
-            run = bring_in(ctx, changes, run, commit_with_it)
+            run = bring_in(ctx, changes, kept, commit_with_it)
     ctx.staging.drop()
     return outcome_of(spec.pipeline, run)
 
