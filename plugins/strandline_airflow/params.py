@@ -54,6 +54,12 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             f"{_INSTANT_HELP}",
         ),
         "allow_removals": _allow_removals(),
+        "approval": Param(
+            False,
+            type="boolean",
+            title="Approval",
+            description="Ask a person before anything is published, with the preview before them",
+        ),
         "force": _force(),
     }
 
@@ -61,6 +67,19 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
 def report_params(pipelines: Sequence[str]) -> dict[str, Param]:
     """Of the report DAG: one pipeline, or all of them."""
     return {"pipeline": _pipeline([ALL, *pipelines], default=ALL)}
+
+
+def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
+    """Of the upkeep DAG: one pipeline, or all of them that have run."""
+    return {
+        "pipeline": _pipeline([ALL, *pipelines], default=ALL),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Only show, in the task's log, what would be done",
+        ),
+    }
 
 
 def _allow_removals() -> Param:

@@ -15,6 +15,7 @@ DAG_IDS = {
     "land_flights",
     "strandline_daily_flights",
     "strandline_daily_strict",
+    "strandline_maintain",
     "strandline_report",
     "strandline_reprocess",
 }
@@ -95,13 +96,20 @@ def test_the_tasks_of_each_dag_follow_each_other(bag):
         "land_flights": [("land", [])],
         "strandline_daily_flights": [("advance", ["report"]), ("report", [])],
         "strandline_daily_strict": [("advance", ["report"]), ("report", [])],
+        "strandline_maintain": [("maintain", [])],
         "strandline_report": [("pipelines", ["report"]), ("report", [])],
         "strandline_reprocess": [
-            ("preview", ["rebuild"]),
-            ("rebuild", ["report"]),
+            ("prepare", ["approval"]),
+            ("approval", ["publish"]),
+            ("publish", ["report"]),
             ("report", []),
         ],
     }
+
+
+def test_upkeep_is_due_once_a_week(bag):
+    timetable = bag.dags["strandline_maintain"].timetable
+    assert (timetable.expression, timetable.can_be_scheduled) == ("0 3 * * 0", True)
 
 
 def test_the_report_dag_waits_for_what_any_pipeline_publishes(bag):
@@ -159,5 +167,6 @@ def test_without_any_pipeline_the_other_dags_are_still_read(bag, tmp_path, monke
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("STRANDLINE_PIPELINES", str(tmp_path / folder))
     found = DagBag(PROJECT / "dags")
-    assert set(found.dags) == {"land_flights", "strandline_report", "strandline_reprocess"}
+    of_all = {"maintain", "report", "reprocess"}
+    assert set(found.dags) == {"land_flights", *(f"strandline_{name}" for name in of_all)}
     assert len(found.import_errors) == (folder == "missing")

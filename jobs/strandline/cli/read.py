@@ -68,7 +68,9 @@ def read(
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     tables = published_tables(lake_at(lake), spec.pipeline, run=run, as_of_ledger=as_of_ledger)
-    schema = tables.columns(table, None if columns is None else columns.split(","))
+    schema = tables.columns(
+        table, None if columns is None else [name.strip() for name in columns.split(",")]
+    )
     if limit is None and output is None:
         limit = _SHOWN
     rows = _first(tables.batches(table, schema.names, days), limit)
@@ -106,8 +108,8 @@ def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _printed(found: Mapping[str, Any]) -> None:
-    where = f"version {found['version']}, published by run {found['run_id']}"
-    show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {escape(where)}")
+    where = f"version {found['version']}, as of position {found['ledger']} of the ledger"
+    show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {where}")
     if found["notice"]:
         show.out.print(f"note: {escape(found['notice'])}")
     if "output" in found:

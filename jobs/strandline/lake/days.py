@@ -17,13 +17,14 @@ from strandline.lake.store import Store
 
 TRAILING_DAYS = 90
 """The days that are shown where nobody asks for others."""
-_PARTITIONS = {
+PARTITIONS = {
     "timeline": "arrival_date",
     "windows": "window_date",
     "firings": "window_date",
     "quarantine": "quarantine_date",
     "completeness": "slot_date",
 }
+"""The date that each table is partitioned by."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Days:
 
     def rows_of(self, table: str) -> ds.Expression:
         """The rows of a table on these days, and those of no day; no file of another is opened."""
-        day = ds.field(_PARTITIONS[table])
+        day = ds.field(PARTITIONS[table])
         rows = ds.scalar(True)
         if self.since is not None:
             rows &= day >= self.since
@@ -85,7 +86,7 @@ def read_days(
 
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
     """A table that is open, in the order of its days; and which of its rows are of some days."""
-    return dataset_by_day(table, _PARTITIONS[name], columns_of(table)), days.rows_of(name)
+    return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)
 
 
 def totals(store: Store) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
     if table is None or not table.file_uris():
         return {}
     facts: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
-    return facts | {"day": facts[f"partition.{_PARTITIONS[name]}"]}
+    return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
 
 
 def _last_day(store: Store) -> date | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -20,6 +20,7 @@ from strandline.model.intervals import TimeRange, midnight_before
 __all__ = [
     "FINAL",
     "SCHEMA",
+    "UPKEEP",
     "Entry",
     "Ledger",
     "begun_drop",
@@ -27,6 +28,7 @@ __all__ = [
     "frontier",
     "frontier_after",
     "largest_horizon",
+    "of_these_tables",
     "owed_days",
     "published_into",
     "published_since",
@@ -35,8 +37,10 @@ __all__ = [
     "unfinished_publish",
 ]
 
-FINAL = ("published", "repeated", "rejected", "dropped", "failed")
-_TOGETHER = ("published",)
+UPKEEP = ("maintain", "erase")
+"""Kinds of steps that no run has made."""
+FINAL = ("published", "repeated", "rejected", "dropped", "failed", "maintained", "erased")
+_TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
@@ -96,6 +100,13 @@ class Ledger:
                 self._compact()
         return replace(entry, position=position)
 
+    def forget(self, positions: Collection[int]) -> None:
+        """Remove some steps, in one commit."""
+        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
+            table = self._newest()
+            if table is not None and positions:
+                table.delete(f"position IN ({', '.join(map(str, sorted(positions)))})")
+
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
             self._table = self._store.table("runs")
@@ -140,19 +151,41 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
     ]
 
 
+def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
+    """The steps of a ledger but for what was published into tables that were created anew since.
+
+    Args:
+        entries: the ledger.
+        anew: whether they are about to be: then nothing is published.
+    """
+    again = [entry.position for entry in entries if entry.step == "published" and entry.recreated]
+    since = max(again, default=0)
+    return [e for e in entries if e.step != "published" or (e.position >= since and not anew)]
+
+
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
-    """The published steps since a run's base that touch slots which the run touches too."""
-    mine = run.touched
+    """The published steps since a run's base that touch slots which the run touches too.
+
+    A run that creates the tables anew touches all. And every erasure counts: what the run has read
+    may hold the rows that had to leave.
+    """
     return [
         entry
         for entry in entries
-        if entry.step == "published"
-        and entry.position > run.base
+        if entry.position > run.base
         and entry.run_id != run.run_id
-        and mine is not None
-        and entry.touched is not None
-        and entry.touched.overlaps(mine)
+        and (entry.step == "erased" or _meets(entry, run))
     ]
+
+
+def _meets(published: Entry, run: Entry) -> bool:
+    """Whether a step is a published one, and touches slots that a run touches too."""
+    if published.step != "published":
+        return False
+    if run.recreated or published.recreated:
+        return True
+    one, other = published.touched, run.touched
+    return one is not None and other is not None and one.overlaps(other)
 
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:

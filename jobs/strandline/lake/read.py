@@ -199,7 +199,8 @@ def tables_shown(store: Store) -> tuple[Store, str | None]:
     if unfinished is not None:
         before = together([e for e in entries if e.position < unfinished.position])
         published = None if before is None else before.versions
-        versions = unfinished.versions or published or versions
+        # what the publish does not write stands as it did
+        versions = {**versions, **(unfinished.versions or published or {})}
     return store.at(versions), _notice_of(unfinished)
 
 

@@ -78,7 +78,7 @@ class Store:
     Attributes:
         lake: where they lie.
         pipeline: its name.
-        pinned: the versions at which published tables are read; one that is not named did not
+        pinned: the versions at which tables are read; a published one that is not named did not
             exist then. None: the newest. Whoever writes goes on from the newest all the same.
     """
 
@@ -100,8 +100,8 @@ class Store:
         return f"{self.root}/_staging/{run_id}"
 
     def at(self, versions: Mapping[str, int]) -> Store:
-        """The same, where published tables are read at these versions."""
-        return replace(self, pinned=versions)
+        """The same, where tables are read at these versions; the ledger as it is."""
+        return replace(self, pinned={n: v for n, v in versions.items() if n != "runs"})
 
     def table(self, name: str, version: int | None = None) -> DeltaTable | None:
         """One of the tables, None if it does not exist yet."""
@@ -122,7 +122,7 @@ class Store:
         return reader.load(self.uri(name))
 
     def _is_pinned(self, name: str) -> bool:
-        return self.pinned is not None and name in PUBLISHED
+        return self.pinned is not None and (name in self.pinned or name in PUBLISHED)
 
     def holds(self, name: str, rows: ds.Expression, files: str | None = None) -> bool:
         """Whether a table has any such row; a table that does not exist yet has none.

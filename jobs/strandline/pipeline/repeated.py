@@ -13,8 +13,10 @@ from strandline.lake.ledger import (
     Entry,
     Ledger,
     frontier,
+    of_these_tables,
     owed_days,
     published_since,
+    together,
     unfinished_publish,
 )
 from strandline.lake.store import PUBLISHED, Lake, Store
@@ -27,9 +29,9 @@ from strandline.spec import PipelineSpec
 def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
     """Of all that decides what a run publishes, but for the rows of the landing table and the past.
 
-    Of what is asked; of the pipeline's file but for `schedule` and `spark`; of the landing table,
-    which may have been created anew; of the program. Two runs of the same fingerprint over the same
-    rows publish the same.
+    Of what is asked; of the pipeline's file but for `schedule`, `spark` and `quarantine_days`; of
+    the landing table, which may have been created anew; of the program. Two runs of the same
+    fingerprint over the same rows publish the same.
 
     Args:
         spec: the pipeline.
@@ -45,7 +47,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "close": request.close,
         "reopen": request.reopen,
         "accept_loss": request.accept_loss is not None,
-        "file": spec.model_dump(mode="json", exclude={"schedule", "spark"}),
+        "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
         "landing": landing_id,
         "program": program(),
     }
@@ -65,10 +67,10 @@ def run_repeated(
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
-    if request.dry_run or log is None:
+    if request.dry_run or request.recreate or log is None:
         return None
     store = lake.pipeline(spec.pipeline)
-    entries = Ledger(store).entries()
+    entries = of_these_tables(Ledger(store).entries())
     asked = request_fingerprint(spec, request, log.table_id)
     published = [entry for entry in entries if entry.step == "published"]
     last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
@@ -78,7 +80,7 @@ def run_repeated(
     closed_since = any(entry.closed or entry.reopened for entry in since)
     if closed_since or published_since(entries, replace(last, base=last.position)):
         return None
-    stands = _stand_as_published(store, published[-1])
+    stands = _stand_as_published(store, together(entries) or published[-1])
     return last if stands and _same_input(spec, request, log, last) else None
 
 
@@ -89,6 +91,7 @@ def repeat(
 
     Nothing is computed, and nothing but the ledger is written.
     """
+    request = request.ready(spec.source.ready_after)
     last = run_repeated(spec, lake, request, log)
     if last is None:
         return None
@@ -105,6 +108,7 @@ def repeat(
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=last.landing_version,
         base=last.position,
+        overrides=request.overrides or None,
         reason=request.reason,
         requested_by=request.requested_by,
         message=f"what run {last.run_id} has published is what this one would",
@@ -121,12 +125,13 @@ def repeat(
         horizon_ms=last.horizon_ms,
         frontier_ms=frontier(ledger.entries()),
         versions=store.versions(),
+        notes=request.notes,
         repeats=last.run_id,
     )
 
 
 def _stand_as_published(store: Store, last: Entry) -> bool:
-    """Whether nobody has written to the published tables since the last run did, or dropped one."""
+    """Whether nobody has written to the published tables since a step that named their versions."""
     then = last.versions or {}
     return all(store.version(name) == then.get(name) for name in PUBLISHED)
 

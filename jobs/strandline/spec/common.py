@@ -40,4 +40,5 @@ class CommonSpec(SpecModel):
     quality: Quality = Field(default_factory=Quality)
     spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+    quarantine_days: Annotated[int, Field(ge=1)] | None = None
     max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None

@@ -134,6 +134,14 @@ def test_tables_are_read_as_a_run_has_published_them_or_as_of_a_position(lake):
     assert rows(published_tables(lake, "meter", as_of_ledger=4), "quarantine") == 9
 
 
+def test_what_an_unfinished_publish_does_not_write_is_shown_as_it_is(lake):
+    before = status_of(SPEC, lake)
+    note(lake, "r-3", "publishing", versions={"quarantine": 0})
+    write(lake, "quarantine", reason="no_window")
+    found = status_of(SPEC, lake)
+    assert {name: found[name] for name in FIGURES} == {name: before[name] for name in FIGURES}
+
+
 def test_malformed_rows_that_were_observed_since_are_shown_though_no_run_has_published(lake):
     write(lake, "quarantine", reason="null_key")
     assert status_of(SPEC, lake)["quarantine"] == {"late": 8, "null_key": 1}
@@ -200,7 +208,7 @@ def test_rows_of_some_days_and_columns_are_printed(command):
 
 def test_the_first_rows_are_printed_and_how_to_see_more(command):
     told = command("windows", "--limit", 2)[1]
-    assert "version 0, published by run r-2" in told
+    assert "version 0, as of position 2 of the ledger" in told
     assert "2 rows; --limit shows more, --output writes all" in told
 
 

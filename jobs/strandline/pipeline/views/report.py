@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
+from strandline.lake.ledger import UPKEEP
 from strandline.lake.read import tables_shown
 from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake, Store
@@ -112,8 +113,10 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def _steps(store: Store) -> pa.Table | None:
-    table = store.table("runs")
-    return None if table is None else dataset_of(table).to_table(columns=list(_STEPS))
+    table, of_runs = store.table("runs"), ~ds.field("kind").isin(UPKEEP)
+    if table is None:
+        return None
+    return dataset_of(table).to_table(columns=list(_STEPS), filter=of_runs)
 
 
 def _by_reason(store: Store, days: Days) -> pd.DataFrame:

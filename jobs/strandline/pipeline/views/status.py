@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
-from strandline.lake.ledger import Entry, Ledger, frontier
+from strandline.lake.ledger import UPKEEP, Entry, Ledger, frontier
 from strandline.lake.read import tables_shown
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
@@ -41,7 +41,8 @@ def status_of(
     store, notice = tables_shown(lake.pipeline(spec.pipeline))
     days = shown_days(store, since, until)
     reached = frontier(entries)
-    last = _run_line(_steps(entries, entries[-1].run_id))
+    of_runs = [entry for entry in entries if entry.kind not in UPKEEP]
+    last = _run_line(_steps(of_runs, of_runs[-1].run_id))
     slots, records = _calendar(store, days)
     return {
         "pipeline": spec.pipeline,
@@ -88,6 +89,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
         "gaps": _last(one.gaps for one in steps),
         "versions": last.versions,
         "landing_version": last.landing_version,
+        "overrides": last.overrides,
         "requested_by": last.requested_by,
         "reason": last.reason,
     }

@@ -1,0 +1,83 @@
+"""erase: a person's rows leave what holds single records; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from strandline.cli import show
+from strandline.cli.options import (
+    AsJson,
+    LakeAt,
+    Pipeline,
+    Pipelines,
+    RequestedBy,
+    lake_at,
+    pipelines_folder,
+)
+from strandline.errors import InputError
+from strandline.spec import find_spec
+
+
+def erase(
+    pipeline: Pipeline,
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="EXPRESSION", help="SQL over a row of the quarantine: device = 'd-1'."
+        ),
+    ],
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger, so name nobody.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would go; write nothing.")
+    ] = False,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Remove a person's rows from quarantine, firings, staging and reports, old versions too."""
+    from strandline.pipeline.erase import erase as erase_rows  # noqa: PLC0415
+    from strandline.pipeline.erase import erasure_of  # noqa: PLC0415
+
+    if not reason.strip():
+        raise InputError("--reason", "empty", "say why the rows have to go")
+    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    if dry_run:
+        found = erasure_of(spec, root, where)
+    else:
+        found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by)
+    stays = [*_what_stays(found, in_a_folder=root.folder is not None)]
+    show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_told)
+
+
+def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
+    """What the rows may still stand in, or come back from."""
+    stays = [
+        "windows, completeness and the timeline are aggregates, and stay",
+        "the landing table is not touched: as long as it holds these rows, a rebuild of their days "
+        "brings them back; delete them there",
+        "the tables' logs name the least and the largest values of files for up to 30 days",
+    ]
+    if found["rows"]["firings"] is None:
+        stays.append("firings have not all columns of the condition, and stay")
+    if not in_a_folder:
+        stays.append("staging and reports on an object store: remove them there")
+    return stays
+
+
+def _told(found: Mapping[str, Any]) -> None:
+    verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
+    show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
+    for name, rows in found["rows"].items():
+        if rows is not None:
+            show.out.print(f"{name}: {rows:,} rows")
+    show.out.print(
+        f"staging of {len(found['staging']):,} runs: {escape(', '.join(found['staging']))}"
+    )
+    show.out.print(f"reports and results of audits: {found['reports']:,} files")
+    for one in found["stays"]:
+        show.out.print(f"note: {escape(one)}")

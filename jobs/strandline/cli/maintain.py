@@ -1,0 +1,135 @@
+"""maintain: what keeps pipelines small that live for years; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from strandline.cli import show
+from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
+from strandline.errors import InputError, StrandlineError
+from strandline.spec import PipelineSpec, find_spec, load_spec, spec_files
+
+if TYPE_CHECKING:
+    from strandline.lake.store import Lake
+    from strandline.pipeline.maintain import Retention
+
+
+def maintain(
+    pipeline: Annotated[
+        str | None, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All pipelines that have run, one after the other.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
+    ] = False,
+    keep_days: Annotated[int, typer.Option(min=1, help="Old versions of tables stay.")] = 30,
+    staging_days: Annotated[
+        int, typer.Option(min=1, help="Staging of rejected, dead and waiting runs stays.")
+    ] = 7,
+    report_days: Annotated[int, typer.Option(min=1, help="Results of audits stay.")] = 90,
+    ledger_days: Annotated[
+        int, typer.Option(min=1, help="Steps of ended runs stay; what they published always does.")
+    ] = 400,
+    as_json: AsJson = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Put small files together, remove what nobody needs: shown first, then measured; no Spark."""
+    from strandline.pipeline.maintain import Retention  # noqa: PLC0415
+
+    if (pipeline is None) is not every:
+        raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")
+    retention = Retention(keep_days, staging_days, report_days, ledger_days)
+    folder, root = pipelines_folder(pipelines), lake_at(lake)
+    if pipeline is not None:
+        done = _maintained(find_spec(folder, pipeline), root, retention, dry_run=dry_run)
+        show.document(done, as_json=as_json, human=_measured)
+        return
+    results: list[dict[str, Any]] = []
+    failed: list[StrandlineError] = []
+    for path in spec_files(folder):
+        try:
+            spec = load_spec(path)
+            if root.pipeline(spec.pipeline).table("runs") is not None:
+                results.append(_maintained(spec, root, retention, dry_run=dry_run))
+        except StrandlineError as error:  # one pipeline's trouble is not the others'
+            show.failure(error, as_json=False)
+            failed.append(error)
+    show.document(results, as_json=as_json, human=_all_measured)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _maintained(
+    spec: PipelineSpec, lake: Lake, retention: Retention, *, dry_run: bool
+) -> dict[str, Any]:
+    """What there is to do for a pipeline, and what is there once it is done."""
+    from strandline.pipeline.maintain import maintain, upkeep_of  # noqa: PLC0415
+
+    planned = upkeep_of(spec, lake, retention)
+    if dry_run:
+        return planned | {"dry_run": True, "after": None}
+    _planned(planned)
+    with show.progress(quiet=True) as step:
+        done = maintain(spec, lake, retention, progress=step)
+    return planned | {"dry_run": False, "after": done["tables"]}
+
+
+def _all_measured(results: Sequence[Mapping[str, Any]]) -> None:
+    for found in results:
+        _measured(found)
+
+
+def _planned(found: Mapping[str, Any]) -> None:
+    """What there is to do; on stderr, before it is done."""
+    with show.progress(quiet=True) as step:
+        for line in _lines(found):
+            step(f"{found['pipeline']}: {line}")
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What there is to do, beside the tables."""
+    if found["notice"]:
+        yield f"{found['notice']}; published tables are left alone until then"
+    for name, table in found["tables"].items():
+        if table["days"]:
+            yield f"{name}: put the files of {table['days']:,} days together"
+        if table["unneeded"]["files"]:
+            yield f"{name}: remove {_size(table['unneeded'])} that nobody needs"
+    if found["quarantine"]:
+        yield f"quarantine: {found['quarantine']:,} rows older than quarantine_days go"
+    if found["staging"]["runs"]:
+        yield f"staging of {', '.join(found['staging']['runs'])} goes: {_size(found['staging'])}"
+    if found["reports"]["files"]:
+        yield f"results of old audits go: {_size(found['reports'])}"
+    if found["ledger"]:
+        yield f"ledger: {found['ledger']:,} steps of runs that ended long ago go"
+
+
+def _measured(found: Mapping[str, Any]) -> None:
+    """What there is to do, and each table before and after it."""
+    verb = "would be maintained" if found["dry_run"] else "maintained"
+    show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
+    for line in _lines(found) if found["dry_run"] else ():
+        show.out.print(escape(line))
+    sizes = Table(box=None, header_style="bold", pad_edge=False)
+    edges = ("before",) if found["dry_run"] else ("before", "after")
+    for column in ("table", *(f"{what} {edge}" for edge in edges for what in ("in use", "stored"))):
+        sizes.add_column(column, justify="left" if column == "table" else "right")
+    for name, before in found["tables"].items():
+        measured = [before] if found["dry_run"] else [before, found["after"][name]]
+        sizes.add_row(
+            name, *(_size(one[what]) for one in measured for what in ("in_use", "stored"))
+        )
+    show.out.print(sizes)
+
+
+def _size(of: Mapping[str, int]) -> str:
+    return f"{of['files']:,} files, {of['bytes'] / 1e6:,.1f} MB"

@@ -1,0 +1,69 @@
+"""Quarantined rows of arrival days that have long gone by."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable
+
+from strandline.errors import InputError
+from strandline.lake.reads import columns_of, dataset_of
+from strandline.lake.store import Store
+from strandline.spec.source import Source
+from strandline.tables import QUARANTINE
+
+
+def older_rows(store: Store, source: Source, first: date | None) -> int:
+    """How many quarantined rows arrived before a day; None: none has to go.
+
+    Raises:
+        InputError: no column of the quarantine tells when a row arrived.
+    """
+    table = store.table(QUARANTINE.name)
+    if table is None or first is None or not table.file_uris():
+        return 0
+    name = _arrival(table, source, store.pipeline)
+    before = pa.scalar(first, pa.date32()).cast(columns_of(table).field(name).type)
+    return int(dataset_of(table, _before(name, first)).count_rows(filter=ds.field(name) < before))
+
+
+def drop_older(store: Store, source: Source, first: date | None) -> None:
+    """Delete the quarantined rows that arrived before a day, in one commit; none if there is none.
+
+    Call it under the lock.
+
+    Raises:
+        InputError: as for `older_rows`.
+    """
+    if first is not None and older_rows(store, source, first):
+        table = DeltaTable(store.uri(QUARANTINE.name))
+        table.delete(
+            _before(_arrival(table, source, store.pipeline), first),
+            commit_properties=CommitProperties({"userMetadata": "maintain"}),
+        )
+
+
+def _before(name: str, first: date) -> str:
+    return f"{_quoted(name)} < '{first.isoformat()}'"
+
+
+def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
+    """The column of the quarantine that holds the day, or the instant, at which a row arrived."""
+    there = columns_of(table)
+    for asked in filter(None, (source.arrival_date, source.arrival_time)):
+        name = f"source_{asked}" if asked.lower() in QUARANTINE.columns else asked
+        if name in there.names:
+            kind = there.field(name).type
+            if kind == pa.date32() or pa.types.is_timestamp(kind):
+                return name
+    raise InputError(
+        f"{pipeline}: quarantine_days",
+        "no column of the quarantine tells the day on which a row arrived",
+        "let source.arrival_date or source.arrival_time be a column; or leave quarantine_days out",
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,133 @@
+"""Upkeep of one table: what is small is put together, what no reader needs any more is removed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from strandline.lake.reads import files_of
+
+_SMALL_BYTES = 64 * 2**20
+"""Files of a day that are smaller are put together."""
+_HOURS_OF_DAY = 24
+_LOG_DAYS = 30
+"""For how long a table's log is kept, where its properties do not say."""
+_LOG_KEPT = "delta.logRetentionDuration"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Some files of a table."""
+
+    files: int
+    bytes: int
+
+
+def in_use(table: DeltaTable) -> Size:
+    """The files that hold the rows of today."""
+    sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
+    return Size(len(sizes), sum(sizes))
+
+
+def stored(table: DeltaTable) -> Size:
+    """All that lies in the store, old versions included; the log left out."""
+    sizes = _stored(table).values()
+    return Size(len(sizes), sum(sizes))
+
+
+def scattered_days(table: DeltaTable, partition: str) -> list[date]:
+    """The days that lie in several small files, which can become one.
+
+    A day whose rows were published under several rules stays: files that hold rows of one rule tell
+    it without being opened, and tell which days are from before a column came.
+    """
+    if not table.file_uris():
+        return []
+    facts = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    days = facts[f"partition.{partition}"]
+    unknown = [None] * len(days)
+    rules: defaultdict[date | None, set[str | None]] = defaultdict(set)
+    small: defaultdict[date | None, int] = defaultdict(int)
+    has_rules = any(field.name == "spec_fingerprint" for field in table.schema().fields)
+    for place, day in enumerate(days):
+        small[day] += facts["size_bytes"][place] < _SMALL_BYTES
+        for edge in ("min", "max") if has_rules else ():
+            rules[day].add(facts.get(f"{edge}.spec_fingerprint", unknown)[place])
+    mixed = {day for day, found in rules.items() if len(found) > 1}
+    scattered = {day for day, count in small.items() if count > 1}
+    return sorted(day for day in scattered - mixed if day is not None)
+
+
+def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
+    """Put the files of some days together, in one commit that changes no row.
+
+    Call it under the lock.
+    """
+    if days:
+        table.optimize.compact(
+            partition_filters=[(partition, "in", [day.isoformat() for day in days])],
+            target_size=_SMALL_BYTES,
+            commit_properties=CommitProperties({"userMetadata": "maintain"}),
+        )
+
+
+def unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> Size:
+    """The files that `vacuum` would remove now."""
+    gone, there = _vacuumed(table, keep_days, needed, dry_run=True), _stored(table)
+    sizes = [there[path] for path in gone if path in there]
+    return Size(len(sizes), sum(sizes))
+
+
+def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
+    """Remove the files that no version of the last days needs, and those of writers that died.
+
+    Call it under the lock. The log is kept for as long as the versions are.
+
+    Args:
+        table: as it was opened.
+        keep_days: what was in the table within so many days stays.
+        needed: versions that stay besides.
+    """
+    kept = table.metadata().configuration.get(_LOG_KEPT)
+    asked = f"interval {keep_days} days"
+    if keep_days > _LOG_DAYS and kept != asked:
+        table.alter.set_table_properties({_LOG_KEPT: asked})
+    if unneeded(table, keep_days, needed).files:  # else two commits would say that nothing went
+        _vacuumed(table, keep_days, needed, dry_run=False)
+
+
+def _vacuumed(
+    table: DeltaTable, keep_days: int, needed: Collection[int], *, dry_run: bool
+) -> list[str]:
+    there = []
+    for version in sorted({*needed}):
+        with suppress(DeltaError):  # its log is gone: nobody reads it any more
+            there.append(DeltaTable(table.table_uri, version=version).version())
+    paths = table.vacuum(
+        keep_days * _HOURS_OF_DAY,
+        dry_run=dry_run,
+        enforce_retention_duration=False,
+        full=True,
+        keep_versions=[*there, table.version()],
+        commit_properties=CommitProperties({"userMetadata": "maintain"}),
+    )
+    root = table.table_uri.rstrip("/") + "/"
+    return [path.removeprefix(root).removeprefix(root.removeprefix("file://")) for path in paths]
+
+
+def _stored(table: DeltaTable) -> dict[str, int]:
+    """The bytes of each file below the table's root, but for those of its log."""
+    found = files_of(table).get_file_info(fs.FileSelector("", recursive=True))
+    return {
+        one.path.lstrip("/"): one.size
+        for one in found
+        if one.type == fs.FileType.File and not one.path.lstrip("/").startswith("_delta_log/")
+    }

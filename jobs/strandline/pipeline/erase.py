@@ -1,0 +1,132 @@
+"""erase: the rows of a person leave everything that holds single records. No Spark.
+
+Windows, slots and the timeline are aggregates: they stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from deltalake import DeltaTable
+
+from strandline.errors import InputError, RetryableError
+from strandline.lake import leftovers, upkeep
+from strandline.lake.diff import DELETE, INSERT, UPDATE
+from strandline.lake.erasure import erase as erase_rows
+from strandline.lake.erasure import matching, require_predicate
+from strandline.lake.ledger import Entry, Ledger, unfinished_publish
+from strandline.lake.store import Lake, Store, storage_errors
+from strandline.pipeline.driver import state_of
+from strandline.pipeline.maintain import note_versions
+from strandline.spec import PipelineSpec
+
+
+def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
+    """What `erase` would remove; nothing is written.
+
+    Returns:
+        `pipeline`; `rows`: of `quarantine` and `firings` that meet the condition, None where the
+        table has not all columns that it names; `staging`: the runs whose staging goes; `reports`:
+        how many files of audits and pages go.
+
+    Raises:
+        InputError: the condition is none on a row of the quarantine, or nothing has run yet.
+    """
+    store = lake.pipeline(spec.pipeline)
+    require_predicate(expression)
+    quarantine = store.table("quarantine")
+    if quarantine is None:
+        raise InputError(
+            spec.pipeline, "has no quarantine yet", "run strandline backfill or advance first"
+        )
+    return {
+        "pipeline": spec.pipeline,
+        "rows": {
+            "quarantine": matching(quarantine, expression),
+            "firings": _firings(store, expression),
+        },
+        **leftovers.whatever_is_left(store),
+    }
+
+
+def erase(
+    spec: PipelineSpec,
+    lake: Lake,
+    expression: str,
+    *,
+    reason: str,
+    requested_by: str | None = None,
+) -> dict[str, Any]:
+    """Do what `erasure_of` says, and remove the old versions that hold these rows.
+
+    May be killed at any point: the same call goes on. The ledger keeps how many rows went, why and
+    who asked; of the condition, which may hold the person's data, only a digest.
+
+    Raises:
+        InputError: as for `erasure_of`; or a publish is unfinished.
+        RetryableError: a run is in progress, which may hold the rows.
+    """
+    store = lake.pipeline(spec.pipeline)
+    ledger = Ledger(store)
+    with storage_errors(store.root), store.lock(None):
+        _refuse_live_runs(spec, ledger.entries())
+        found = erasure_of(spec, lake, expression)
+        step = Entry(
+            run_id=f"erase-{ledger.entries()[-1].position + 1}",
+            attempt=1,
+            step="erasing",
+            kind="erase",
+            diff={name: _deletes(rows) for name, rows in found["rows"].items() if rows},
+            reason=reason,
+            requested_by=requested_by,
+            message=f"condition sha256:{hashlib.sha256(expression.encode()).hexdigest()}",
+        )
+        ledger.append(step, datetime.now(UTC))
+        held = [name for name, rows in found["rows"].items() if rows is not None]
+        for name in held:
+            erase_rows(DeltaTable(store.uri(name)), expression)
+        leftovers.drop_whatever_is_left(store)
+        erased = replace(step, step="erased", versions=store.versions())
+        ledger.append(erased, datetime.now(UTC))
+        for name in held:
+            upkeep.vacuum(DeltaTable(store.uri(name)), 0, ())
+        note_versions(store, ledger)
+    return found
+
+
+def _deletes(rows: int) -> dict[str, int]:
+    return {INSERT: 0, UPDATE: 0, DELETE: rows}
+
+
+def _firings(store: Store, expression: str) -> int | None:
+    """How many firings meet the condition; None: there are none, or they have not these columns."""
+    firings = store.table("firings")
+    if firings is None:
+        return None
+    try:
+        return matching(firings, expression)
+    except InputError:
+        return None
+
+
+def _refuse_live_runs(spec: PipelineSpec, entries: list[Entry]) -> None:
+    unfinished = unfinished_publish(entries)
+    if unfinished is not None:
+        raise InputError(
+            f"{spec.pipeline} run {unfinished.run_id}",
+            "has begun to publish and has not ended: its staging may hold the rows",
+            "let the next run finish it, or strandline runs drop it, then erase again",
+        )
+    by_run: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_run.setdefault(entry.run_id, []).append(entry)
+    for run_id, steps in by_run.items():
+        if state_of(steps) == "running":
+            raise RetryableError(
+                f"{spec.pipeline} run {run_id}",
+                "is in progress, and may hold the rows",
+                f"wait for it, or strandline runs cancel {spec.pipeline} {run_id}",
+            )

@@ -1,0 +1,209 @@
+"""maintain: what keeps a pipeline small that lives for years. No Spark.
+
+Each part stands for itself and is safe to do twice, so that whoever dies on the way loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from deltalake import DeltaTable
+
+from strandline.errors import InputError
+from strandline.lake import leftovers, upkeep
+from strandline.lake.days import PARTITIONS
+from strandline.lake.ledger import (
+    Entry,
+    Ledger,
+    together,
+    told_of_unfinished,
+    unfinished_publish,
+)
+from strandline.lake.ledger_retention import spent_steps
+from strandline.lake.quarantine_retention import drop_older, older_rows
+from strandline.lake.store import Lake, Store, storage_errors
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how many days what is not published any more is kept.
+
+    Attributes:
+        keep_days: old versions of tables, which older states are read from.
+        staging_days: what runs have staged that were rejected, have died or wait for a person.
+        report_days: the results of audits, and the pages made of them.
+        ledger_days: the steps of runs that have ended; what they have published stays for ever.
+    """
+
+    keep_days: int = 30
+    staging_days: int = 7
+    report_days: int = 90
+    ledger_days: int = 400
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """The upkeep of one pipeline at an instant."""
+
+    spec: PipelineSpec
+    store: Store
+    ledger: Ledger
+    retention: Retention
+    now: datetime
+
+    def before(self, days: int) -> datetime:
+        """So many days ago."""
+        return self.now - timedelta(days)
+
+    @property
+    def first_quarantine_day(self) -> date | None:
+        """The first arrival day whose quarantined rows stay; None: all stay."""
+        days = self.spec.quarantine_days
+        return None if days is None else self.before(days).date()
+
+
+def upkeep_of(
+    spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None = None
+) -> dict[str, Any]:
+    """What `maintain` would do now; nothing is written.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        retention: what is to stay.
+        now: by which clock; None: the machine's.
+
+    Returns:
+        `pipeline`; `notice`: of an unfinished publish, None: there is none; of each of the `tables`
+        the `files` and `bytes` that are `in_use`, and that are `stored` with those of old versions,
+        the `days` whose files would be put together, and the `unneeded` that would go;
+        `quarantine`: how many rows would go; `staging`, `reports`: which runs, how many files and
+        bytes; `ledger`: how many steps.
+
+    Raises:
+        InputError: nothing has run yet, or the arrival day of quarantined rows is not known.
+    """
+    todo = _opened(spec, lake, retention, now)
+    entries = todo.ledger.entries()
+    unfinished = unfinished_publish(entries)
+    tables: dict[str, Any] = {}
+    for name in (*PARTITIONS, "runs"):
+        table = todo.store.table(name)
+        if table is None:
+            continue
+        days = [] if name == "runs" else upkeep.scattered_days(table, PARTITIONS[name])
+        gone = upkeep.unneeded(table, retention.keep_days, _needed(entries, name))
+        tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(gone)}
+    return {
+        "pipeline": spec.pipeline,
+        "notice": None if unfinished is None else told_of_unfinished(unfinished),
+        "tables": tables,
+        "quarantine": older_rows(todo.store, spec.source, todo.first_quarantine_day),
+        "staging": leftovers.dead_staging(todo.store, entries, todo.before(retention.staging_days)),
+        "reports": leftovers.old_reports(todo.store, todo.before(retention.report_days)),
+        "ledger": len(spent_steps(entries, todo.before(retention.ledger_days))),
+    }
+
+
+def maintain(
+    spec: PipelineSpec,
+    lake: Lake,
+    retention: Retention,
+    now: datetime | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> dict[str, Any]:
+    """Do what `upkeep_of` says.
+
+    Published tables are left alone as long as a publish is unfinished. No row of a table comes or
+    goes, but for those of the quarantine that `quarantine_days` lets go.
+
+    Returns:
+        `pipeline`, `notice`, and of each of the `tables` what is `in_use` and `stored` now.
+
+    Raises:
+        InputError: as for `upkeep_of`.
+        RetryableError: a live run publishes, and did not end within a quarter of an hour.
+    """
+    todo = _opened(spec, lake, retention, now)
+    progress("quarantine")
+    with _whole(todo) as may:
+        if may:
+            drop_older(todo.store, spec.source, todo.first_quarantine_day)
+    for name, partition in PARTITIONS.items():
+        progress(name)
+        with _whole(todo) as may:
+            if may:
+                _keep_small(todo, name, partition)
+    with _whole(todo) as may:
+        if may:
+            note_versions(todo.store, todo.ledger)
+    progress("staging, reports, ledger")
+    entries = todo.ledger.entries()
+    leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
+    leftovers.drop_reports(todo.store, todo.before(retention.report_days))
+    todo.ledger.forget(spent_steps(entries, todo.before(retention.ledger_days)))
+    with storage_errors(todo.store.root), todo.store.ledger_lock():
+        if (steps := todo.store.table("runs")) is not None:
+            upkeep.vacuum(steps, retention.keep_days, ())
+    unfinished = unfinished_publish(entries)
+    tables = {name: todo.store.table(name) for name in (*PARTITIONS, "runs")}
+    return {
+        "pipeline": spec.pipeline,
+        "notice": None if unfinished is None else told_of_unfinished(unfinished),
+        "tables": {name: _sizes(table) for name, table in tables.items() if table},
+    }
+
+
+def _sizes(table: DeltaTable) -> dict[str, Any]:
+    return {"in_use": asdict(upkeep.in_use(table)), "stored": asdict(upkeep.stored(table))}
+
+
+def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:
+    store = lake.pipeline(spec.pipeline)
+    ledger = Ledger(store)
+    if not ledger.entries():
+        raise InputError(
+            spec.pipeline, "has no runs yet", "run strandline backfill or advance first"
+        )
+    return Upkeep(spec, store, ledger, retention, now or datetime.now(UTC))
+
+
+@contextmanager
+def _whole(todo: Upkeep) -> Iterator[bool]:
+    """Hold the pipeline's lock; whether every published table is whole then."""
+    with storage_errors(todo.store.root), todo.store.lock(None):
+        yield unfinished_publish(todo.ledger.entries()) is None
+
+
+def _keep_small(todo: Upkeep, name: str, partition: str) -> None:
+    table = todo.store.table(name)
+    if table is not None:
+        upkeep.compact(table, partition, upkeep.scattered_days(table, partition))
+        upkeep.vacuum(table, todo.retention.keep_days, _needed(todo.ledger.entries(), name))
+
+
+def _needed(entries: list[Entry], name: str) -> list[int]:
+    """The versions of a table that readers, and whoever ends a publish, may ask for."""
+    published = next((e for e in reversed(entries) if e.step == "published"), None)
+    asked = [together(entries), published, unfinished_publish(entries)]
+    versions = [(entry.versions or {}).get(name) for entry in asked if entry is not None]
+    return [version for version in versions if version is not None]
+
+
+def note_versions(store: Store, ledger: Ledger) -> None:
+    """Let the ledger name the versions that belong together now; nothing, if it does.
+
+    Call it under the lock, when no publish is unfinished.
+    """
+    entries, versions = ledger.entries(), store.versions()
+    last = together(entries)
+    if last is None or all((last.versions or {}).get(n) == versions.get(n) for n in PARTITIONS):
+        return
+    run_id = f"maintain-{entries[-1].position + 1}"
+    step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
+    ledger.append(step, datetime.now(UTC))

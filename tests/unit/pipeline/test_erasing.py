@@ -1,0 +1,232 @@
+"""`erase`: a person's rows leave all that holds single records, and old versions too. No JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from many_days import a_lake_of, day
+from meter import a_meter
+
+from strandline.cli.main import main
+from strandline.errors import InputError, RetryableError
+from strandline.lake import leftovers, upkeep
+from strandline.lake.ledger import Entry, Ledger, published_since
+from strandline.lake.read import published_tables
+from strandline.model.intervals import TimeRange
+from strandline.pipeline import erase as erasing
+from strandline.pipeline.erase import erase, erasure_of
+
+SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
+ZOE = "person = 'zoe77'"
+FILE = """
+pipeline: meter
+source:
+  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
+   key: {device: device}, channel: source, channels: [a]}
+watermark: {strategy: ascending}
+window: {tumbling: 12h}
+"""
+
+
+class Killed(BaseException):
+    """What a kill is to the code: nothing catches it."""
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Quarantined rows and firings of two persons, a staging and a report."""
+    lake = a_lake_of(2, SPEC, tmp_path / "lake")
+    store = lake.pipeline("meter")
+    for name, partition in (("quarantine", "quarantine_date"), ("firings", "window_date")):
+        for number in range(2):
+            rows = pa.table({"person": ["zoe77", "bob"], partition: [day(number)] * 2})
+            write_deltalake(
+                store.uri(name), rows, mode="append", schema_mode="merge", partition_by=[partition]
+            )
+    for file in ("_staging/r-2/windows/part-0.parquet", "_reports/gx/validations/w.json"):
+        path = lake.folder / "meter" / file
+        path.parent.mkdir(parents=True)
+        path.write_text("zoe77", encoding="utf-8")
+    (lake.folder / "meter" / "_reports" / "report.html").write_text("zoe77", encoding="utf-8")
+    note(lake, "r-2", "published")
+    return lake
+
+
+def note(lake, run_id, step, **more):
+    store = lake.pipeline("meter")
+    said = {"versions": store.versions(), "range": TimeRange(0, 1), **more}
+    return Ledger(store).append(Entry(run_id, 1, step, "advance", **said), datetime.now(UTC))
+
+
+def persons(lake, name):
+    rows = DeltaTable(lake.pipeline("meter").uri(name)).to_pyarrow_table()
+    return sorted(filter(None, rows["person"].to_pylist()))
+
+
+def stored(lake, word):
+    """The files below the pipeline's folder that hold a word; logs tell the bounds of files."""
+    found = []
+    for path in (lake.folder / "meter").rglob("*"):
+        if path.is_file() and "_delta_log" not in path.parts and word in path.read_bytes():
+            found.append(path)
+    return found
+
+
+def files(lake):
+    found = [path for path in lake.folder.rglob("*") if path.is_file()]
+    return {path: path.stat().st_size for path in found if "_lock" not in path.name}
+
+
+def test_what_would_go_is_counted_and_nothing_is_written(lake):
+    before = files(lake)
+    found = erasure_of(SPEC, lake, ZOE)
+    assert found["rows"] == {"quarantine": 2, "firings": 2}
+    assert (found["staging"], found["reports"]) == (["r-2"], 2)
+    assert files(lake) == before
+
+
+def test_a_persons_rows_leave_everything_and_old_versions_too(lake):
+    assert stored(lake, b"zoe77")
+    erase(SPEC, lake, ZOE, reason="asked for", requested_by="desk")
+    assert persons(lake, "quarantine") == persons(lake, "firings") == ["bob", "bob"]
+    assert stored(lake, b"zoe77") == []
+    assert lake.pipeline("meter").rows("quarantine") == 4 + 2
+    assert lake.pipeline("meter").rows("windows") == 4
+    tables = published_tables(lake, "meter")
+    assert sum(batch.num_rows for batch in tables.batches("quarantine")) == 6
+    with pytest.raises(InputError, match="is not there any more"):
+        list(published_tables(lake, "meter", run="r-2").batches("quarantine"))
+
+
+def test_the_ledger_keeps_counts_and_why_and_no_value(lake):
+    erase(SPEC, lake, ZOE, reason="asked for", requested_by="desk")
+    erased = [e for e in Ledger(lake.pipeline("meter")).entries() if e.kind == "erase"]
+    assert [entry.step for entry in erased] == ["erasing", "erased"]
+    for entry in erased:
+        assert entry.diff["quarantine"] == {"insert": 0, "update": 0, "delete": 2}
+        assert (entry.reason, entry.requested_by) == ("asked for", "desk")
+        assert entry.message.startswith("condition sha256:")
+        assert "zoe77" not in str(entry)
+
+
+def test_erasing_twice_is_erasing_once(lake):
+    erase(SPEC, lake, ZOE, reason="asked for")
+    versions = {n: lake.pipeline("meter").version(n) for n in ("quarantine", "firings")}
+    erase(SPEC, lake, ZOE, reason="asked for")
+    assert {n: lake.pipeline("meter").version(n) for n in versions} == versions
+
+
+@pytest.mark.parametrize("moment", range(0, 16, 2))
+def test_an_erasure_that_is_killed_is_ended_by_typing_it_again(lake, monkeypatch, moment):
+    calls = count()
+
+    def dying(real):
+        def call(*arguments):
+            if next(calls) == moment:
+                raise Killed
+            done = real(*arguments)
+            if next(calls) == moment:
+                raise Killed
+            return done
+
+        return call
+
+    with monkeypatch.context() as dies:
+        for place, name in (
+            (erasing, "erase_rows"),
+            (leftovers, "drop_whatever_is_left"),
+            (upkeep, "vacuum"),
+            (Ledger, "append"),
+        ):
+            dies.setattr(place, name, dying(getattr(place, name)))
+        with pytest.raises(Killed):
+            erase(SPEC, lake, ZOE, reason="asked for")
+    tables = published_tables(lake, "meter")
+    assert sum(batch.num_rows for batch in tables.batches("quarantine")) in {6, 8}
+    erase(SPEC, lake, ZOE, reason="asked for")
+    assert stored(lake, b"zoe77") == []
+    assert persons(lake, "quarantine") == ["bob", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("", "no condition on a row"),
+        ("'zoe77'", "no condition on a row"),
+        ("person = 'zoe77'; drop table x", "';' outside of quotes"),
+        ("person = 'zoe77' -- bob", "'--' outside of quotes"),
+        ("person = 'zoe77') OR (1 = 1", "a parenthesis that nothing opens"),
+        ("person = 'zoe77' OR 1 = (SELECT 1)", "'SELECT' outside of quotes"),
+        ("person = 'zoe77", "outside of quotes"),
+        ("person", "no condition on a row of this table"),
+        ("count(*) > 1", "no condition on a row of this table"),
+        ("nobody = 'zoe77'", "No field named nobody"),
+        ("person = 'zoe77' bob", "no condition on a row of this table"),
+    ],
+)
+def test_what_is_no_condition_on_a_row_is_refused_and_nothing_is_written(lake, expression, told):
+    before = files(lake)
+    for call in (
+        lambda: erasure_of(SPEC, lake, expression),
+        lambda: erase(SPEC, lake, expression, reason="asked for"),
+    ):
+        with pytest.raises(InputError, match=told):
+            call()
+    assert files(lake) == before
+
+
+@pytest.mark.parametrize("name", ["it''s; --", "a(b", "SELECT"])
+def test_a_text_may_hold_anything(lake, name):
+    assert erasure_of(SPEC, lake, f"person = '{name}'")["rows"] == {"quarantine": 0, "firings": 0}
+
+
+def test_firings_without_the_column_stay(lake):
+    found = erase(SPEC, lake, "person = 'zoe77' AND reason IS NULL", reason="asked for")
+    assert found["rows"] == {"quarantine": 2, "firings": None}
+    assert persons(lake, "firings") == ["bob", "bob", "zoe77", "zoe77"]
+
+
+def test_an_unfinished_publish_and_a_run_in_progress_are_waited_for(lake):
+    me = {"host": socket.gethostname(), "pid": os.getpid()}
+    note(lake, "r-3", "started", **me)
+
+    with pytest.raises(RetryableError, match="run r-3: is in progress"):
+        erase(SPEC, lake, ZOE, reason="asked for")
+    note(lake, "r-3", "publishing")
+    with pytest.raises(InputError, match="run r-3: has begun to publish"):
+        erase(SPEC, lake, ZOE, reason="asked for")
+    assert persons(lake, "quarantine") == ["bob", "bob", "zoe77", "zoe77"]
+
+
+def test_a_run_that_has_read_the_rows_before_is_stale(lake):
+    run = Entry("r-3", 1, "staged", "backfill", TimeRange(5, 6), base=2)
+    assert published_since(Ledger(lake.pipeline("meter")).entries(), run) == []
+    erase(SPEC, lake, ZOE, reason="asked for")
+    (since,) = published_since(Ledger(lake.pipeline("meter")).entries(), run)
+    assert since.step == "erased"
+
+
+def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+    places = ["--pipelines", str(tmp_path), "--lake", lake.root]
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([*places, "erase", "meter", "--where", ZOE, *arguments])
+        return ended.value.code or 0, capsys.readouterr().out
+
+    code, out = call("--reason", "asked for", "--dry-run")
+    assert code == 0
+    assert "quarantine: 2 rows" in out
+    assert "windows, completeness and the timeline are aggregates, and stay" in out
+    assert "the landing table is not touched" in out
+    assert call("--reason", " ")[0] == 2
+    assert json.loads(call("--reason", "asked for", "--json")[1])["rows"]["quarantine"] == 2
+    assert persons(lake, "quarantine") == ["bob", "bob"]

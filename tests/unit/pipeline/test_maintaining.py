@@ -1,0 +1,352 @@
+"""`maintain`: files and leftovers stay few, and nobody misses what has gone. No JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from many_days import a_lake_of, day
+from meter import a_meter
+
+from strandline.cli.main import main
+from strandline.errors import InputError
+from strandline.lake import leftovers, upkeep
+from strandline.lake.ledger import (
+    Entry,
+    Ledger,
+    clock_start,
+    frontier,
+    owed_days,
+    together,
+    unfinished_publish,
+)
+from strandline.lake.ledger_retention import spent_steps
+from strandline.lake.read import published_tables
+from strandline.lake.store import PUBLISHED
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.repeated import _stand_as_published
+from strandline.pipeline.views.status import status_of
+
+SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
+TODAY = Retention(keep_days=0, staging_days=7, report_days=90, ledger_days=400)
+TABLES = ("windows", "quarantine", "completeness")
+FILE = """
+pipeline: meter
+source:
+  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
+   key: {device: device}, channel: source, channels: [a]}
+watermark: {strategy: ascending}
+window: {tumbling: 12h}
+"""
+
+
+class Killed(BaseException):
+    """What a kill is to the code: nothing catches it."""
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Four days, each of which two runs have published; the second one into files of its own."""
+    lake = a_lake_of(4, SPEC, tmp_path / "lake")
+    note(lake, "r-2", "published")
+    for name in TABLES:
+        again(lake, name)
+    note(lake, "r-3", "published")
+    return lake
+
+
+def note(lake, run_id, step, **more):
+    store = lake.pipeline("meter")
+    versions = {name: v for name, v in store.versions().items() if name != "runs"}
+    said = {"versions": versions, "range": TimeRange(0, 1), **more}
+    return Ledger(store).append(Entry(run_id, 1, step, "advance", **said), datetime.now(UTC))
+
+
+def again(lake, name):
+    """Rows that come beside those of each day."""
+    rows = DeltaTable(lake.pipeline("meter").uri(name)).to_pyarrow_table()
+    write_deltalake(lake.pipeline("meter").uri(name), rows, mode="append")
+
+
+def rows(lake):
+    tables = published_tables(lake, "meter")
+    return {n: sorted(map(str, tables.dataset(n).to_table().to_pylist())) for n in TABLES}
+
+
+def files(lake):
+    return {p: p.stat().st_size for p in lake.folder.rglob("*") if p.is_file()}
+
+
+def aged(path, days):
+    then = (datetime.now(UTC) - timedelta(days)).timestamp()
+    os.utime(path, (then, then))
+
+
+def a_file(path, days=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}", encoding="utf-8")
+    aged(path, days)
+    aged(path.parent, days)
+    return path
+
+
+def test_what_there_is_to_do_is_shown_and_nothing_is_written(lake):
+    before = files(lake)
+    found = upkeep_of(SPEC, lake, TODAY)
+    assert {n: t["days"] for n, t in found["tables"].items() if t["days"]} == dict.fromkeys(
+        TABLES, 4
+    )
+    assert found["tables"]["windows"]["in_use"]["files"] == 8
+    assert files(lake) == before
+
+
+def test_a_days_files_become_one_and_readers_go_on(lake):
+    before, shown = rows(lake), status_of(SPEC, lake)
+    done = maintain(SPEC, lake, Retention())
+    assert {done["tables"][name]["in_use"]["files"] for name in TABLES} == {4}
+    assert rows(lake) == before
+    step = together(Ledger(lake.pipeline("meter")).entries())
+    assert (step.step, step.run_id) == ("maintained", "maintain-4")
+    now = status_of(SPEC, lake)
+    assert {**now, "versions": None} == {**shown, "versions": None}
+    assert _stand_as_published(lake.pipeline("meter"), step)
+
+
+def test_doing_it_twice_is_doing_it_once(lake):
+    maintain(SPEC, lake, TODAY)
+    maintain(SPEC, lake, TODAY)
+    before = lake.pipeline("meter").versions()
+    maintain(SPEC, lake, TODAY)
+    assert lake.pipeline("meter").versions() == before
+
+
+def test_versions_that_somebody_may_ask_for_stay_and_others_go(lake):
+    before = rows(lake)
+    maintain(SPEC, lake, TODAY)
+    assert rows(lake) == before
+    assert published_tables(lake, "meter", run="r-3").dataset("windows").to_table().num_rows == 16
+    again(lake, "windows")
+    note(lake, "r-4", "published")
+    maintain(SPEC, lake, TODAY)
+    with pytest.raises(InputError, match="is not there any more"):
+        list(published_tables(lake, "meter", run="r-3").batches("windows"))
+    maintain(SPEC, lake, Retention())
+    assert published_tables(lake, "meter", run="r-4").dataset("windows").to_table().num_rows == 32
+
+
+def test_what_old_versions_need_stays_for_as_long_as_is_asked(lake):
+    maintain(SPEC, lake, Retention(keep_days=30))
+    for run, count_then in (("r-2", 8), ("r-3", 16)):
+        tables = published_tables(lake, "meter", run=run)
+        assert tables.dataset("windows").to_table().num_rows == count_then
+
+
+def test_files_of_a_writer_that_died_go_once_they_are_old(lake):
+    orphans = [
+        lake.folder / "meter" / "windows" / f"window_date={day(0)}" / f"part-{days}.parquet"
+        for days in (40, 1)
+    ]
+    for orphan, days in zip(orphans, (40, 1), strict=True):
+        orphan.write_bytes(b"half a file")
+        aged(orphan, days)
+    maintain(SPEC, lake, Retention(keep_days=30))
+    assert [orphan.exists() for orphan in orphans] == [False, True]
+
+
+def test_a_day_that_was_published_under_two_rules_stays_in_its_files(lake):
+    table = lake.pipeline("meter").table("completeness")
+    other = table.to_pyarrow_table().slice(0, 1).to_pylist()[0] | {"spec_fingerprint": "other"}
+    row = pa.Table.from_pylist([other], pa.schema(table.schema().to_arrow()))
+    write_deltalake(table, row, mode="append")
+    days = [day(n) for n in range(4) if day(n) != other["slot_date"]]
+    assert upkeep.scattered_days(table, "slot_date") == days
+
+
+def test_nothing_is_touched_while_a_publish_is_unfinished(lake):
+    note(lake, "r-4", "publishing")
+    again(lake, "windows")
+    store = lake.pipeline("meter")
+    before = {name: store.version(name) for name in PUBLISHED}
+    done = maintain(SPEC, lake, TODAY)
+    assert {name: store.version(name) for name in PUBLISHED} == before
+    assert "run r-4 has begun to publish" in done["notice"]
+    assert unfinished_publish(Ledger(store).entries()).run_id == "r-4"
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2, 3, 5, 8, 13, 16, 17, 18, 19])
+def test_whoever_dies_on_the_way_is_helped_by_doing_it_again(lake, monkeypatch, moment):
+    before, calls = rows(lake), count()
+
+    def dying(real):
+        def call(*arguments):
+            if next(calls) == moment:
+                raise Killed
+            done = real(*arguments)
+            if next(calls) == moment:
+                raise Killed
+            return done
+
+        return call
+
+    with monkeypatch.context() as dies:
+        for place, name in ((upkeep, "compact"), (upkeep, "vacuum"), (Ledger, "append")):
+            dies.setattr(place, name, dying(getattr(place, name)))
+        with pytest.raises(Killed):
+            maintain(SPEC, lake, TODAY)
+    assert rows(lake) == before
+    done = maintain(SPEC, lake, TODAY)
+    assert rows(lake) == before
+    assert {done["tables"][name]["in_use"]["files"] for name in TABLES} == {4}
+
+
+def test_staging_goes_unless_it_is_young_or_a_publish_needs_it(lake):
+    root = lake.folder / "meter" / "_staging"
+    for run, days in (("r-dead", 9), ("r-young", 2), ("r-4", 9), ("r-heard", 9)):
+        a_file(root / run / "windows" / "part-0.parquet", days)
+        aged(root / run, days)
+    note(lake, "r-heard", "rejected")
+    note(lake, "r-4", "publishing")
+    ages = [{"written_at": datetime.now(UTC) - timedelta(9)}, {}]
+    entries = [
+        replace(entry, **ages[entry.run_id == "r-heard"])
+        for entry in Ledger(lake.pipeline("meter")).entries()
+    ]
+    week = datetime.now(UTC) - timedelta(7)
+    dead = leftovers.dead_staging(lake.pipeline("meter"), entries, week)
+    assert dead == {"runs": ["r-dead"], "files": 1, "bytes": 2}
+    maintain(SPEC, lake, TODAY)
+    assert {path.name for path in root.iterdir()} == {"r-young", "r-4", "r-heard"}
+
+
+def test_results_of_old_audits_go_and_the_report_stays(lake):
+    root = lake.folder / "meter" / "_reports"
+    old = a_file(root / "gx" / "validations" / "windows" / "r-1" / "2023" / "windows.json", 91)
+    young = a_file(root / "gx" / "validations" / "windows" / "r-2" / "2024" / "windows.json", 80)
+    page = a_file(root / "report.html", 91)
+    assert upkeep_of(SPEC, lake, TODAY)["reports"] == {"files": 1, "bytes": 2}
+    maintain(SPEC, lake, TODAY)
+    assert (old.exists(), young.exists(), page.exists()) == (False, True, True)
+    assert not old.parents[1].exists()
+
+
+def a_ledger(*steps):
+    """Steps a day apart, by run, step and what else they say."""
+    begin = datetime(2023, 1, 1, tzinfo=UTC)
+    return [
+        Entry(run, 1, step, "advance", **more, position=n, written_at=begin + timedelta(n))
+        for n, (run, step, more) in enumerate(steps, 1)
+    ]
+
+
+def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
+    days = [day(0), day(1)]
+    entries = a_ledger(
+        ("r-1", "started", {}),
+        ("r-1", "observed", {"clock_start_ms": 5}),
+        ("r-1", "owed", {"owed": days}),
+        ("r-1", "publishing", {"versions": {}}),
+        ("r-1", "published", {"frontier_ms": 7, "versions": {}, "base": 3, "settled": days[:1]}),
+        ("r-2", "started", {}),
+        ("r-2", "rejected", {"lost": days}),
+        ("r-3", "repeated", {}),
+        ("r-4", "started", {}),
+        ("r-5", "publishing", {"versions": {}}),
+    )
+    spent = spent_steps(entries, datetime(2024, 1, 1, tzinfo=UTC))
+    assert spent == [1, 4, 6, 8, 9]
+    left = [entry for entry in entries if entry.position not in spent]
+    for ask in (owed_days, frontier, clock_start, together, unfinished_publish):
+        assert ask(left) == ask(entries), ask.__name__
+    assert spent_steps(entries, datetime(2023, 1, 1, tzinfo=UTC)) == []
+
+
+def test_the_ledger_forgets_what_is_spent_and_counts_on(lake):
+    ledger = Ledger(lake.pipeline("meter"))
+    ledger.append(Entry("r-9", 1, "rejected", "advance"), datetime(2020, 1, 2, tzinfo=UTC))
+    note(lake, "r-10", "published")
+    assert upkeep_of(SPEC, lake, TODAY)["ledger"] == 1
+    maintain(SPEC, lake, Retention())
+    left = [entry.run_id for entry in ledger.entries()]
+    assert left == ["r-1", "r-2", "r-3", "r-10", "maintain-6"]
+    assert note(lake, "r-11", "published") == 7
+
+
+def quarantined(lake, *days):
+    """Rows that arrived so many days ago."""
+    now = datetime.now(UTC)
+    arrived = [now - timedelta(days_ago) for days_ago in days]
+    late = {"reason": ["late"] * len(days), "quarantine_date": [day(0)] * len(days)}
+    found = pa.table(late | {"arrived_at": pa.array(arrived, pa.timestamp("us", "UTC"))})
+    write_deltalake(
+        lake.pipeline("meter").uri("quarantine"), found, mode="append", schema_mode="merge"
+    )
+
+
+def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake):
+    quarantined(lake, 100, 51, 49, 1)
+    kept = SPEC.model_copy(update={"quarantine_days": 50})
+    assert upkeep_of(kept, lake, TODAY)["quarantine"] == 2
+    maintain(kept, lake, TODAY)
+    table = lake.pipeline("meter").table("quarantine").to_pyarrow_table()
+    assert table["arrived_at"].null_count == 16
+    assert table.num_rows == 18
+    assert upkeep_of(kept, lake, TODAY)["quarantine"] == 0
+    maintain(SPEC, lake, TODAY)
+    assert lake.pipeline("meter").rows("quarantine") == 18
+
+
+def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):
+    kept = SPEC.model_copy(update={"quarantine_days": 50})
+    with pytest.raises(InputError, match="quarantine_days: no column of the quarantine tells"):
+        upkeep_of(kept, lake, TODAY)
+
+
+@pytest.fixture
+def command(lake, tmp_path, capsys):
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["--pipelines", str(tmp_path), "--lake", lake.root, "maintain", *arguments])
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, " ".join(printed.err.split())
+
+    return call
+
+
+def test_the_command_shows_what_it_will_do_and_measures_it(command):
+    code, out, err = command("meter")
+    assert code == 0
+    assert "meter: windows: put the files of 4 days together" in err
+    assert "stored after" in out
+    assert json.loads(command("meter", "--json")[1])["after"]["windows"]["in_use"]["files"] == 4
+
+
+def test_of_all_pipelines_a_broken_one_hinders_no_other(command, tmp_path):
+    (tmp_path / "broken.yaml").write_text("pipeline: broken", encoding="utf-8")
+    (tmp_path / "new.yaml").write_text(FILE.replace("pipeline: meter", "pipeline: new"), "utf-8")
+    code, out, err = command("--all", "--json")
+    assert code == 2
+    assert [one["pipeline"] for one in json.loads(out)] == ["meter"]
+    assert "broken.yaml" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "give PIPELINE, or --all"),
+        (("meter", "--all"), "give PIPELINE, or --all"),
+        (("nope",), "nope"),
+    ],
+)
+def test_what_cannot_be_maintained_is_refused(command, arguments, told):
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert told in err
