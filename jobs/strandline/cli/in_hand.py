@@ -1,4 +1,4 @@
-"""runs publish, cancel: what people decide about a run that waits, or still works."""
+"""runs publish, revert, cancel: what people decide about a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.markup import escape
 from strandline.cli import show
 from strandline.cli.options import (
     AsJson,
+    DryRun,
     LakeAt,
     Master,
     Pipeline,
@@ -68,6 +69,40 @@ def runs_publish(
                 progress=step,
                 log=log,
             )
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+
+
+def runs_revert(
+    pipeline: Pipeline,
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    dry_run: DryRun = False,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    master: Master = None,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """Publish, as a new run, what stood before a run has published."""
+    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
+    from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
+
+    log, ledger = LandingLog.of(root, spec), Ledger(root.pipeline(spec.pipeline))
+    require_revertible(spec.pipeline, ledger.entries(), run_id)
+    with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+        outcome = revert_run(
+            spec,
+            root,
+            run_id,
+            spark,
+            reason=reason,
+            requested_by=requested_by,
+            dry_run=dry_run,
+            progress=step,
+            log=log,
+        )
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
 
 

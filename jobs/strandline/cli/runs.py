@@ -36,6 +36,7 @@ runs_app = typer.Typer(
 
 
 runs_app.command("publish")(in_hand.runs_publish)
+runs_app.command("revert")(in_hand.runs_revert)
 runs_app.command("cancel")(in_hand.runs_cancel)
 
 

@@ -123,9 +123,7 @@ def status(found: Mapping[str, Any]) -> None:
         out.print(f"note: {escape(found['notice'])}")
     facts, last = _facts(), found["last_run"]
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
-    facts.add_row(
-        "last run", f"{last['run_id']} ({last['kind']}): {last['status']}, {last['ended']}"
-    )
+    facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
     facts.add_row("", f"windows from {last['start']} to {last['end']}, horizon {last['horizon']}")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
@@ -186,13 +184,20 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(
             line["run_id"],
             line["kind"],
-            line["status"],
+            _state(line),
             line["ended"],
             line["start"],
             line["end"],
             f"{changed:,} rows" if line["diff"] is not None else "–",
         )
     out.print(table)
+
+
+def _state(run: Mapping[str, Any]) -> str:
+    """What has become of a run; of another host it is not known."""
+    if run["status"] != "unknown":
+        return str(run["status"])
+    return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 
 def one_run(run: Mapping[str, Any]) -> None:

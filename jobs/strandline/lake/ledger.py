@@ -229,10 +229,14 @@ def frontier_after(entries: list[Entry], run: Entry, completes_ms: int | None) -
     Args:
         entries: the ledger before it is.
         run: the run; one by hand that has changed something as of an earlier horizon takes
-            knowledge back, and the frontier with it, so that the next scheduled run heals that.
+            knowledge back, and the frontier with it, so that the next scheduled run heals that;
+            one that reverts another names the frontier from before that one.
         completes_ms: the midnight up to which the run itself publishes everything.
     """
     reached = frontier(entries)
+    if run.kind == "revert":
+        stood_ms = run.frontier_ms
+        return None if reached is None or stood_ms is None else min(reached, stood_ms)
     if reached is None or completes_ms is None:
         after = completes_ms if reached is None else reached
     else:

@@ -11,8 +11,24 @@ from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_facts
 from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
-from strandline.pipeline.malformed import has_malformed, publish_malformed
+from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
+from strandline.pipeline.context import Context
+from strandline.pipeline.journal import Journal
+from strandline.pipeline.malformed import Malformed, has_malformed, publish_malformed
 from strandline.pipeline.observation import Observation
+
+
+def commit_observed(
+    ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
+) -> None:
+    """Make what a run has observed count: malformed rows, the days' books, the timeline."""
+
+    def note_owed(days: Sequence[date]) -> None:
+        journal.write("owed", owed=days)
+
+    ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
+    commit_observation(seen, malformed.rows, ctx.store, ctx.staging, note_owed=note_owed)
+    journal.write("observed", books=[book.to_json() for book in malformed.books])
 
 
 def commit_observation(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,12 +17,21 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, published_since, unfinished_publish
 from strandline.lake.store import Lake
 from strandline.model.books import Book
-from strandline.model.intervals import day_of, text_of
+from strandline.model.intervals import day_of, midnight_of, text_of
+from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.driver import state_of, this_driver
+from strandline.pipeline.journal import Journal
+from strandline.pipeline.malformed import stage_malformed
+from strandline.pipeline.observe import observe_landing
+from strandline.pipeline.plan import axis_of
 from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.request import Outcome
+from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
+
+KEPT = ("prepared", "rejected")
+"""The steps of a run that keeps its staging, for somebody to publish it."""
 
 
 def publish_staged(
@@ -58,23 +68,46 @@ def publish_staged(
     landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
+    require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)
+    run, changes, commit_with_it = require(ledger.entries(), log=landing.log), [], None
+    kept = replace(
+        run,
+        reason=accept or run.reason,
+        requested_by=requested_by or run.requested_by,
+        message=None,
+        **this_driver(),
+    )
+    if kept.step in KEPT:
+        with _said_what_to_do(spec, kept):
+            changes = changes_of(ctx, kept)
+        commit_with_it = _accepted_loss(ctx, kept)
     with ctx.store.lock(spark):
         finish_dead_publish(ctx)
-        entries = ledger.entries()
-        run = require_publishable(spec, lake, entries, run_id, accept, landing.log)
-        if run.step != "published":
-            with _said_what_to_do(spec, run):
-                changes = changes_of(ctx, run)
-            run = replace(
-                run,
-                reason=accept or run.reason,
-                requested_by=requested_by or run.requested_by,
-                message=None,
-                **this_driver(),
-            )
-            run = bring_in(ctx, changes, run)
+        run = require(ledger.entries(), log=landing.log)
+        if run.step in KEPT:
+            run = bring_in(ctx, changes, kept, commit_with_it)
     ctx.staging.drop()
     return outcome_of(spec.pipeline, run)
+
+
+def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
+    """Commits that days count as they are left, where a run goes by that; None: it does not.
+
+    They are observed again: the landing below its horizon is as it was.
+    """
+    if run.accepted_loss is None or run.horizon_ms is None:
+        return None
+    world = world_of(ctx.landing, ctx.store, ctx.ledger.entries())
+    accepted = [
+        day for day in world.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
+    ]
+    axis = axis_of(ctx.landing, ctx.ledger.entries())
+    seen = observe_landing(
+        ctx.landing, ctx.staging, axis, run.horizon_ms, world.accepting(accepted)
+    )
+    malformed = stage_malformed(seen, ctx.landing, ctx.staging)
+    journal = Journal(ctx, run, lambda step: None)
+    return partial(commit_observed, ctx, journal, seen, malformed)
 
 
 def outcome_of(pipeline: str, run: Entry) -> Outcome:
@@ -133,7 +166,7 @@ def require_publishable(
     run = steps[-1]
     again = _again(spec.pipeline, run)
     place = f"{spec.pipeline} run {run_id}"
-    if state not in {"prepared", "rejected"} or run.publish is None:
+    if state not in KEPT or run.publish is None:
         raise InputError(place, f"keeps nothing that could be published: {state}", again)
     if state == "rejected" and accept is None:
         way_out = f"say why with --accept REASON to publish it all the same, or {again}"
@@ -161,8 +194,6 @@ def _problem(
         return "is stale: the pipeline's rules have changed since"
     if log is not None and not _same_landing(spec, run, log):
         return f"is stale: {spec.source.table} has other files below its horizon since"
-    if run.accepted_loss is not None:
-        return "accepts a loss, and what it knew of those days is gone with it"
     return None if lake.pipeline(spec.pipeline).keeps_staging(run.run_id) else "its staging is gone"
 
 

@@ -146,21 +146,27 @@ class Request:
         return notes
 
     def as_next_attempt(self, step: Entry, entries: Iterable[Entry]) -> Entry:
-        """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
+        """A step of a new run of this request (see the function of this name)."""
+        return as_next_attempt(self.run_key, step, entries)
 
-        Args:
-            step: what else it says.
-            entries: the ledger; all attempts share what stands before the number in the run's id.
-        """
-        run_ids = {entry.run_id for entry in entries}
-        shared = sha256((self.run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
-        attempts = [
-            int(number)
-            for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
-            if before == shared
-        ]
-        attempt = 1 + max(attempts, default=0)
-        return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
+
+def as_next_attempt(run_key: str | None, step: Entry, entries: Iterable[Entry]) -> Entry:
+    """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
+
+    Args:
+        run_key: names the caller's run; None: it is a new one.
+        step: what else it says.
+        entries: the ledger; all attempts share what stands before the number in the run's id.
+    """
+    run_ids = {entry.run_id for entry in entries}
+    shared = sha256((run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+    attempts = [
+        int(number)
+        for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
+        if before == shared
+    ]
+    attempt = 1 + max(attempts, default=0)
+    return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
 
 
 @dataclass

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
-from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.model.books import Book
-from strandline.pipeline.commit_observation import commit_observation
+from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
 from strandline.pipeline.failures import failures_told
@@ -95,7 +93,6 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, entries),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
-        _refuse_to_prepare(request, outlook)
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
             staged, malformed = _staged(ctx, journal, outlook)
@@ -120,7 +117,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
     elif not ctx.dry_run:
         with journal.part("publish"):
             # that rows have gone is accepted once what is left of them is published
-            accepted = partial(_commit_observed, ctx, journal, outlook.seen, malformed)
+            accepted = partial(commit_observed, ctx, journal, outlook.seen, malformed)
             with_it = accepted if outlook.seen.world.accepted else None
             published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
@@ -142,20 +139,6 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         notes=notes,
         seconds=journal.seconds,
     )
-
-
-def _refuse_to_prepare(request: Request, outlook: Outlook) -> None:
-    """Refuse to keep for later what a run of an accepted loss would publish.
-
-    Raises:
-        InputError: it accepts one; what it knows of those days would be gone when it publishes.
-    """
-    if request.prepare and outlook.seen.world.accepted:
-        raise InputError(
-            "--prepare",
-            "a loss is accepted with what a run publishes, and this one would publish later",
-            "look at it with --dry-run, then run it without --prepare",
-        )
 
 
 def _recovered(ctx: Context) -> list[Entry]:
@@ -188,21 +171,8 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     if not (ctx.dry_run or seen.world.accepted or journal.entry.overrides):
         with ctx.store.lock(ctx.spark):
             finish_dead_publish(ctx)
-            _commit_observed(ctx, journal, seen, malformed)
+            commit_observed(ctx, journal, seen, malformed)
     return malformed
-
-
-def _commit_observed(
-    ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
-) -> None:
-    """Make what is observed count: malformed rows, the days' books, the timeline."""
-
-    def note_owed(days: Sequence[date]) -> None:
-        journal.write("owed", owed=days)
-
-    ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
-    commit_observation(seen, malformed.rows, ctx.store, ctx.staging, note_owed=note_owed)
-    journal.write("observed", books=[book.to_json() for book in malformed.books])
 
 
 def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:

@@ -61,13 +61,12 @@ def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_
     assert line.ledger[-1] == done
 
 
-@pytest.mark.parametrize("table", ["quarantine", "windows"])
-def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch, table):
+def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch):
     line = prepared.copy(tmp_path)
     real = out.publish
 
     def dying(store, target, *arguments):
-        if target.name == table:
+        if target.name == "windows":
             raise Killed
         real(store, target, *arguments)
 
@@ -78,17 +77,6 @@ def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, mo
     assert line.ledger[-1].step == "publishing"
     assert publish(line).status == "published"
     assert_told_by_replay(line, ROWS, "3")
-
-
-def test_what_was_prepared_before_another_publish_is_stale(prepared, tmp_path):
-    line = prepared.copy(tmp_path)
-    shown = line.ledger[-1]
-    other = line.backfill("2", "3", as_of="3")
-    versions = line.versions()
-    again = "--start 2024-03-01T00:00:00Z --end 2024-03-03T00:00:00Z --prepare"
-    with pytest.raises(InputError, match=f"stale: run {other.run_id} has.*{again}"):
-        publish_staged(line.spec, line.lake, shown.run_id, line.spark)
-    assert line.versions() == versions
 
 
 def test_what_was_prepared_of_rows_that_are_others_by_now_is_stale(prepared, tmp_path):

@@ -11,6 +11,7 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.timeline import read_facts
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.drop import drop_run
+from strandline.pipeline.publish_staged import publish_staged
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -106,6 +107,17 @@ def test_to_accept_the_loss_makes_the_tables_say_what_is_left(without_2, tmp_pat
         outcome = line.advance("5", accept_loss="gone", allow_removals=True)
     assert outcome.status == "published"
     assert line.ledger[-1].accepted_loss == "gone"
+    assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
+    assert_books_balance(line)
+    assert line.advance("5").lost == []
+
+
+def test_a_loss_that_is_prepared_is_accepted_once_that_is_published(without_2, tmp_path):
+    line = without_2.copy(tmp_path)
+    asked = {"accept_loss": "gone", "allow_removals": True, "prepare": True}
+    run = line.backfill("1", "6", as_of="5", **asked)
+    assert not [entry for entry in line.ledger if entry.owed]
+    publish_staged(line.spec, line.lake, run.run_id, line.spark)
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
     assert line.advance("5").lost == []

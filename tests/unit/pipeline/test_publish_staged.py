@@ -102,11 +102,6 @@ def test_one_that_was_dropped_is_refused(kept):
         kept.asked(PREPARED, replace(PREPARED, step="dropped"))
 
 
-def test_one_that_goes_by_what_is_left_of_lost_rows_is_refused(kept):
-    with pytest.raises(InputError, match="accepts a loss"):
-        kept.asked(replace(REJECTED, accepted_loss="gone"), accept="it is right")
-
-
 def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
     with pytest.raises(InputError, match=r"was rejected: too late; .*--accept REASON"):
         kept.asked(REJECTED)

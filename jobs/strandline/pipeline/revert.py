@@ -1,0 +1,251 @@
+"""runs revert: what a run has published goes back to what stood before it, as a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import partial
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from strandline.engine.records.days import in_days
+from strandline.errors import InputError
+from strandline.lake import publish as out
+from strandline.lake.diff import diff
+from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
+from strandline.lake.store import Lake, Store
+from strandline.model.intervals import EVERYTHING, text_of
+from strandline.pipeline.closures import closures_in
+from strandline.pipeline.context import Context, Progress
+from strandline.pipeline.diff import Change
+from strandline.pipeline.driver import this_driver
+from strandline.pipeline.failures import failures_told
+from strandline.pipeline.preview import preview_of
+from strandline.pipeline.publish import finish_dead_publish, publish
+from strandline.pipeline.publish_staged import outcome_of
+from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
+from strandline.spec import PipelineSpec
+from strandline.tables import PublishedTable, tables_of
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """A run whose publish may be taken back.
+
+    Attributes:
+        begun: its step `publishing`, with the versions of its tables from before.
+        done: its step `published`, with those from after: what differs between them is its own.
+        entries: the ledger.
+    """
+
+    begun: Entry
+    done: Entry
+    entries: list[Entry]
+
+    @property
+    def days_owed(self) -> Sequence[date]:
+        """The owed days that it has settled: they are owed again."""
+        return self.done.settled or ()
+
+    def first_step(self, spec: PipelineSpec, reason: str, requested_by: str | None) -> Entry:
+        """The first step of the run that takes it back: with what the pipeline knew before it."""
+        before = [entry for entry in self.entries if entry.position < self.begun.position]
+        done = self.done
+        within = done.range
+        known_ms = None if within is None else largest_horizon(before, within)
+        return Entry(
+            run_id="",
+            attempt=0,
+            step="started",
+            kind="revert",
+            range=within,
+            touched_from_ms=done.touched_from_ms,
+            horizon_ms=done.horizon_ms if known_ms is None else known_ms,
+            reopened=done.closed,
+            frontier_ms=frontier(before),
+            spec_fingerprint=spec.spec_fingerprint,
+            timeline_fingerprint=done.timeline_fingerprint,
+            landing_version=done.landing_version,
+            base=self.entries[-1].position,
+            publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
+            reason=reason,
+            requested_by=requested_by,
+            message=f"takes back what run {done.run_id} has published",
+            **this_driver(),
+        )
+
+
+def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reverted:
+    """A run whose publish may be taken back, by the ledger.
+
+    Raises:
+        InputError: there is no such run; it has not published; others have published into its range
+            since; or the ledger does not hold what stood before it.
+    """
+    steps = [entry for entry in entries if entry.run_id == run_id]
+    if not steps:
+        raise InputError(run_id, "no such run", f"see strandline runs list {pipeline}")
+    place = f"{pipeline} run {run_id}"
+    done = next((step for step in reversed(steps) if step.step == "published"), None)
+    begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
+    if done is None or begun is None:
+        way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
+        raise InputError(place, "has not published: there is nothing to take back", way_out)
+    within = done.range
+    rebuild = "mend the pipeline file or the landing table, then rebuild what it has published: "
+    if within is not None:
+        start, end = text_of(within.start_ms), text_of(within.end_ms)
+        rebuild += f"strandline backfill {pipeline} --start {start} --end {end}"
+    later = published_since(entries, replace(done, base=done.position))
+    if later:
+        named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
+        raise InputError(
+            place,
+            f"is not the last to have published into its range: {named} has since",
+            f"revert the last of these first; or {rebuild}",
+        )
+    if begun.versions is None or done.versions is None:
+        raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
+    if done.accepted_loss is not None:
+        raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
+    before = [entry for entry in entries if entry.position < begun.position]
+    if within is not None and (done.closed or done.reopened) and closures_in(before, within):
+        raise InputError(
+            place,
+            "has opened, or closed anew, what --close had closed before",
+            f"{rebuild} --close --as-of INSTANT",
+        )
+    return Reverted(begun, done, entries)
+
+
+def revert_run(
+    spec: PipelineSpec,
+    lake: Lake,
+    run_id: str,
+    spark: SparkSession,
+    *,
+    reason: str,
+    requested_by: str | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda step: None,
+    log: LandingLog | None = None,
+) -> Outcome:
+    """Publish, as a new run, what stood before a run published; a dry run shows what would change.
+
+    What the pipeline remembers goes back with it: the frontier, the first open slot, the owed days.
+    The tables of before are read at the versions that the ledger names. May be killed at any point,
+    as any run.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        run_id: as the ledger names it.
+        spark: the session.
+        reason: why; kept in the ledger.
+        requested_by: who asks; kept in the ledger.
+        dry_run: whether nothing is written.
+        progress: told each step as it begins.
+        log: of the landing table, where it is open already.
+
+    Raises:
+        InputError: `require_revertible`, or a version of before is not there any more.
+        RetryableError: somebody published into the range meanwhile.
+    """
+    landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
+    reverted = require_revertible(spec.pipeline, ledger.entries(), run_id)
+    named = partial(as_next_attempt, None, reverted.first_step(spec, reason, requested_by))
+    first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))
+    ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
+
+    def say_failed(message: str) -> None:
+        ctx.note(replace(first, step="failed", message=message))
+
+    with failures_told(spec.pipeline, ctx.run_id, say_failed):
+        try:
+            return _steps(ctx, first, reverted, progress)
+        finally:
+            if dry_run:
+                ctx.staging.drop()
+
+
+def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -> Outcome:
+    progress("diff")
+    if not ctx.dry_run:
+        with ctx.store.lock(ctx.spark):
+            finish_dead_publish(ctx)
+    changes = _changes_back(ctx, reverted)
+    parts = [change.target.name for change in changes]
+    entry = replace(
+        first,
+        diff={change.target.name: change.counts for change in changes},
+        publish={**(first.publish or {}), "parts": parts},
+    )
+    within = first.range or EVERYTHING
+    preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
+    if ctx.dry_run:
+        entry = replace(entry, step="previewed")
+    else:
+        progress("publish")
+        if reverted.days_owed:
+            ctx.note(replace(first, step="owed", owed=reverted.days_owed))
+        entry = publish(ctx, changes, entry)
+        ctx.staging.drop()
+    outcome = outcome_of(ctx.spec.pipeline, entry)
+    return replace(outcome, dry_run=ctx.dry_run, preview=preview)
+
+
+def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
+    """What brings the tables back, of the days whose files the run has changed.
+
+    Raises:
+        InputError: a version that is needed is not there any more.
+    """
+    before, after = reverted.begun.versions or {}, reverted.done.versions or {}
+    targets = tables_of((reverted.begun.publish or {}).get("key", ()))
+    changes = []
+    for name, target in targets.items():
+        if name not in before.keys() & after.keys():
+            continue
+        try:
+            changes.append(_change_back(ctx, target, before[name], after[name]))
+        except (DeltaError, PySparkException, Py4JJavaError, OSError) as error:
+            raise InputError(
+                f"{ctx.spec.pipeline}: {name}",
+                f"version {before[name]}, from before run {reverted.done.run_id}, is not there any "
+                f"more ({str(error).splitlines()[0]})",
+                "rebuild the range: strandline backfill",
+            ) from error
+    return changes
+
+
+def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
+    days = _days_changed(ctx.store, target, before, after)
+
+    def of_days(version: int) -> DataFrame:
+        reader = ctx.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(ctx.store.uri(target.name)).where(in_days(target.partition, days))
+
+    rows = diff(of_days(before), of_days(after), target.keys, place=ctx.place(target.name))
+    kept = ctx.staging.write(f"{target.name}_diff", rows)
+    return Change(target, kept, out.tally(kept), whole=False)
+
+
+def _days_changed(
+    store: Store, target: PublishedTable, before: int, after: int
+) -> list[date | None]:
+    """The partitions of a table whose files are others in another version."""
+    files = []
+    for version in (before, after):
+        table = store.table(target.name, version)
+        actions = pa.table(table.get_add_actions(flatten=True)) if table else pa.table({})
+        names = ("path", f"partition.{target.partition}")
+        files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
+    return list({day for _, day in files[0] ^ files[1]})

@@ -1,0 +1,93 @@
+"""runs revert: what stood before a run stands again, and what the pipeline remembered then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakes import Line, a_spec, a_week, instant, land
+from replayed import assert_told_by_replay
+
+from strandline.errors import InputError
+from strandline.pipeline.request import Outcome
+from strandline.pipeline.revert import revert_run
+
+pytestmark = pytest.mark.spark
+
+ROWS = a_week(days=3)
+
+
+@pytest.fixture(scope="module")
+def nights(spark, tmp_path_factory):
+    """Three nights; beside the line stands what the first two have left."""
+    line = Line(spark, tmp_path_factory.mktemp("nights"), a_spec())
+    land(line.folder, ROWS)
+    line.advance("2")
+    line.advance("3")
+    before = contents(line)
+    line.advance("4")
+    assert contents(line) != before
+    return line, before
+
+
+def contents(line: Line) -> dict[str, list[dict[str, Any]]]:
+    """What runs publish, with the runs that have; of the malformed only the observation tells."""
+    found = {name: line.rows(name, run_id=True) for name in line.results}
+    found["quarantine"] = [row for row in found["quarantine"] if row["slot_start"]]
+    return found
+
+
+def revert(line: Line, run_id: str, **more: Any) -> Outcome:
+    return revert_run(line.spec, line.lake, run_id, line.spark, reason="a mistake", **more)
+
+
+def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_again(nights, tmp_path):
+    line, before = nights[0].copy(tmp_path), nights[1]
+    night, previous = [entry for entry in reversed(line.ledger) if entry.step == "published"][:2]
+
+    versions, steps = line.versions(), len(line.ledger)
+    shown = revert(line, night.run_id, dry_run=True)
+    assert (line.versions(), len(line.ledger)) == (versions, steps)
+    assert (shown.status, shown.changed) == ("previewed", True)
+
+    done = revert(line, night.run_id, requested_by="ann")
+    assert (done.status, done.kind, done.diff) == ("published", "revert", shown.diff)
+    assert contents(line) == before
+    last = line.ledger[-1]
+    assert (last.reason, last.requested_by) == ("a mistake", "ann")
+    assert last.frontier_ms == previous.frontier_ms == instant("3")
+    assert last.first_open_ms == previous.first_open_ms
+    with pytest.raises(InputError, match=rf"{last.run_id} has since; revert the last"):
+        revert(line, night.run_id)
+
+    line.advance("4")
+    assert_told_by_replay(line, ROWS, "4")
+
+
+def test_other_rules_are_taken_back_and_that_is_taken_back_too(nights, tmp_path):
+    line, _ = nights[0].copy(tmp_path), nights[1]
+    before = contents(line)
+    mended = line.of(a_spec(allowed_lateness="0s"))
+    run = mended.backfill("1", "3", as_of="4")
+    after = contents(line)
+    assert after != before
+    first = revert(mended, run.run_id)
+    assert contents(line) == before
+    revert(mended, first.run_id)
+    assert contents(line) == after
+
+
+def test_a_version_that_was_vacuumed_is_said_and_nothing_is_written(nights, tmp_path):
+    line = nights[0].copy(tmp_path)
+    begun = next(entry for entry in reversed(line.ledger) if entry.step == "publishing")
+    table = line.table("completeness")
+    kept = set(table.file_uris())
+    table.load_as_version(begun.versions["completeness"])
+    for file in set(table.file_uris()) - kept:
+        Path(file).unlink()
+    versions = line.versions()
+    with pytest.raises(InputError, match=r"completeness: version \d+, .* not there"):
+        revert(line, begun.run_id)
+    assert line.versions() == versions
+    assert line.ledger[-1].step == "failed"
