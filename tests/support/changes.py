@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from lakes import Line
 
 Row = dict[str, Any]
-NEW_IN_LEDGER = ("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open")
+NEW_IN_LEDGER = (
+    *("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open"),
+    *("layout", "recreated", "overrides"),
+)
 """The columns of `runs` that a ledger without memory does not have."""
 NEW_IN_TIMELINE = ("files_digest", "landing_version")
 LAGS = ((2, 40, 300, 1500, 2600), (70, 14, 8, 5, 3))

@@ -7,11 +7,19 @@ milliseconds, so that every boundary is met often. A stream's spec names the col
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
-from spec_strategies import any_watermarks, any_windows, pipelines
+from spec_strategies import (
+    EMISSIONS,
+    STRATEGIES,
+    any_watermarks,
+    any_windows,
+    generators_of,
+    pipelines,
+    watermarks_of,
+)
 
 from strandline.model.intervals import DAY_MS, datetime_of
 from strandline.reference import Record, Replay, replay
@@ -21,6 +29,8 @@ from strandline.spec.window import Session
 BASES_MS = (0, DAY_MS - 60, -DAY_MS + 7, 1_356_998_400_000)
 """Where streams begin: two of them soon pass a midnight, one lies before 1970."""
 CHANNELS = ("a", "b", "c")
+BY_RECORDS = tuple(one for one in STRATEGIES if not one.startswith(("time_lag", "ingestion")))
+"""The strategies by which records alone decide the watermark of their channel."""
 AFTER_LAST_MS = (1, 2, 50, 500, -20)
 """Where a horizon lies after the last arrival."""
 
@@ -143,3 +153,41 @@ def _choice(code: int, values: Sequence[Any]) -> tuple[int, Any]:
     """One of some values by a code, and what is left of the code for further choices."""
     rest, place = divmod(code, len(values))
     return rest, values[place]
+
+
+@st.composite
+def retired_streams(
+    draw: st.DrawFn, *, strategies: Sequence[str] = BY_RECORDS, **given: st.SearchStrategy[Any]
+) -> Stream:
+    """A stream of which some channels are retired, near an arrival; none comes through them after.
+
+    Channels do not go idle in it, and the watermark goes by records.
+    """
+    watermark = watermarks_of(
+        st.sampled_from(strategies).flatmap(generators_of),
+        st.sampled_from(EMISSIONS),
+        st.none(),
+        st.sampled_from(["valve", "valve", "splits"]),
+    )
+    given = {"channels": st.sampled_from([["a", "b"], ["b", "a", "c"]]), **given}
+    stream = draw(streams(**{"watermark": watermark, **given}))
+    names = stream.spec.source.declared_channels or ()
+    some = st.lists(st.sampled_from(names), min_size=1, max_size=len(names) - 1, unique=True)
+    arrivals = [record.arrival_ms for record in stream.records] or [stream.start_ms]
+    at_ms = st.builds(int.__add__, st.sampled_from(arrivals), st.sampled_from([0, 1, -1, 3, 70]))
+    retired = draw(some.flatmap(lambda names: st.fixed_dictionaries(dict.fromkeys(names, at_ms))))
+    return retiring(stream, retired)
+
+
+def retiring(stream: Stream, retired: dict[str, int]) -> Stream:
+    """The same, some channels retired; what came through them from then on did not come."""
+    source = stream.spec.source.model_copy(update={"retired": retired})
+    return replace(
+        stream,
+        spec=stream.spec.model_copy(update={"source": source}),
+        records=tuple(
+            record
+            for record in stream.records
+            if record.arrival_ms < retired.get(record.channel, record.arrival_ms + 1)
+        ),
+    )

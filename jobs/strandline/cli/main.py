@@ -23,9 +23,11 @@ from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     PLACES,
     AcceptLoss,
+    AllowedLateness,
     AllowRemovals,
     AsJson,
     AsOf,
+    Bound,
     Close,
     DryRun,
     End,
@@ -38,11 +40,13 @@ from strandline.cli.options import (
     Prepare,
     PreviewRows,
     Reason,
+    Recreate,
     Reopen,
     RepeatOnly,
     RequestedBy,
     RunKey,
     Start,
+    given,
     instant_at,
     lake_at,
     limits,
@@ -52,9 +56,10 @@ from strandline.cli.options import (
 from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
-from strandline.errors import InputError, StrandlineError, UnexpectedError, problem_of
+from strandline.cli.validate import validate
+from strandline.errors import InputError, StrandlineError, UnexpectedError
 from strandline.pipeline.request import MOST_SHOWN
-from strandline.spec import find_spec, load_spec, spec_files
+from strandline.spec import find_spec
 
 app = typer.Typer(
     help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
@@ -64,7 +69,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (conformance, read, maintain, erase):
+for command in (conformance, validate, read, maintain, erase):
     app.command()(command)
 
 
@@ -89,6 +94,9 @@ def backfill(
     run_key: RunKey = None,
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
+    recreate: Recreate = False,
+    allowed_lateness: AllowedLateness = None,
+    bound: Bound = None,
     max_bytes: MaxBytes = None,
     prepare: Prepare = False,
     preview_rows: PreviewRows = MOST_SHOWN,
@@ -106,6 +114,8 @@ def backfill(
         "close": close,
         "reopen": reopen,
         "dry_run": dry_run,
+        "recreate": recreate,
+        "overrides": given(allowed_lateness=allowed_lateness, bound=bound),
         "prepare": prepare,
         "preview_rows": preview_rows,
         "reason": reason,
@@ -176,6 +186,7 @@ def advance(
     run_key: RunKey = None,
     accept_loss: AcceptLoss = None,
     allow_removals: AllowRemovals = False,
+    recreate: Recreate = False,
     max_bytes: MaxBytes = None,
     preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
@@ -189,6 +200,7 @@ def advance(
         "kind": "advance",
         "to_ms": instant_at("--to", to),
         "dry_run": dry_run,
+        "recreate": recreate,
         "preview_rows": preview_rows,
         "reason": reason,
         "requested_by": requested_by,
@@ -221,41 +233,6 @@ def status(
     spec = find_spec(pipelines_folder(pipelines), pipeline)
     found = status_of(spec, lake_at(lake), **asked_days(since, until))
     show.document(found, as_json=as_json, human=show.status)
-
-
-@app.command()
-def validate(
-    targets: Annotated[
-        list[str] | None, typer.Argument(help="Pipelines or files; default: all.")
-    ] = None,
-    as_json: AsJson = False,
-    pipelines: Pipelines = None,
-) -> None:
-    """Check pipeline files, all mistakes of each with their way out; without Spark."""
-    folder = pipelines_folder(pipelines)
-    chosen = targets or [str(path) for path in spec_files(folder)]
-    if not chosen:
-        raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
-    results = []
-    for target in chosen:
-        path = Path(target)
-        try:
-            is_file = path.suffix in {".yaml", ".yml"}
-            spec = load_spec(path) if is_file else find_spec(folder, target)
-            if spec.quality.expectations:
-                from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
-
-                validate_expectations(spec)
-        except InputError as error:
-            results.append({"target": target, "valid": False, "problem": str(error)})
-        except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
-            problem = f"{target}: {problem_of(error)}"
-            results.append({"target": target, "valid": False, "problem": problem})
-        else:
-            results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
-    show.document(results, as_json=as_json, human=show.validated)
-    if not all(result["valid"] for result in results):
-        raise typer.Exit(2)
 
 
 @app.command()

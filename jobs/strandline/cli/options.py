@@ -53,6 +53,22 @@ AllowRemovals = Annotated[
     bool,
     typer.Option("--allow-removals", help="Any share of the range's published windows may go."),
 ]
+Recreate = Annotated[
+    bool,
+    typer.Option(
+        "--recreate",
+        help="Publish in place of all that was published before, also by another window or key; "
+        "with --reason.",
+    ),
+]
+AllowedLateness = Annotated[
+    str | None,
+    typer.Option(help="Of this run alone, in place of the file's; with --reason."),
+]
+Bound = Annotated[
+    str | None,
+    typer.Option(help="The watermark's, of this run alone; with --reason."),
+]
 PreviewRows = Annotated[
     int,
     typer.Option(
@@ -96,6 +112,11 @@ def limits(
     except ValueError as error:
         raise InputError("--max-bytes", f"{max_bytes!r} is {error}") from None
     return {"accept_loss": accept_loss, "allow_removals": allow_removals, "max_bytes": most}
+
+
+def given(**options: str | None) -> dict[str, str]:
+    """Those of some options that are given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def pipelines_folder(given: str | None) -> Path:

@@ -72,17 +72,22 @@ def run_pipeline(
 
     Raises:
         InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
-            landing table; all of these before Spark is started.
+            landing table, or the pipeline has published by another window or key; all of these
+            before Spark is started.
     """
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
     root = lake_at(lake)
     from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
+    from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     log = LandingLog.of(root, spec)
+    entries = Ledger(root.pipeline(spec.pipeline)).entries()
+    require_same_layout(spec, entries, recreate=request.recreate)
     repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)
     if repeated is not None:
         show.document(repeated.to_json(), as_json=as_json, human=show.outcome)

@@ -53,6 +53,9 @@ SCHEMA = pa.schema(
         ("host", pa.string()),
         ("pid", pa.int64()),
         ("program_version", pa.string()),
+        ("layout", pa.string()),
+        ("recreated", pa.bool_()),
+        ("overrides", pa.string()),
     ]
 )
 
@@ -75,6 +78,10 @@ class Entry:
             where that is older. What others publish from here on makes the run stale.
         first_open_ms: the start of the first slot that was not closed once the run was published.
         request_fingerprint: of what was asked of whom; None: it cannot be asked again.
+        layout: the windows and the key of what the run publishes (`PipelineSpec.layout`); None: of
+            a ledger that did not keep it.
+        recreated: whether the run publishes in place of all that was published before.
+        overrides: what the run went by in place of what the pipeline's file says; None: nothing.
         versions: of a `published` step those of all tables that belong together; of a `publishing`
             step those of the tables that it writes, from before it, which `dropping` and `dropped`
             go back to.
@@ -120,6 +127,9 @@ class Entry:
     host: str | None = None
     pid: int | None = None
     program_version: str | None = None
+    layout: Json[Mapping[str, Any]] | None = None
+    recreated: bool = False
+    overrides: Json[Mapping[str, str]] | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 

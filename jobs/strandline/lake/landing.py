@@ -27,7 +27,7 @@ from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts
-from strandline.model.intervals import day_of, instant_of, midnight_of
+from strandline.model.intervals import EVERYTHING, day_of, instant_of, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -121,6 +121,13 @@ class Landing:
     def days_to_come(self) -> list[date]:
         """The arrival days that rows have landed of although they have not begun: not read."""
         return sorted(day for day in self.facts if day is not None and self._is_to_come(day))
+
+    @property
+    def ready_ms(self) -> int:
+        """The days that end by then are over: by the clock, and for as long as `ready_after`."""
+        if self.now_ms is None:
+            return EVERYTHING.end_ms
+        return self.now_ms - (self.spec.source.ready_after or 0)
 
     def _is_to_come(self, day: date | None) -> bool:
         return day is not None and self.now_ms is not None and midnight_of(day) > self.now_ms

@@ -28,6 +28,7 @@ __all__ = [
     "frontier",
     "frontier_after",
     "largest_horizon",
+    "of_these_tables",
     "owed_days",
     "published_into",
     "published_since",
@@ -150,24 +151,39 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
     ]
 
 
+def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
+    """The steps of a ledger but for what was published into tables that were created anew since.
+
+    Args:
+        entries: the ledger.
+        anew: whether they are about to be: then nothing is published.
+    """
+    again = [entry.position for entry in entries if entry.step == "published" and entry.recreated]
+    since = max(again, default=0)
+    return [e for e in entries if e.step != "published" or (e.position >= since and not anew)]
+
+
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     """The published steps since a run's base that touch slots which the run touches too.
 
-    And every erasure since: what the run has read may hold the rows that had to leave.
+    A run that creates the tables anew touches all; so does an erasure: what the run has read may
+    hold the rows that had to leave.
     """
-    mine = run.touched
     return [
         entry
         for entry in entries
         if entry.position > run.base
         and entry.run_id != run.run_id
-        and (entry.step == "erased" or _shares_slots(entry, mine))
+        and (entry.step == "erased" or (entry.step == "published" and _meet(run, entry)))
     ]
 
 
-def _shares_slots(entry: Entry, mine: TimeRange | None) -> bool:
-    touched = entry.touched if entry.step == "published" else None
-    return mine is not None and touched is not None and touched.overlaps(mine)
+def _meet(run: Entry, other: Entry) -> bool:
+    """Whether two runs touch a slot in common."""
+    if run.recreated or other.recreated:
+        return True
+    mine, touched = run.touched, other.touched
+    return mine is not None and touched is not None and mine.overlaps(touched)
 
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:

@@ -144,6 +144,16 @@ def publish(
         ) from None
 
 
+def publish_anew(store: Store, target: PublishedTable, rows: DataFrame, run_id: str) -> None:
+    """Put rows in place of all that a table holds, under their own columns, in one commit.
+
+    Doing it twice is doing it once. What stood before stays as an older version. Call it under the
+    lock.
+    """
+    fields = StructType([_field(target, field) for field in rows.schema.fields])
+    _write_anew(rows, store.uri(target.name), target, fields, run_id)
+
+
 def without_op(schema: StructType) -> StructType:
     """The columns of a diff without its `OP`."""
     return StructType([field for field in schema.fields if field.name != OP])
@@ -158,7 +168,9 @@ def _make_room(
     """
     uri = store.uri(target.name)
     if held.widened:
-        _write_anew(held.of(spark.read.format("delta").load(uri)), uri, target, held, run_id)
+        fields = [field for field in held.schema.fields if field.name not in held.new]
+        rows = held.of(spark.read.format("delta").load(uri))
+        _write_anew(rows, uri, target, StructType(fields), run_id)
     if held.new:
         fields = [_field(target, held.schema[name]) for name in held.new]
         added = Schema.from_json(StructType(fields).json()).fields
@@ -166,11 +178,12 @@ def _make_room(
         DeltaTable(uri).alter.add_columns(added, commit_properties=commit)
 
 
-def _write_anew(rows: DataFrame, uri: str, target: PublishedTable, held: Fit, run_id: str) -> None:
-    """Replace a table by its own rows in wider types, in one commit."""
+def _write_anew(
+    rows: DataFrame, uri: str, target: PublishedTable, fields: StructType, run_id: str
+) -> None:
+    """Replace a table, its columns too, in one commit."""
     if _NAMED_BY_DELTA_RS_ONLY & {*"".join(rows.columns)}:
-        fields = [field for field in held.schema.fields if field.name not in held.new]
-        schema = pa.schema(Schema.from_json(StructType(fields).json()).to_arrow())
+        schema = pa.schema(Schema.from_json(fields.json()).to_arrow())
         write_deltalake(
             uri,
             rows.toArrow().cast(schema),

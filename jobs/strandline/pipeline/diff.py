@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
 from strandline.lake.reads import files_started_in, started_in
 from strandline.lake.small_diff import published_rows, small_diff
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
 from strandline.pipeline.observation import Observation
@@ -38,6 +39,7 @@ class Change:
         rows: the rows to insert, update and delete, with `OP`.
         whole: whether that is the staged part as it is: nothing stood in its scope.
         small: the rows without Spark, where they are few.
+        anew: whether the inserted rows take the place of all that stands, whatever its columns.
     """
 
     target: PublishedTable
@@ -45,16 +47,36 @@ class Change:
     counts: dict[str, int]
     whole: bool
     small: pa.Table | None = None
+    anew: bool = False
 
 
-def diffs(ctx: Context, staged: Staged, plan: Plan, seen: Observation) -> list[Change]:
-    """What the staged parts would change in the published tables."""
+_WITH_THE_KEY = {"windows", "firings"}
+"""The tables whose columns and rows the pipeline's key decides."""
+
+
+def diffs(
+    ctx: Context, staged: Staged, plan: Plan, seen: Observation, *, recreate: bool = False
+) -> list[Change]:
+    """What the staged parts would change in the published tables.
+
+    Args:
+        ctx: the run.
+        staged: its parts.
+        plan: what they are of.
+        seen: what is known.
+        recreate: whether they take the place of all that is published.
+    """
+    if recreate:
+        plan = replace(plan, scope=Scope(EVERYTHING))
+    oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
     targets = tables_of(ctx.spec.source.key)
     parts = {name: rows for name, rows in parts_of(staged).items() if rows is not None}
     days = seen.history.days.of_windows(plan.scope.windows)
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
     return [
-        _diff(ctx, targets[name], rows, plan, staged.oldest_ms, well_formed)
+        _anew(ctx, targets[name], rows)
+        if recreate and name in _WITH_THE_KEY
+        else _diff(ctx, targets[name], rows, plan, oldest_ms, well_formed)
         for name, rows in parts.items()
     ]
 
@@ -211,7 +233,8 @@ def _refuse_ambiguous(changes: DataFrame, target: PublishedTable, place: str) ->
             place,
             "several published rows are one by the pipeline's key: they were published under "
             "another key",
-            "give the pipeline with its new key a new name, or remove its published tables",
+            "give the pipeline with its new key a new name, or replace all that it has published "
+            "with --recreate",
         )
 
 
@@ -222,6 +245,13 @@ def whole_part(target: PublishedTable, staged: DataFrame, small: pa.Table | None
         return Change(target, rows, out.tally(rows), whole=True)
     small = small.append_column(OP, pa.repeat(INSERT, len(small)))
     return Change(target, rows, out.tally_of(small), whole=True, small=small)
+
+
+def _anew(ctx: Context, target: PublishedTable, staged: DataFrame) -> Change:
+    """The change that puts a staged part in place of all that stands in its table."""
+    change = whole_part(target, staged, _small_part(ctx, target))
+    counts = {**change.counts, DELETE: ctx.store.rows(target.name)}
+    return replace(change, counts=counts, anew=True)
 
 
 def old_firings(ctx: Context) -> int:

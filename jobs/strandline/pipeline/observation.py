@@ -23,8 +23,8 @@ class Observation:
     Attributes:
         history: the cells of all arrival days below the horizon.
         new_days: the whole days that the timeline does not have yet, or has as they no longer are.
-        partial_days: the day that the horizon lies in, and None for rows that have no day; they
-            never enter the timeline.
+        partial_days: the day that the horizon lies in, those before it that are not ready, and None
+            for rows that have no day; they do not enter the timeline yet.
         fresh: what was observed now, of both.
         records: the rows of both.
         followed: where channels can go idle: the steps of both.

@@ -45,7 +45,8 @@ class _Days:
 
     Attributes:
         whole: those over at the horizon, in their order.
-        partial: the day that the horizon lies in, and None for rows that have no day.
+        partial: the day that the horizon lies in, those before it that are not ready, and None for
+            rows that have no day.
         horizon_ms: the horizon.
     """
 
@@ -57,8 +58,13 @@ class _Days:
     def of(cls, landing: Landing, world: World, horizon_ms: int) -> _Days:
         """Those that the timeline lacks, or has as they no longer are."""
         dated = [day for day in landing.days if day is not None]
+        end_ms = min(horizon_ms, world.ready_ms)  # a day that is not ready is not over
         partial: list[date | None] = [
-            day for day in dated if midnight_of(day) < horizon_ms < midnight_of(day) + DAY_MS
+            day
+            for day in dated
+            if midnight_of(day) < horizon_ms
+            and end_ms < midnight_of(day) + DAY_MS
+            and (day not in world.observed or horizon_ms < midnight_of(day) + DAY_MS)
         ]
         if None in landing.days:
             partial.append(None)

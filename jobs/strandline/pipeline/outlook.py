@@ -13,14 +13,14 @@ from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, owed_days
+from strandline.lake.ledger import Entry, of_these_tables, owed_days
 from strandline.lake.session import for_input_of
 from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
-from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_rows
+from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_all, require_rows
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
@@ -115,6 +115,7 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
     axis = axis_of(ctx.landing, entries)
     horizon_ms = horizon_of(request, ctx.landing, axis, entries)
     world = world_of(ctx.landing, ctx.store, entries)
+    entries = of_these_tables(entries, anew=request.recreate)
     if request.accept_loss and request.kind == "advance":
         world = world.accepting(world.lost)  # by hand, of the range alone
     while True:
@@ -125,6 +126,7 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
             break
         horizon_ms, world = later_ms, world.accepting(accepted)
     require_rows(request, plan)
+    require_all(request, plan, seen.history)
     return Outlook(entries, axis, seen, plan)
 
 
@@ -192,7 +194,7 @@ def _remembered(
 ) -> Remembered:
     """What the runs before have left that this one must know."""
     owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
-    if request.kind == "backfill":
+    if request.kind == "backfill" or request.recreate:
         return Remembered(entries, owed)
     opened = first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots)
     remembered = Remembered(entries, owed, opened)

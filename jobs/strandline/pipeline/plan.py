@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from strandline.engine.kind import kind_of
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.rebuild import Scope
@@ -17,6 +18,7 @@ from strandline.model.intervals import (
     EVERYTHING,
     TimeRange,
     midnight_of,
+    text_of,
 )
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -93,6 +95,31 @@ def require_rows(request: Request, plan: Plan) -> None:
             "land them again, leave these windows as they are published, or go by what is left "
             "with --accept-loss REASON",
         )
+
+
+def require_all(request: Request, plan: Plan, history: History) -> None:
+    """Whoever creates the tables anew leaves no window out that records are known of.
+
+    Raises:
+        InputError: the run does.
+    """
+    if not request.recreate or plan.completes_ms is not None or history.days.events is None:
+        return
+    if plan.lost:
+        raise InputError(
+            "--recreate",
+            f"rows of {named(plan.lost)} have gone from the landing table: windows made of them "
+            "would go too",
+            "land them again, give the pipeline a new name, or go by what is left with "
+            "--accept-loss REASON",
+        )
+    events = history.days.events
+    raise InputError(
+        "--recreate",
+        "the range leaves out windows, which would go: records are known from "
+        f"{text_of(events.start_ms)} to {text_of(events.end_ms)}",
+        "give a range that holds them all, or let advance find it",
+    )
 
 
 def named(days: Sequence[date]) -> str:

@@ -52,8 +52,9 @@ def plan_backfill(
     _require_order(within, history, clock)
     if request.close and not clock.closes_now:
         notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
-    whole = _holds_all(within, history)
-    completes_ms = midnight_before(horizon_ms) if whole else None
+    # by rules that are of this run alone nothing is done that later runs need not do
+    whole = _holds_all(within, history) and not request.overrides
+    completes_ms = midnight_before(min(horizon_ms, world.ready_ms)) if whole else None
     return Plan(
         Scope(within),
         clock,

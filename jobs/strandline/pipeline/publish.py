@@ -13,7 +13,14 @@ from pyspark.errors import PySparkException
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
-from strandline.lake.ledger import Entry, frontier_after, published_since, unfinished_publish
+from strandline.lake.diff import INSERT, OP
+from strandline.lake.ledger import (
+    Entry,
+    frontier_after,
+    of_these_tables,
+    published_since,
+    unfinished_publish,
+)
 from strandline.lake.staging import Staging
 from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
@@ -26,6 +33,7 @@ from strandline.pipeline.diff import (
 )
 from strandline.pipeline.driver import this_driver
 from strandline.pipeline.drop import finish_drop
+from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import tables_of
@@ -46,6 +54,7 @@ def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
         "key": list(ctx.spec.source.key),
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
+        "anew": [change.target.name for change in changes if change.anew],
         "emptied": ["firings"] * (old_firings(ctx) > 0),
     }
 
@@ -81,6 +90,7 @@ def publish(
                 "was dropped while it ran, and publishes nothing",
                 "run it again",
             )
+        require_same_layout(ctx.spec, entries, recreate=entry.recreated)
         for other in published_since(entries, entry):
             raise RetryableError(
                 f"{ctx.spec.pipeline} run {ctx.run_id}",
@@ -99,9 +109,10 @@ def bring_in(
 ) -> Entry:
     """`publish` without its questions; call it under the lock, once nobody else is publishing."""
     for change in changes:
-        if any(change.counts.values()):
+        if any(change.counts.values()) and not change.anew:
             out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
-    after_ms = frontier_after(ctx.ledger.entries(), entry, entry.completes_ms)
+    entries = of_these_tables(ctx.ledger.entries(), anew=entry.recreated)
+    after_ms = frontier_after(entries, entry, entry.completes_ms)
     entry = replace(entry, frontier_ms=after_ms)
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
     before = {name: v for name, v in ctx.store.versions().items() if name in written}
@@ -117,6 +128,9 @@ def bring_in(
 def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Bring the changes of a run into their tables, and empty those that it empties."""
     for change in changes:
+        if change.anew:
+            out.publish_anew(ctx.store, change.target, change.rows.drop(OP), entry.run_id)
+            continue
         out.publish(
             ctx.store, change.target, change.rows, change.counts, entry.run_id, change.small
         )
@@ -177,12 +191,18 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
         counted = (run.diff or {}).get(name)
+        if name in begun.get("anew", ()):  # what it deletes may have gone already
+            change = replace(change, anew=True, counts={**(counted or {}), **_inserts(change)})
         if counted is not None and change.counts != counted:
             raise InputError(
                 ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
             )
         found.append(change)
     return found
+
+
+def _inserts(change: Change) -> dict[str, int]:
+    return {INSERT: change.counts[INSERT]}
 
 
 @contextmanager

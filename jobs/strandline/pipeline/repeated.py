@@ -13,6 +13,7 @@ from strandline.lake.ledger import (
     Entry,
     Ledger,
     frontier,
+    of_these_tables,
     owed_days,
     published_since,
     together,
@@ -66,10 +67,10 @@ def run_repeated(
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
-    if request.dry_run or log is None:
+    if request.dry_run or request.recreate or log is None:
         return None
     store = lake.pipeline(spec.pipeline)
-    entries = Ledger(store).entries()
+    entries = of_these_tables(Ledger(store).entries())
     asked = request_fingerprint(spec, request, log.table_id)
     published = [entry for entry in entries if entry.step == "published"]
     last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
@@ -90,6 +91,7 @@ def repeat(
 
     Nothing is computed, and nothing but the ledger is written.
     """
+    request = request.ready(spec.source.ready_after)
     last = run_repeated(spec, lake, request, log)
     if last is None:
         return None
@@ -106,6 +108,7 @@ def repeat(
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=last.landing_version,
         base=last.position,
+        overrides=request.overrides or None,
         reason=request.reason,
         requested_by=request.requested_by,
         message=f"what run {last.run_id} has published is what this one would",
@@ -122,6 +125,7 @@ def repeat(
         horizon_ms=last.horizon_ms,
         frontier_ms=frontier(ledger.entries()),
         versions=store.versions(),
+        notes=request.notes,
         repeats=last.run_id,
     )
 

@@ -33,7 +33,12 @@ class Request:
             only conformance and benchmarks may do.
         accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
             not.
+        recreate: whether what is built is published in place of all that was published before.
         allow_removals: whether any share of the published windows of the range may go.
+        overrides: what a run by hand goes by in place of what the pipeline's file says, as written:
+            `allowed_lateness`, `bound`. The spec that it is given has these already.
+        not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
+            yet (`ready`); None: it is.
         prepare: whether the run keeps what it would publish, for `runs publish`, in place of
             publishing it.
         preview_rows: in a preview at most so many windows of each kind are shown.
@@ -53,23 +58,40 @@ class Request:
     run_key: str | None = None
     now_ms: int | None = None
     accept_loss: str | None = None
+    recreate: bool = False
     allow_removals: bool = False
     max_bytes: int | None = None
     prepare: bool = False
     preview_rows: int = MOST_SHOWN
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    not_ready_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a horizon that has not come yet, and what contradicts itself.
+        """Refuse a horizon that has not come yet, what contradicts itself, and what is not told.
 
         Raises:
-            InputError: it lies after the time of the clock; or a dry run is to keep something.
+            InputError: it lies after the time of the clock; a dry run is to keep something; or what
+                has to have a reason has none.
         """
         if self.prepare and self.dry_run:
             raise InputError("--prepare", "contradicts --dry-run", "give one of them")
+        self._require_reasons()
         if self.kind == "advance":
             self._require_past("--to", self.until_ms)
         elif self.as_of_ms is not None:
             self._require_past("--as-of", self.as_of_ms)
+
+    def _require_reasons(self) -> None:
+        for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
+            if not (self.reason or "").strip():
+                raise InputError(option, "no reason", "say why with --reason TEXT")
+        for option, given in (("--recreate", self.recreate), ("--accept-loss", self.accept_loss)):
+            if given and self._overriding:
+                raise InputError(
+                    option,
+                    f"is for good, and {self._overriding[0]} for one run",
+                    "do it in two runs, or edit the pipeline's file",
+                )
 
     def _require_past(self, option: str, horizon_ms: int) -> None:
         if self.now_ms is not None and horizon_ms > self.now_ms:
@@ -80,9 +102,43 @@ class Request:
             )
 
     @property
+    def _overriding(self) -> list[str]:
+        return [f"--{name.replace('_', '-')}" for name in self.overrides]
+
+    @property
     def until_ms(self) -> int:
         """M: the last midnight not after `to_ms`."""
         return midnight_before(self.to_ms or 0)
+
+    def ready(self, after_ms: int | None) -> Request:
+        """The same; of a scheduled run up to the last midnight that is so long ago by the clock.
+
+        Args:
+            after_ms: how long after its end a day is ready (`source.ready_after`); None: at once.
+        """
+        if self.kind != "advance" or after_ms is None or self.now_ms is None:
+            return self
+        ready_ms = midnight_before(self.now_ms - after_ms)
+        if self.until_ms <= ready_ms:
+            return self
+        return replace(self, to_ms=ready_ms, not_ready_ms=self.until_ms)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how it was understood."""
+        notes = []
+        if self.not_ready_ms is not None:
+            notes.append(
+                f"the day before {text_of(self.not_ready_ms)} is not ready (source.ready_after): "
+                f"this run goes up to {text_of(self.until_ms)}"
+            )
+        if self.overrides:
+            said = ", ".join(f"{name}: {value}" for name, value in self.overrides.items())
+            notes.append(
+                f"of this run alone, {said}: what it observes is not kept, and runs after it go by "
+                "the pipeline's file"
+            )
+        return notes
 
     def as_next_attempt(self, step: Entry, entries: Iterable[Entry]) -> Entry:
         """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.

@@ -29,6 +29,7 @@ class World:
         rows_before: with how many rows the days were observed whose facts nobody has kept.
         event_times: those of the records of each day whose rows have gone.
         accepted: the days that the run goes by what is left of.
+        ready_ms: the days that end by then are over, by the clock and by what the pipeline says.
         landing_version: the version of the landing table.
         timeline: the timeline table, as it was asked.
     """
@@ -42,6 +43,7 @@ class World:
     landing_version: int
     timeline: TimelineTable
     accepted: frozenset[date] = frozenset()
+    ready_ms: int = EVERYTHING.end_ms
 
     @property
     def lost(self) -> frozenset[date]:
@@ -82,7 +84,8 @@ class World:
             InputError: one of those is to be observed again although rows of it have gone.
         """
         there = sorted({*self.landed, *self.accepted, *self.changes.changed})
-        whole = [day for day in there if midnight_of(day) + DAY_MS <= horizon_ms]
+        end_ms = min(horizon_ms, self.ready_ms)
+        whole = [day for day in there if midnight_of(day) + DAY_MS <= end_ms]
         again = self.changes.changed | self.changes.unknown | self.accepted
         new = [day for day in whole if day not in self.observed or day in again]
         if not (spec.days_follow_each_other and new):
@@ -188,6 +191,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
         landing_version=landing.version,
         timeline=timeline,
+        ready_ms=landing.ready_ms,
     )
 
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Cause(StrEnum):
-    """What made something happen."""
+    """What made something happen; the end of a channel counts as a record."""
 
     TICK = "tick"
     RECORD = "record"
@@ -41,7 +41,7 @@ class Moment:
         at_ms: the processing time, on the clock of arrivals.
         cause: a tick, a record, or the end of the input.
         after_record: the record that caused it, or the last one of the instant that did; None for
-            ticks and the end.
+            ticks, the end, and a channel that ends when no record arrives.
     """
 
     at_ms: int

@@ -32,6 +32,9 @@ class Combiner(Protocol):
     def on_event(self, record: Record) -> None:
         """Let a record's generator see it; nothing becomes visible before `flush`."""
 
+    def finish(self, channel: str) -> None:
+        """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
+
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Make visible what an instant's records have caused at once.
 
@@ -71,6 +74,9 @@ class Partition:
         self._timer = None if idleness_ms is None else IdlenessTimer(idleness_ms)
         self._judged_idle = False
         self._at_once_ms: int | None = None
+        self._offers_at_once = watermark.emission_interval_ms is None
+        self._finished = False
+        self._end_was_seen = False
 
     def on_event(self, record: Record) -> None:
         """See a record, and keep the largest watermark that it offers at once."""
@@ -87,6 +93,12 @@ class Partition:
         """How many records broke the order that the generator assumes."""
         return self._generator.violations
 
+    def finish(self) -> None:
+        """Offer MAX_WATERMARK from now on, and be done."""
+        self._finished = True
+        if self._offers_at_once:
+            self._at_once_ms = MAX_WATERMARK
+
     def offered_at_once(self) -> int | None:
         """What the records since the last call have offered at once."""
         offer_ms, self._at_once_ms = self._at_once_ms, None
@@ -94,6 +106,9 @@ class Partition:
 
     def probe(self, now_ms: int) -> int | None:
         """What the generator offers, whatever the timer says."""
+        if self._finished:
+            self._end_was_seen = True
+            return MAX_WATERMARK
         return self._generator.on_periodic_emit(now_ms)
 
     def tick(self, now_ms: int) -> Offer:
@@ -106,6 +121,8 @@ class Partition:
     @property
     def is_settled(self) -> bool:
         """Whether ticks say nothing more until the next record."""
+        if self._finished:
+            return self._end_was_seen
         if self._timer is not None:
             return self._judged_idle
         return self._generator.is_settled()
@@ -159,6 +176,10 @@ class ChannelsBehindValve:
     def on_event(self, record: Record) -> None:
         """Let the channel's generator see a record."""
         self._partitions[record.channel].on_event(record)
+
+    def finish(self, channel: str) -> None:
+        """End a channel."""
+        self._partitions[channel].finish()
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Emit what the records of an instant offer at once, channel by channel."""

@@ -19,9 +19,23 @@ class Input:
     """One input: its channels, and the ticks at which they are probed."""
 
     def __init__(
-        self, watermark: Watermark, source: Combiner, *, start_ms: int, discovers: bool
+        self,
+        watermark: Watermark,
+        source: Combiner,
+        *,
+        start_ms: int,
+        discovers: bool,
+        retired: Mapping[str, int] | None = None,
     ) -> None:
-        """Start the clock; `discovers`: whether a channel that is new may join."""
+        """Start the clock.
+
+        Args:
+            watermark: its rules.
+            source: its channels.
+            start_ms: when the clock starts.
+            discovers: whether a channel that is new may join.
+            retired: from when on channels hold nothing back.
+        """
         interval_ms = watermark.interval_ms
         self.source = source
         self.discovers = discovers
@@ -29,12 +43,21 @@ class Input:
         self._arrival_is_event_time = (
             isinstance(watermark, Ingestion) and watermark.assign_timestamps
         )
+        self.retired = dict(retired or {})
         self._ticks = Ticks(start_ms, interval_ms) if interval_ms else None
         self.next_tick_ms = start_ms + (interval_ms or 0)
 
     def stamped(self, record: Record) -> Record:
         """The record with its event time: ingestion sets it."""
         return replace(record, ts_ms=record.arrival_ms) if self._arrival_is_event_time else record
+
+    def finish(self, retired_ms: int) -> list[str]:
+        """Let the channels that are retired at an instant end; which these are."""
+        ending = [channel for channel, at_ms in self.retired.items() if at_ms == retired_ms]
+        for channel in ending:
+            del self.retired[channel]
+            self.source.finish(channel)
+        return ending
 
     def is_due(self, until_ms: int) -> bool:
         """Whether a tick up to `until_ms` may have something to say."""
@@ -98,11 +121,13 @@ class Job(ABC):
         stamped = [self._inputs[record.input].stamped(record) for record in known]
         for instant in instants(stamped, sequenced=sequenced):
             clock_end_ms = instant[0].arrival_ms
+            self._retire(until_ms=clock_end_ms)
             self._run_ticks(until_ms=clock_end_ms)
-            self._receive(instant)
+            self._receive(instant, sequenced=sequenced)
         if horizon_ms is not None:
             clock_end_ms = horizon_ms - 1
-            self._run_ticks(until_ms=clock_end_ms)
+        self._retire(until_ms=clock_end_ms + 1)
+        self._run_ticks(until_ms=clock_end_ms)
         if end_of_input:
             for name, given in self._inputs.items():
                 self._take(name, given.source.end(), Moment(clock_end_ms, Cause.END))
@@ -111,6 +136,19 @@ class Job(ABC):
     def violations(self) -> int:
         """How many records broke the order that their generator assumes."""
         return sum(given.source.violations for given in self._inputs.values())
+
+    def _retire(self, *, until_ms: int) -> None:
+        """End the channels that are retired by then, each at the millisecond before."""
+        ends = [
+            (at_ms, name)
+            for name, given in self._inputs.items()
+            for at_ms in given.retired.values()
+        ]
+        for at_ms, name in sorted({end for end in ends if end[0] <= until_ms}):
+            self._run_ticks(until_ms=at_ms - 1)
+            given = self._inputs[name]
+            caused = given.source.flush(given.finish(at_ms), at_ms - 1, probe=given.per_record)
+            self._take(name, caused, Moment(at_ms - 1, Cause.RECORD))
 
     def _run_ticks(self, *, until_ms: int) -> None:
         """Run the ticks that are due, the one at `until_ms` included, in order of time."""
@@ -121,8 +159,11 @@ class Job(ABC):
         for given in self._inputs.values():
             given.pass_over(until_ms)
 
-    def _receive(self, instant: tuple[Record, ...]) -> None:
-        """Take in the records of an instant; what they cause becomes visible after all of them."""
+    def _receive(self, instant: tuple[Record, ...], *, sequenced: bool) -> None:
+        """Take in the records of an instant; what they cause becomes visible after all of them.
+
+        With a channel that ends with the millisecond, unless that is an instant of its own.
+        """
         moment = Moment(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
         for name, given in self._inputs.items():
             own = [record for record in instant if record.input == name]
@@ -135,6 +176,8 @@ class Job(ABC):
             self._inputs[record.input].source.on_event(record)
         for name, given in self._inputs.items():
             active = {record.channel for record in instant if record.input == name}
+            if not sequenced:
+                active.update(given.finish(moment.at_ms + 1))
             caused = given.source.flush(active, moment.at_ms, probe=given.per_record)
             self._take(name, caused, moment)
 

@@ -69,7 +69,13 @@ class _WindowJob(Job):
         watermark, declared = spec.watermark, spec.source.declared_channels
         combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
         source = combiner(watermark, declared or ())
-        given = Input(watermark, source, start_ms=start_ms, discovers=declared is None)
+        given = Input(
+            watermark,
+            source,
+            start_ms=start_ms,
+            discovers=declared is None,
+            retired=spec.source.retired,
+        )
         super().__init__(spec.pipeline, {"": given})
         self._stage = WindowStage(spec)
 

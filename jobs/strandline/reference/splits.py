@@ -54,6 +54,10 @@ class SplitsOfOneSource:
         """Let the split's generator see a record."""
         self._splits[record.channel].partition.on_event(record)
 
+    def finish(self, channel: str) -> None:
+        """End a split."""
+        self._splits[channel].partition.finish()
+
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Merge what the records of an instant offer at once. Flink: `ImmediateOutput`."""
         higher = False
@@ -150,6 +154,10 @@ class SplitsBehindValve:
     def on_event(self, record: Record) -> None:
         """Let the split's generator see a record."""
         self._splits.on_event(record)
+
+    def finish(self, channel: str) -> None:
+        """End a split."""
+        self._splits.finish(channel)
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Merge what the records of an instant offer at once."""

@@ -42,6 +42,10 @@ class Sources(SpecModel):
             missing = "left" if self.left.sequence is None else "right"
             problem = "missing, and the other source has one; give both, or neither"
             refuse_at(f"{missing}.sequence", None, problem)
+        for name, side in (("left", self.left), ("right", self.right)):
+            if side.retired:
+                problem = "not for a source that is joined; leave the channel in, or out"
+                refuse_at(f"{name}.retired", list(side.retired), problem)
         return self
 
 

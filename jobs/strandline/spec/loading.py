@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import runnable
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
+
+OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
+"""What a run by hand may say in place of the file, and where the file says it."""
 
 
 def parse_any(content: Any, *, origin: str) -> AnySpec:
@@ -55,14 +59,28 @@ def _shape(content: dict[Any, Any]) -> type[AnySpec]:
     return ChainedSpec if chained else PipelineSpec
 
 
-def load_spec(path: Path) -> PipelineSpec:
+def load_spec(path: Path, overrides: Mapping[str, str] | None = None) -> PipelineSpec:
     """The spec of one pipeline file.
+
+    Args:
+        path: the file.
+        overrides: what counts in place of what the file says: `allowed_lateness`, `bound`.
 
     Raises:
         InputError: the file is missing, is not YAML, is not a valid pipeline, or the engine does
             not run such a pipeline yet.
     """
-    return parse_spec(read_document(path), origin=path.name)
+    content = read_document(path)
+    origin = path.name
+    for name, value in (overrides or {}).items():
+        origin += f" with --{name.replace('_', '-')} {value}"
+        *above, key = OVERRIDABLE[name]
+        part = content
+        for step in above:
+            part = part.get(step) if isinstance(part, dict) else None
+        if isinstance(part, dict):  # else the file itself is wrong, which is told
+            part[key] = value
+    return parse_spec(content, origin=origin)
 
 
 def spec_files(folder: Path) -> list[Path]:
@@ -70,8 +88,12 @@ def spec_files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
 
 
-def find_spec(folder: Path, pipeline: str) -> PipelineSpec:
+def find_spec(
+    folder: Path, pipeline: str, overrides: Mapping[str, str] | None = None
+) -> PipelineSpec:
     """The spec of a pipeline by its name; a broken file breaks only its own pipeline.
+
+    `overrides`: see `load_spec`.
 
     Raises:
         InputError: no file, or more than one, defines the pipeline; or its file is wrong.
@@ -92,7 +114,7 @@ def find_spec(folder: Path, pipeline: str) -> PipelineSpec:
     if not found:
         known = ", ".join(names) or "none"
         raise InputError(pipeline, "no such pipeline", f"the folder {folder.name}/ has: {known}")
-    return load_spec(found[0])
+    return load_spec(found[0], overrides)
 
 
 def _name_in(path: Path) -> str:

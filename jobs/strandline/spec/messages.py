@@ -24,6 +24,14 @@ _TAGGED = {
 }
 """The places where one of several shapes is told apart: pydantic names the shape next."""
 
+_OF_A_ZONE = {"timezone", "time_zone", "tz", "zone", "dst"}
+"""Keys by which people ask for windows in local time."""
+_NO_ZONE = (
+    "windows are aligned to UTC and one fixed offset, as Flink's are, and do not follow summer "
+    "time; remove it, and give an offset: {tumbling: 1d, offset: -1h} begins days at 23:00 UTC, "
+    "midnight at UTC+1 (the guide, Windows in local time, has what offsets cannot do)"
+)
+
 _A_MAP = "not a map of keys; write `name: value` lines below it, or remove it"
 _A_LIST = "not a list; write [a, b]"
 
@@ -53,6 +61,8 @@ def line_of(origin: str, detail: ErrorDetails) -> str:
     if kind == "missing":
         return f"{place}: missing; add it"
     if kind == "extra_forbidden":
+        if path[-1].lower() in _OF_A_ZONE:
+            return f"{place}: no such key ({_shown(value)}): {_NO_ZONE}"
         return f"{place}: no such key ({_shown(value)}); check its spelling, or remove it"
     problem = _problem(detail, context)
     if problem.startswith("missing"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from pydantic import model_validator
 
@@ -39,6 +40,22 @@ class PipelineSpec(WindowedSpec):
                 in_use.add(name.lower())
         return self
 
+    @model_validator(mode="after")
+    def _retired_channels_would_hold_back(self) -> PipelineSpec:
+        if self.source.retired and self.watermark.idleness_in_effect:
+            problem = (
+                "of no use with watermark.idleness: a channel that is silent is left out anyway; "
+                "remove one of them"
+            )
+            refuse_at("source.retired", list(self.source.retired), problem)
+        if self.source.retired and self.watermark.goes_by_the_clock:
+            problem = (
+                "of no use where the watermark goes by the clock: a channel that is silent holds "
+                "nothing back; remove it"
+            )
+            refuse_at("source.retired", list(self.source.retired), problem)
+        return self
+
     @property
     def without_where(self) -> PipelineSpec:
         """The pipeline as if no row of its source were left out."""
@@ -71,6 +88,15 @@ class PipelineSpec(WindowedSpec):
         return _fingerprint(self, parts | given)
 
     @property
+    def layout(self) -> dict[str, Any]:
+        """What its published rows are laid out by: `window`, `key` and, of sessions, `slot`.
+
+        Another one is another pipeline: its rows do not lie among those of this one.
+        """
+        slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
+        return {"window": self.window.model_dump(mode="json"), "key": self.source.key, **slot}
+
+    @property
     def timeline_fingerprint(self) -> str:
         """Of all that decides the timeline: source, watermark and the grid of thresholds."""
         slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
@@ -79,5 +105,10 @@ class PipelineSpec(WindowedSpec):
 
 
 def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:
-    content = json.dumps(spec.model_dump(mode="json", include=parts) | more, sort_keys=True)
+    said = spec.model_dump(mode="json", include=parts) | more
+    # when a day is over for a run decides no number; and of older versions nothing changes
+    said["source"].pop("ready_after")
+    if not said["source"]["retired"]:
+        said["source"].pop("retired")
+    content = json.dumps(said, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

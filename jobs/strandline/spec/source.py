@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from strandline.model.intervals import DAY_MS
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.values import (
     Expression,
     Instant,
@@ -99,6 +99,7 @@ class Source(SpecModel):
     event_time: Expression
     channel: Expression | None = None
     channels: Annotated[_Channels | None, BeforeValidator(_channels)] = None
+    retired: dict[Text, Instant] = Field(default_factory=dict)
     key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
     sequence: Expression | None = None
     id: Annotated[tuple[Text, ...], BeforeValidator(_columns)] | None = None
@@ -107,6 +108,7 @@ class Source(SpecModel):
     valid: Expression | None = None
     deduplicate: Deduplicate | None = None
     max_ahead: Lateness | None = None
+    ready_after: Lateness | None = None
 
     @model_validator(mode="after")
     def _channel_and_channels_go_together(self) -> Source:
@@ -117,6 +119,21 @@ class Source(SpecModel):
         if isinstance(self.channels, tuple) and len(set(self.channels)) != len(self.channels):
             problem = "a list with a channel twice; name each channel once"
             refuse_at("channels", list(self.channels), problem)
+        return self
+
+    @model_validator(mode="after")
+    def _some_channels_are_retired(self) -> Source:
+        listed = self.channels if isinstance(self.channels, tuple) else ()
+        for channel, retired_ms in self.retired.items():
+            if channel not in listed:
+                problem = "not one of the listed channels; name one of source.channels"
+                refuse_at(f"retired.{channel}", channel, problem)
+            if retired_ms == LEAST_INSTANT_MS:
+                problem = "before every arrival; leave the channel out of source.channels"
+                refuse_at(f"retired.{channel}", channel, problem)
+        if listed and set(listed) == set(self.retired):
+            problem = "all of the channels; leave one that goes on"
+            refuse_at("retired", list(self.retired), problem)
         return self
 
     @property

@@ -73,3 +73,23 @@ def test_a_wrong_horizon_in_an_old_ledger_counts_up_to_when_it_was_written(until
     outcome = line.advance("6", now_ms=instant("6 02:00"))
     assert (outcome.horizon_ms, outcome.frontier_ms) == (instant("6"), instant("6"))
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4, 5), "6")
+
+
+@pytest.mark.parametrize("idleness", [{}, {"watermark__idleness": "3h"}], ids=["", "idle"])
+def test_a_day_that_is_not_ready_is_known_and_not_taken_for_whole(spark, tmp_path, idleness):
+    line = Line(spark, tmp_path, a_spec(source__ready_after="2h", **idleness))
+    third = of_days(DAYS, 3)
+    there = [*of_days(DAYS, 1, 2), *third[:-3]]
+    land(tmp_path, there)
+    by_hand = line.backfill("1", "6", as_of="4 00:30", now_ms=instant("4 01:00"))
+    assert_told_by_replay(line, there, "4 00:30")
+    assert {row["arrival_date"].day for row in line.rows("timeline")} == {1, 2}
+    assert by_hand.frontier_ms == instant("3")
+
+    land(tmp_path, third[-3:], mode="append")
+    early = line.advance("4", now_ms=instant("4 01:59"))
+    assert early.frontier_ms == instant("3")
+    assert any("2024-03-04T00:00:00Z is not ready" in note for note in early.notes)
+    ready = line.advance("4", now_ms=instant("4 02:00"))
+    assert (ready.frontier_ms, ready.notes) == (instant("4"), [])
+    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3), "4 00:30")

@@ -136,7 +136,7 @@ def test_a_change_of_the_file_is_computed_but_for_schedule_and_spark(line):
 
 
 def test_another_program_computes(line, monkeypatch):
-    monkeypatch.setattr(repeated, "_program", lambda: "another")
+    monkeypatch.setattr(repeated, "program", lambda: "another")
     assert repeats(line) is None
 
 

@@ -8,7 +8,10 @@ from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import AuditFailedError, InputError
+from strandline.lake.timeline import read_facts
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.drop import drop_run
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
@@ -165,8 +168,9 @@ def test_retention_and_a_changed_rule_delete_no_published_history(until4, tmp_pa
     late = [row for row in line.rows("quarantine") if row["arrived_on"] < march(3)]
     assert history
     take_away(line, 1, 2)
-    line = line.of(a_spec(watermark__bound="25m"))
-    for day in ("5", "6"):
+    facts = read_facts(TimelineTable.open(line.lake.pipeline("meter")))
+    for day, bound in (("5", "25m"), ("6", "20m")):
+        line = line.of(a_spec(watermark__bound=bound))
         outcome = line.advance(day)
         assert outcome.lost == ["2024-03-01", "2024-03-02"]
         assert not outcome.diff["windows"]["delete"]
@@ -176,7 +180,14 @@ def test_retention_and_a_changed_rule_delete_no_published_history(until4, tmp_pa
             for row in of_range(line.rows("completeness"), "1", "3")
         ] == [(row["slot_start"], row["on_time"], row["late"]) for row in slots]
         assert [row for row in line.rows("quarantine") if row["arrived_on"] < march(3)] == late
+        kept = read_facts(TimelineTable.open(line.lake.pipeline("meter")))
+        assert {day: kept[day] for day in (march(1), march(2))} == {
+            day: facts[day] for day in (march(1), march(2))
+        }
     assert_books_balance(line)
+    by_rules = status_of(line.spec, line.lake)["rules"]
+    assert by_rules[0]["spec_fingerprint"] == SPEC.spec_fingerprint
+    assert by_rules[-1]["spec_fingerprint"] == line.spec.spec_fingerprint
     with pytest.raises(InputError, match="--accept-loss"):
         line.backfill("1", "6")
 

@@ -258,9 +258,15 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
         ("r-3", "repeated", {}),
         ("r-4", "started", {}),
         ("r-5", "publishing", {"versions": {}}),
+        ("r-5", "published", {"frontier_ms": 8, "versions": {}}),
+        ("r-6", "publishing", {"versions": {}}),
+        ("r-6", "dropped", {}),
+        ("r-7", "publishing", {"versions": {}}),
+        ("r-7", "published", {"frontier_ms": 9, "versions": {}}),
+        ("r-8", "publishing", {"versions": {}}),
     )
     spent = spent_steps(entries, datetime(2024, 1, 1, tzinfo=UTC))
-    assert spent == [1, 4, 6, 8, 9]
+    assert spent == [8, 9, 10, 12, 13]
     left = [entry for entry in entries if entry.position not in spent]
     for ask in (owed_days, frontier, clock_start, together, unfinished_publish):
         assert ask(left) == ask(entries), ask.__name__

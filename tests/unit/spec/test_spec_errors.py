@@ -398,3 +398,13 @@ def test_a_broken_file_breaks_only_its_own_pipeline(tmp_path):
 def test_a_setting_of_spark_that_would_change_the_numbers_is_refused(name):
     with pytest.raises(InputError, match=f"spark.{name}.*would change the numbers"):
         parse_spec(changed("spark", {name: "x"}), origin="flights.yaml")
+
+
+@pytest.mark.parametrize(
+    "path", ["window/timezone", "window/tz", "timezone", "source/TimeZone", "watermark/zone"]
+)
+def test_windows_in_local_time_are_refused_with_what_an_offset_can_do(path):
+    (told,) = lines(changed(path, "Europe/Berlin"))
+    assert told.startswith(f"flights.yaml: {path.replace('/', '.')}: no such key ('Europe/Berlin')")
+    assert "aligned to UTC and one fixed offset" in told
+    assert "remove it, and give an offset: {tumbling: 1d, offset: -1h}" in told

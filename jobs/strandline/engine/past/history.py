@@ -15,6 +15,7 @@ from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.crossings import Crossings
 from strandline.engine.watermark.probe_order import ProbeOrder, probe_order
+from strandline.engine.watermark.retired import with_ends
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -73,5 +74,5 @@ def history_of(
     elif spec.watermark.goes_by_the_clock:
         crossings = ClockCrossings(spec, axis, order)
     else:
-        crossings = RecordCrossings(timeline, spec, axis, order)
+        crossings = RecordCrossings(with_ends(timeline, spec, axis), spec, axis, order)
     return History(spec, axis, timeline, crossings)

@@ -48,7 +48,10 @@ def _reasons(
     if source.channel is not None:
         yield "null_channel", F.col(c.CHANNEL).isNull()
         if source.declared_channels is not None:
-            yield "undeclared_channel", ~F.col(c.CHANNEL).isin(*source.declared_channels)
+            undeclared = ~F.col(c.CHANNEL).isin(*source.declared_channels)
+            for channel, retired_ms in source.retired.items():
+                undeclared |= (F.col(c.CHANNEL) == channel) & (F.col(c.ARRIVAL) >= retired_ms)
+            yield "undeclared_channel", undeclared
     if source.key:
         yield "null_key", reduce(Column.__or__, (F.col(key).isNull() for key in c.keys_of(spec)))
     if source.valid is not None:

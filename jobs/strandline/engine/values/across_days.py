@@ -13,6 +13,7 @@ from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
+from strandline.engine.watermark.retired import with_ends
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 
@@ -60,7 +61,8 @@ def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
     What is settled is seen by the midnight that ends the day at the latest; what is pending from
     the first tick on that is not before it, if that comes before the horizon.
     """
-    axis, days = history.axis, history.timeline.channel_days
+    axis = history.axis
+    days = with_ends(history.timeline, history.spec, axis).channel_days
     numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
     days = days[days["channel"].isin(numbers)]
     number = days["channel"].map(numbers)

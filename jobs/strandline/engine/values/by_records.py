@@ -22,6 +22,7 @@ from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.values.across_days import CARRIED, carried
 from strandline.engine.values.between_thresholds import first_reaching
 from strandline.engine.values.emissions import with_probes
+from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, day_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
@@ -221,6 +222,7 @@ def _own_and_carried(
             c.CANDIDATE,
         )
         .where(F.col(c.CANDIDATE).isNotNull())
+        .unionByName(_ends(spark, history, days))
         .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
         .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
@@ -228,6 +230,22 @@ def _own_and_carried(
     )
     offers = own.unionByName(carried(spark, history, clock, days))
     return RecordEmissions(offers, history, clock, days)
+
+
+def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
+    """What the channels that end on some days offer by that."""
+    axis, asked = history.axis, {*days}
+    ends = [end for end in ends_of(history.spec, axis) if end.day in asked]
+    return spark.createDataFrame(
+        pa.table(
+            {
+                c.ARRIVAL_DAY: pa.array([end.day for end in ends], pa.date32()),
+                c.CHANNEL: pa.array([end.channel for end in ends], pa.string()),
+                c.SEEN_FROM: pa.array([end.seen_from for end in ends], axis.kind),
+                c.CANDIDATE: pa.array([MAX_WATERMARK] * len(ends), pa.int64()),
+            }
+        )
+    )
 
 
 def _seen_from(axis: Axis) -> Column:

@@ -29,6 +29,7 @@ from strandline.engine.watermark.crossings import (
     never,
 )
 from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -193,8 +194,10 @@ class RecordCrossings:
         return cells[cells["threshold_ms"] >= least_ms]
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """See `Crossings.days_of_steps`: there are no steps."""
-        return set()
+        """See `Crossings.days_of_steps`: those on which channels end."""
+        return {
+            end.day for end in ends_of(self.spec, self.axis) if midnight_of(end.day) < horizon_ms
+        }
 
     def without_dropped_end(self, clock: Clock) -> Clock:
         """See `Crossings.without_dropped_end`: none is dropped."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
-from strandline.model.intervals import text_of
+from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.format import duration
 from strandline.spec import PipelineSpec
@@ -65,10 +65,20 @@ def held_back_by(
         return None
     if carried is not None:
         return _of_source(carried)
+    gone = _retired_by_then(channels, spec)
     own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
-    known = {channel.name for channel in own}
+    own = [channel for channel in own if channel.name not in gone]
+    known = {channel.name for channel in own} | gone
     silent = [name for name in spec.source.declared_channels or () if name not in known]
     return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
+
+
+def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:
+    """The channels that were retired when the last of some days was over."""
+    if channels.empty:
+        return set()
+    over_ms = midnight_of(max(channels["arrival_date"])) + DAY_MS
+    return {name for name, at_ms in spec.source.retired.items() if at_ms <= over_ms}
 
 
 def _of_source(carried: SourceState) -> HeldBack | None:

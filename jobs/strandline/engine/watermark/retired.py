@@ -1,0 +1,131 @@
+"""Channels that are retired: from an instant on they hold nothing back.
+
+A channel that ends offers the largest watermark there is, as Flink's partitions do, with the last
+instant before the one that it is retired at: made visible as whatever its records offer. Of a
+timeline that is one more cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.timeline import (
+    CELL_COLUMNS,
+    CHANNEL_COLUMNS,
+    Timeline,
+    channel_days_of,
+    together,
+)
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a channel.
+
+    Attributes:
+        channel: its name.
+        day: the arrival day that it lies in.
+        instant: the last one before that of its retirement.
+        seen_from: the first instant that sees it.
+    """
+
+    channel: str
+    day: date
+    instant: int
+    seen_from: int
+
+
+def ends_of(spec: PipelineSpec, axis: Axis) -> list[End]:
+    """The ends of the channels that the pipeline retires, whether they have come yet or not."""
+    ends = []
+    for channel, retired_ms in spec.source.retired.items():
+        instant = axis.first_of(retired_ms) - 1
+        seen = axis.all_seen_from(np.array([instant], dtype=object if axis.sequenced else np.int64))
+        ends.append(End(channel, day_of(retired_ms - 1), instant, int(seen[0])))
+    return ends
+
+
+def with_ends(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> Timeline:
+    """A timeline, and what the ends of channels offer: later than any horizon, too."""
+    ends = ends_of(spec, axis)
+    return _WithEnds(timeline, _cells(ends, spec, axis)) if ends else timeline
+
+
+def _cells(ends: list[End], spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
+    """The cells of ends: of no slot, and of no record."""
+    offered = pd.Series([MAX_WATERMARK] * len(ends), dtype="Int64")
+    over = [axis.first_of(midnight_of(end.day) + DAY_MS) for end in ends]
+    pending = [
+        axis.interval_ms is not None and end.seen_from >= at
+        for end, at in zip(ends, over, strict=True)
+    ]
+    cells = pd.DataFrame(
+        {
+            "arrival_date": [end.day for end in ends],
+            "channel": [end.channel for end in ends],
+            "threshold_ms": Grid.of(spec).largest_thresholds(offered),
+            "pending": pd.array(pending, dtype="boolean"),
+            "largest_candidate_ms": offered,
+            "first_arrival_ms": [axis.arrival_of(end.instant) for end in ends],
+            "first_sequence": [axis.sequence_of(end.instant) for end in ends],
+        }
+    )
+    return _exact(cells.reindex(columns=[*CELL_COLUMNS]))
+
+
+def _exact(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same, all times as integers: as floating-point numbers the largest would not fit."""
+    times = [name for name in rows.columns if name.endswith("_ms") or name == "first_sequence"]
+    return rows.astype(dict.fromkeys(times, "Int64"))
+
+
+@dataclass(frozen=True)
+class _WithEnds:
+    """A timeline with the cells of ends: see `Timeline`."""
+
+    timeline: Timeline
+    ends: pd.DataFrame
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`; a day on which a channel ends and has records stands there twice."""
+        own = channel_days_of(self.ends).reindex(columns=[*CHANNEL_COLUMNS])
+        return together(_exact(self.timeline.channel_days), _exact(own))
+
+    @property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.timeline.day_map
+
+    @property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.timeline.malformed
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        found = self.timeline.cells(
+            days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns
+        )
+        if slots != EVERYTHING:
+            return found
+        chosen = self.ends["arrival_date"].isin(list(days)).to_numpy(dtype=bool)
+        return together(_exact(found), self.ends.loc[chosen, list(columns)])

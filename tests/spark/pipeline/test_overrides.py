@@ -1,0 +1,46 @@
+"""A run under rules of its own: its range goes by them, and nothing that later runs go by."""
+
+from __future__ import annotations
+
+import pytest
+from changes import of_days, some_days
+from lakes import Line, a_spec, land
+from replayed import assert_told_by_replay, of_range
+
+from strandline.pipeline.views.status import run_of, status_of
+
+pytestmark = pytest.mark.spark
+
+DAYS = some_days(5)
+ALONE = [{**row, "source": "a"} for row in DAYS]
+ONE = {"source__channels": ["a"]}
+
+
+def test_its_range_goes_by_its_rules_and_runs_after_it_by_the_files(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    land(tmp_path, of_days(ALONE, 1, 2, 3))
+    line.advance("4")
+    before, plain = line.versions(), line.published()
+
+    wider = line.of(a_spec(**ONE, watermark__bound="12h", allowed_lateness="6h"))
+    asked = {"overrides": {"bound": "12h", "allowed_lateness": "6h"}, "reason": "a slow day"}
+    outcome = wider.backfill("1", "2", as_of="4", **asked)
+    assert any("of this run alone" in note for note in outcome.notes)
+    assert outcome.diff["windows"]["update"] or outcome.diff["windows"]["insert"]
+    assert line.versions()["timeline"] == before["timeline"]
+    whole = Line(spark, tmp_path / "whole", wider.spec)
+    land(whole.folder, of_days(ALONE, 1, 2, 3))
+    whole.backfill("1", "6", as_of="4")
+    assert of_range(line.rows("windows"), "1", "2") == of_range(whole.rows("windows"), "1", "2")
+
+    told = run_of(line.spec, line.lake, outcome.run_id)
+    assert (told["overrides"], told["reason"]) == (asked["overrides"], "a slow day")
+    by_rules = {one["spec_fingerprint"] for one in status_of(line.spec, line.lake)["rules"]}
+    assert by_rules == {line.spec.spec_fingerprint, wider.spec.spec_fingerprint}
+
+    land(tmp_path, of_days(ALONE, 4), mode="append")
+    line.advance("5")
+    assert of_range(line.rows("windows"), "1", "2") == of_range(whole.rows("windows"), "1", "2")
+    line.backfill("1", "6", as_of="5")
+    assert_told_by_replay(line, of_days(ALONE, 1, 2, 3, 4), "5")
+    assert line.published() != plain
