@@ -166,30 +166,40 @@ def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
 def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     """The published steps since a run's base that touch slots which the run touches too.
 
-    A run that creates the tables anew touches all; so does an erasure: what the run has read may
-    hold the rows that had to leave.
+    A run that creates the tables anew touches all. And every erasure counts: what the run has read
+    may hold the rows that had to leave.
     """
     return [
         entry
         for entry in entries
         if entry.position > run.base
         and entry.run_id != run.run_id
-        and (entry.step == "erased" or (entry.step == "published" and _meet(run, entry)))
+        and (entry.step == "erased" or _meets(entry, run))
     ]
 
 
-def _meet(run: Entry, other: Entry) -> bool:
-    """Whether two runs touch a slot in common."""
-    if run.recreated or other.recreated:
+def _meets(published: Entry, run: Entry) -> bool:
+    """Whether a step is a published one, and touches slots that a run touches too."""
+    if published.step != "published":
+        return False
+    if run.recreated or published.recreated:
         return True
-    mine, touched = run.touched, other.touched
-    return mine is not None and touched is not None and mine.overlaps(touched)
+    one, other = published.touched, run.touched
+    return one is not None and other is not None and one.overlaps(other)
 
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
     """The last step that says which versions of all tables belong together; `run_id`: of a run."""
-    of_run = (e for e in reversed(entries) if run_id is None or e.run_id == run_id)
-    return next((entry for entry in of_run if entry.step in _TOGETHER), None)
+    return next(
+        (
+            entry
+            for entry in reversed(entries)
+            if entry.step in _TOGETHER
+            and (entry.step == "published" or entry.versions is not None)
+            and run_id in {None, entry.run_id}
+        ),
+        None,
+    )
 
 
 def owed_days(entries: list[Entry]) -> list[date]:

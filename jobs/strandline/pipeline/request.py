@@ -85,11 +85,16 @@ class Request:
         for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
             if not (self.reason or "").strip():
                 raise InputError(option, "no reason", "say why with --reason TEXT")
-        for option, given in (("--recreate", self.recreate), ("--accept-loss", self.accept_loss)):
+        lasting = {
+            "--recreate": self.recreate,
+            "--accept-loss": self.accept_loss,
+            "--prepare": self.prepare,
+        }
+        for option, given in lasting.items():
             if given and self._overriding:
                 raise InputError(
                     option,
-                    f"is for good, and {self._overriding[0]} for one run",
+                    f"is for more than one run, and {self._overriding[0]} for one alone",
                     "do it in two runs, or edit the pipeline's file",
                 )
 

@@ -161,7 +161,7 @@ def test_validate_tells_of_a_file_that_nobody_has_foreseen_and_goes_on(
     def odd(path):
         raise LookupError("odd") if path.name == "a.yaml" else InputError(path.name, "wrong")
 
-    monkeypatch.setattr(command, "load_spec", odd)
+    monkeypatch.setattr("strandline.cli.validate.load_spec", odd)
     with pytest.raises(SystemExit) as ended:
         command.main(["validate", "--json", "--pipelines", str(tmp_path)])
     assert ended.value.code == 2

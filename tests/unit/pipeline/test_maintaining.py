@@ -114,9 +114,21 @@ def test_a_days_files_become_one_and_readers_go_on(lake):
     assert rows(lake) == before
     step = together(Ledger(lake.pipeline("meter")).entries())
     assert (step.step, step.run_id) == ("maintained", "maintain-4")
+    published = {name: status_of(SPEC, lake)["versions"][name] for name in TABLES}
+    assert published == {name: step.versions[name] for name in TABLES}
     now = status_of(SPEC, lake)
     assert {**now, "versions": None} == {**shown, "versions": None}
     assert _stand_as_published(lake.pipeline("meter"), step)
+
+
+def test_a_table_that_somebody_wrote_since_is_not_passed_over(lake):
+    again(lake, "windows")
+    maintain(SPEC, lake, TODAY)
+    step = together(Ledger(lake.pipeline("meter")).entries())
+    assert step.step == "maintained"
+    assert step.versions["windows"] == 1
+    assert not _stand_as_published(lake.pipeline("meter"), step)
+    assert published_tables(lake, "meter").dataset("windows").count_rows() == 16
 
 
 def test_doing_it_twice_is_doing_it_once(lake):
@@ -280,8 +292,8 @@ def test_the_ledger_forgets_what_is_spent_and_counts_on(lake):
     assert upkeep_of(SPEC, lake, TODAY)["ledger"] == 1
     maintain(SPEC, lake, Retention())
     left = [entry.run_id for entry in ledger.entries()]
-    assert left == ["r-1", "r-2", "r-3", "r-10", "maintain-6"]
-    assert note(lake, "r-11", "published") == 7
+    assert left == ["r-1", "r-2", "r-3", "r-10", *["maintain-6"] * len(TABLES)]
+    assert note(lake, "r-11", "published") == 9
 
 
 def quarantined(lake, *days):

@@ -35,7 +35,7 @@ def a_world(*landed: int, observed: tuple[int, ...] = (), now: str | None = None
         observed=known,
         frontier_ms=None,
         published_ms=None,
-        only_rewritten_since=lambda version: True,
+        only_moved=lambda days: (),
     )
     ready_ms = EVERYTHING.end_ms if now is None else instant(now) - TWO_HOURS
     seen = frozenset(known)
