@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
+from strandline.lake.days import PARTITIONS
 from strandline.lake.diff import DELETE, INSERT, UPDATE
 from strandline.lake.erasure import erase as erase_rows
 from strandline.lake.erasure import matching, require_predicate
@@ -87,7 +88,7 @@ def erase(
         ledger.append(step, datetime.now(UTC))
         held = [name for name, rows in found["rows"].items() if rows is not None]
         for name in held:
-            erase_rows(DeltaTable(store.uri(name)), expression)
+            erase_rows(DeltaTable(store.uri(name)), PARTITIONS[name], expression, "erase")
         leftovers.drop_whatever_is_left(store)
         _note_erased(store, ledger, held, step)
         for name in held:

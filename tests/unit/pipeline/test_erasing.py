@@ -22,6 +22,7 @@ from strandline.lake.read import published_tables
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing
 from strandline.pipeline.erase import erase, erasure_of
+from strandline.pipeline.views.report import write_report
 
 SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
 ZOE = "person = 'zoe77'"
@@ -103,6 +104,11 @@ def test_a_persons_rows_leave_everything_and_old_versions_too(lake):
     assert sum(batch.num_rows for batch in tables.batches("quarantine")) == 6
     with pytest.raises(InputError, match="is not there any more"):
         list(published_tables(lake, "meter", run="r-2").batches("quarantine"))
+
+
+def test_the_report_is_made_of_what_is_left(lake, tmp_path):
+    erase(SPEC, lake, ZOE, reason="asked for")
+    assert write_report(SPEC, lake, tmp_path)["totals"]["quarantine"] == 6
 
 
 def test_the_ledger_keeps_counts_and_why_and_no_value(lake):

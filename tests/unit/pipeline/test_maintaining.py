@@ -32,6 +32,7 @@ from strandline.lake.store import PUBLISHED
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
 from strandline.pipeline.repeated import _stand_as_published
+from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 
 SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
@@ -285,7 +286,7 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
     assert spent_steps(entries, datetime(2023, 1, 1, tzinfo=UTC)) == []
 
 
-def test_the_ledger_forgets_what_is_spent_and_counts_on(lake):
+def test_the_ledger_forgets_what_is_spent_and_counts_on(lake, tmp_path):
     ledger = Ledger(lake.pipeline("meter"))
     ledger.append(Entry("r-9", 1, "rejected", "advance"), datetime(2020, 1, 2, tzinfo=UTC))
     note(lake, "r-10", "published")
@@ -294,6 +295,7 @@ def test_the_ledger_forgets_what_is_spent_and_counts_on(lake):
     left = [entry.run_id for entry in ledger.entries()]
     assert left == ["r-1", "r-2", "r-3", "r-10", *["maintain-6"] * len(TABLES)]
     assert note(lake, "r-11", "published") == 9
+    assert write_report(SPEC, lake, tmp_path)["totals"]["slots"] == 16
 
 
 def quarantined(lake, *days):
@@ -307,7 +309,7 @@ def quarantined(lake, *days):
     )
 
 
-def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake):
+def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake, tmp_path):
     quarantined(lake, 100, 51, 49, 1)
     kept = SPEC.model_copy(update={"quarantine_days": 50})
     assert upkeep_of(kept, lake, TODAY)["quarantine"] == 2
@@ -316,6 +318,7 @@ def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake):
     assert table["arrived_at"].null_count == 16
     assert table.num_rows == 18
     assert upkeep_of(kept, lake, TODAY)["quarantine"] == 0
+    assert write_report(kept, lake, tmp_path)["totals"]["quarantine"] == 18
     maintain(SPEC, lake, TODAY)
     assert lake.pipeline("meter").rows("quarantine") == 18
 
