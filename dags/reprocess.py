@@ -9,11 +9,9 @@ from airflow.sdk import DAG, AssetAlias, TriggerRule
 from strandline_airflow.approvals import PreviewApprovalOperator
 from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.commands import StrandlineReportOperator
-from strandline_airflow.operators import (
-    StrandlinePublishOperator,
-    StrandlineSparkOperator,
-)
+from strandline_airflow.operators import StrandlineSparkOperator
 from strandline_airflow.params import reprocess_params
+from strandline_airflow.publishing import StrandlinePublishOperator
 from strandline_airflow.requests import (
     APPROVAL,
     PREPARE,

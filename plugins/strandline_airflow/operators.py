@@ -28,8 +28,8 @@ from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
 from strandline_airflow.links import ReportLink
-from strandline_airflow.outcomes import StagingIsStaleError, failure_of, result_of
-from strandline_airflow.requests import PREPARE, Rendered, requested_range
+from strandline_airflow.outcomes import failure_of, result_of
+from strandline_airflow.requests import Rendered, requested_range
 
 _LINES_KEPT = 20_000  # of which its JSON document may be most
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
@@ -179,48 +179,6 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         for outlet in self.outlets:
             if isinstance(outlet, AssetAlias) and isinstance(self.pipeline, str):
                 context["outlet_events"][outlet].add(published_asset(self.pipeline))
-
-
-class StrandlinePublishOperator(StrandlineSparkOperator):
-    """`strandline runs publish`: what the task `prepare` has prepared, as it was shown.
-
-    A staging may have become stale: somebody has published into its range since, rows have landed,
-    or the rules have changed. If a person has approved it, the task fails and says what to clear.
-    Else the range is rebuilt and published in one go: nobody has looked at what would have been.
-
-    Args:
-        again: the arguments of `backfill.py` for that, or a callable that gives them when rendered.
-    """
-
-    template_fields: Sequence[str] = (*StrandlineSparkOperator.template_fields, "again")
-
-    def __init__(self, *, again: Rendered | list[str], **kwargs: Any) -> None:
-        super().__init__(job="publish.py", **kwargs)
-        self.again = again
-
-    def execute(self, context: Context) -> Any:
-        """Publish it.
-
-        Returns:
-            As of StrandlineSparkOperator.
-
-        Raises:
-            AirflowFailException: it is stale, and was approved; or as of StrandlineSparkOperator.
-        """
-        try:
-            return super().execute(context)
-        except StagingIsStaleError as stale:
-            if context["params"]["approval"]:
-                way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks anew."
-                raise AirflowFailException(f"{stale}\n{way_out}") from None
-            self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
-        self.job, self.application = "backfill.py", str(settings.JOBS / "backfill.py")
-        self.application_args = self.again  # type: ignore[assignment] # Airflow has rendered it
-        return super().execute(context)
-
-    def _repeated(self) -> Any:
-        """What is prepared is no repetition."""
-        return None
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:

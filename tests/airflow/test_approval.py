@@ -77,7 +77,7 @@ def answered(run, client, signed_in_as):
 
 
 def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered, submit):
-    hostile = "``` <script>alert(1)</script> [x](javascript:1) [red]| {{ 7 * 7 }}"
+    hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}"
     submit.will_say(prepared(hostile))
     done, seen = answered("Approve")
     assert (done.state, done.tasks["approval"], done.tasks["publish"]) == ("success",) * 3

@@ -150,7 +150,7 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    not_filled_in = {"as_of": None, "allow_removals": False, "force": False}
+    not_filled_in = {"as_of": None, "allow_removals": False, "approval": False, "force": False}
     assert asked("strandline_reprocess", FORM) == FORM | not_filled_in
     with pytest.raises(ParamValidationError):
         asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
