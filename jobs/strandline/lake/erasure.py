@@ -1,14 +1,17 @@
-"""Rows that must leave a table for good: found by a predicate, deleted, and no old version kept."""
+"""Rows that must leave a table: found by a condition, and deleted without Spark."""
 
 from __future__ import annotations
 
 import re
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
+from strandline.lake.reads import columns_of
+from strandline.lake.rewrite import in_days
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 _NO_PREDICATE = re.compile(r";|--|/\*|\bselect\b|['\"`]", re.IGNORECASE)
@@ -42,30 +45,47 @@ def matching(table: DeltaTable, expression: str) -> int:
         InputError: it is none on a row of this table.
     """
     require_predicate(expression)
-    question = f"SELECT count(*) AS found FROM rows WHERE ({expression}\n)"
-    try:
-        answer = QueryBuilder().register("rows", table).execute(question).read_all()
-    except Exception as error:  # noqa: BLE001 - whatever the parser says, it is about the condition
-        raise _refused(error) from None
-    return int(pa.table(answer)["found"][0].as_py())
+    found = pa.table(_asked(table, f"SELECT count(*) AS found FROM rows WHERE ({expression}\n)"))
+    return int(found["found"][0].as_py())
 
 
-def erase(table: DeltaTable, expression: str) -> None:
-    """Delete the rows that meet a condition, in one commit; call it under the lock.
+def erase(table: DeltaTable, partition: str, expression: str, by: str) -> None:
+    """Delete the rows that meet a condition, in one commit; none if no row does.
+
+    The dates of such rows are written anew, a few rows at a time: what delta-rs itself deletes from
+    leaves files whose texts are of a type that Arrow does not compare with others.
+
+    Args:
+        table: partitioned by one date; call it under the lock.
+        partition: that column.
+        expression: the condition.
+        by: named in the commit.
 
     Raises:
-        InputError: it is none on a row of this table, or some of the rows would stay.
+        InputError: it is none on a row of this table.
     """
-    if not matching(table, expression):
+    require_predicate(expression)
+    dates = f'SELECT DISTINCT "{partition}" AS day FROM rows WHERE ({expression}\n)'
+    days = pa.table(_asked(table, dates))["day"].combine_chunks()
+    if not len(days):
         return
+    of_days, schema = in_days(partition, days), columns_of(table)
+    kept = _asked(table, f"SELECT * FROM rows WHERE ({of_days}) AND ({expression}\n) IS NOT TRUE")
+    rows = (pa.record_batch(batch).select(schema.names).cast(schema) for batch in kept)
+    write_deltalake(
+        table,
+        pa.RecordBatchReader.from_batches(schema, rows),
+        mode="overwrite",
+        predicate=of_days,
+        commit_properties=CommitProperties({"userMetadata": by}),
+    )
+
+
+def _asked(table: DeltaTable, question: str) -> Any:
     try:
-        table.delete(expression, commit_properties=CommitProperties({"userMetadata": "erase"}))
-    except Exception as error:  # noqa: BLE001 - the same
+        return QueryBuilder().register("rows", table).execute(question)
+    except Exception as error:  # noqa: BLE001 - whatever the parser says, it is about the condition
         raise _refused(error) from None
-    if left := matching(table, expression):
-        raise InputError(
-            "--where", f"{left:,} rows that meet it were not deleted", "write it in other words"
-        )
 
 
 def _refused(error: Exception) -> InputError:

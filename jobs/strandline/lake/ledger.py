@@ -8,12 +8,14 @@ from dataclasses import replace
 from datetime import date, datetime
 from threading import RLock
 
-from deltalake import DeltaTable
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
 from strandline.lake.format import mark, require_known
-from strandline.lake.reads import dataset_of_files, paths_of
+from strandline.lake.reads import columns_of, dataset_of_files, paths_of
 from strandline.lake.store import Store, storage_errors
 from strandline.model.intervals import TimeRange, midnight_before
 
@@ -105,7 +107,9 @@ class Ledger:
         with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
             table = self._newest()
             if table is not None and positions:
-                table.delete(f"position IN ({', '.join(map(str, sorted(positions)))})")
+                rows = dataset_of_files(table, paths_of(table), columns_of(table))
+                gone = ds.field("position").isin(pa.array(positions, pa.int64()))
+                write_deltalake(table, rows.to_table(filter=~gone), mode="overwrite")
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
@@ -190,8 +194,16 @@ def _meets(published: Entry, run: Entry) -> bool:
 
 def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
     """The last step that says which versions of all tables belong together; `run_id`: of a run."""
-    of_run = (e for e in reversed(entries) if run_id is None or e.run_id == run_id)
-    return next((entry for entry in of_run if entry.step in _TOGETHER), None)
+    return next(
+        (
+            entry
+            for entry in reversed(entries)
+            if entry.step in _TOGETHER
+            and (entry.step == "published" or entry.versions is not None)
+            and run_id in {None, entry.run_id}
+        ),
+        None,
+    )
 
 
 def owed_days(entries: list[Entry]) -> list[date]:

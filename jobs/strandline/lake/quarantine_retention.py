@@ -6,9 +6,10 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 
 from strandline.errors import InputError
+from strandline.lake.erasure import erase
 from strandline.lake.reads import columns_of, dataset_of
 from strandline.lake.store import Store
 from strandline.spec.source import Source
@@ -39,10 +40,8 @@ def drop_older(store: Store, source: Source, first: date | None) -> None:
     """
     if first is not None and older_rows(store, source, first):
         table = DeltaTable(store.uri(QUARANTINE.name))
-        table.delete(
-            _before(_arrival(table, source, store.pipeline), first),
-            commit_properties=CommitProperties({"userMetadata": "maintain"}),
-        )
+        condition = _before(_arrival(table, source, store.pipeline), first)
+        erase(table, QUARANTINE.partition, condition, "maintain")
 
 
 def _before(name: str, first: date) -> str:

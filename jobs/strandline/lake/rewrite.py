@@ -42,7 +42,7 @@ def rewrite(
     if table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true":
         return False
     days = pc.unique(changes[partition])
-    of_days = _in_days(partition, days)
+    of_days = in_days(partition, days)
     there = published_rows(table, pc.is_in(ds.field(partition), days), of_days)
     if there is None or {*there.column_names} != {*changes.column_names} - {OP}:
         return False
@@ -79,7 +79,7 @@ def _of_same_key(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     return same_key[: len(rows)]
 
 
-def _in_days(partition: str, days: pa.Array) -> str:
+def in_days(partition: str, days: pa.Array) -> str:
     """Some partitions in SQL, as delta-rs reads it."""
     named = ", ".join(f"'{day.isoformat()}'" for day in days.to_pylist() if day is not None)
     inside = f'"{partition}" IN ({named})' if named else "false"

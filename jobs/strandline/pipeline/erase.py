@@ -14,13 +14,14 @@ from deltalake import DeltaTable
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
+from strandline.lake.days import PARTITIONS
 from strandline.lake.diff import DELETE, INSERT, UPDATE
 from strandline.lake.erasure import erase as erase_rows
 from strandline.lake.erasure import matching, require_predicate
 from strandline.lake.ledger import Entry, Ledger, unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
-from strandline.pipeline.maintain import note_versions
+from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
 
 
@@ -75,7 +76,7 @@ def erase(
         _refuse_live_runs(spec, ledger.entries())
         found = erasure_of(spec, lake, expression)
         step = Entry(
-            run_id=f"erase-{ledger.entries()[-1].position + 1}",
+            run_id=next_run_id(ledger, "erase"),
             attempt=1,
             step="erasing",
             kind="erase",
@@ -87,14 +88,21 @@ def erase(
         ledger.append(step, datetime.now(UTC))
         held = [name for name, rows in found["rows"].items() if rows is not None]
         for name in held:
-            erase_rows(DeltaTable(store.uri(name)), expression)
+            erase_rows(DeltaTable(store.uri(name)), PARTITIONS[name], expression, "erase")
         leftovers.drop_whatever_is_left(store)
-        erased = replace(step, step="erased", versions=store.versions())
-        ledger.append(erased, datetime.now(UTC))
+        _note_erased(store, ledger, held, step)
         for name in held:
             upkeep.vacuum(DeltaTable(store.uri(name)), 0, ())
-        note_versions(store, ledger)
+        _note_erased(store, ledger, held, step)  # the vacuum has made versions of its own
     return found
+
+
+def _note_erased(store: Store, ledger: Ledger, held: list[str], step: Entry) -> None:
+    """Write that a step's rows are erased, unless that is written of just these versions."""
+    versions, last = versions_with(store, ledger, held), ledger.entries()[-1]
+    if (last.step, last.versions) != ("erased", versions):
+        erased = replace(step, step="erased", versions=versions)
+        ledger.append(erased, datetime.now(UTC))
 
 
 def _deletes(rows: int) -> dict[str, int]:

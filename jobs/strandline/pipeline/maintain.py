@@ -5,7 +5,7 @@ Each part stands for itself and is safe to do twice, so that whoever dies on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -27,6 +27,7 @@ from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.quarantine_retention import drop_older, older_rows
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.spec import PipelineSpec
+from strandline.tables import QUARANTINE
 
 
 @dataclass(frozen=True)
@@ -130,18 +131,12 @@ def maintain(
         RetryableError: a live run publishes, and did not end within a quarter of an hour.
     """
     todo = _opened(spec, lake, retention, now)
-    progress("quarantine")
-    with _whole(todo) as may:
-        if may:
-            drop_older(todo.store, spec.source, todo.first_quarantine_day)
-    for name, partition in PARTITIONS.items():
+    run_id = next_run_id(todo.ledger, "maintain")
+    for name in PARTITIONS:
         progress(name)
         with _whole(todo) as may:
             if may:
-                _keep_small(todo, name, partition)
-    with _whole(todo) as may:
-        if may:
-            note_versions(todo.store, todo.ledger)
+                _keep_small(todo, name, run_id)
     progress("staging, reports, ledger")
     entries = todo.ledger.entries()
     leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
@@ -180,11 +175,25 @@ def _whole(todo: Upkeep) -> Iterator[bool]:
         yield unfinished_publish(todo.ledger.entries()) is None
 
 
-def _keep_small(todo: Upkeep, name: str, partition: str) -> None:
-    table = todo.store.table(name)
-    if table is not None:
-        upkeep.compact(table, partition, upkeep.scattered_days(table, partition))
-        upkeep.vacuum(table, todo.retention.keep_days, _needed(todo.ledger.entries(), name))
+def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
+    """The upkeep of one table, and a step that names its version, if the ledger named that before.
+
+    If it did not, somebody has written the table since: that is not for upkeep to pass over.
+    """
+    store, entries = todo.store, todo.ledger.entries()
+    table, last = store.table(name), together(entries)
+    if table is None:
+        return
+    is_named = last is not None and (last.versions or {}).get(name) == table.version()
+    if name == QUARANTINE.name:
+        drop_older(store, todo.spec.source, todo.first_quarantine_day)
+        table.update_incremental()
+    upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
+    upkeep.vacuum(table, todo.retention.keep_days, _needed(entries, name))
+    versions = versions_with(store, todo.ledger, [name])
+    if is_named and last is not None and versions != last.versions:
+        step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
+        todo.ledger.append(step, datetime.now(UTC))
 
 
 def _needed(entries: list[Entry], name: str) -> list[int]:
@@ -195,15 +204,21 @@ def _needed(entries: list[Entry], name: str) -> list[int]:
     return [version for version in versions if version is not None]
 
 
-def note_versions(store: Store, ledger: Ledger) -> None:
-    """Let the ledger name the versions that belong together now; nothing, if it does.
+def versions_with(store: Store, ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None:
+    """The versions that the ledger names, of some tables as they are now; None: it names none.
 
     Call it under the lock, when no publish is unfinished.
     """
-    entries, versions = ledger.entries(), store.versions()
-    last = together(entries)
-    if last is None or all((last.versions or {}).get(n) == versions.get(n) for n in PARTITIONS):
-        return
-    run_id = f"maintain-{entries[-1].position + 1}"
-    step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
-    ledger.append(step, datetime.now(UTC))
+    last = together(ledger.entries())
+    if last is None or last.versions is None:
+        return None
+    now = {name: store.version(name) for name in names}
+    return {
+        **last.versions,
+        **{name: version for name, version in now.items() if version is not None},
+    }
+
+
+def next_run_id(ledger: Ledger, kind: str) -> str:
+    """A name for steps that no run makes: by the ledger's next position."""
+    return f"{kind}-{ledger.entries()[-1].position + 1}"

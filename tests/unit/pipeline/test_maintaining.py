@@ -32,6 +32,7 @@ from strandline.lake.store import PUBLISHED
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
 from strandline.pipeline.repeated import _stand_as_published
+from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 
 SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
@@ -114,9 +115,21 @@ def test_a_days_files_become_one_and_readers_go_on(lake):
     assert rows(lake) == before
     step = together(Ledger(lake.pipeline("meter")).entries())
     assert (step.step, step.run_id) == ("maintained", "maintain-4")
+    published = {name: status_of(SPEC, lake)["versions"][name] for name in TABLES}
+    assert published == {name: step.versions[name] for name in TABLES}
     now = status_of(SPEC, lake)
     assert {**now, "versions": None} == {**shown, "versions": None}
     assert _stand_as_published(lake.pipeline("meter"), step)
+
+
+def test_a_table_that_somebody_wrote_since_is_not_passed_over(lake):
+    again(lake, "windows")
+    maintain(SPEC, lake, TODAY)
+    step = together(Ledger(lake.pipeline("meter")).entries())
+    assert step.step == "maintained"
+    assert step.versions["windows"] == 1
+    assert not _stand_as_published(lake.pipeline("meter"), step)
+    assert published_tables(lake, "meter").dataset("windows").count_rows() == 16
 
 
 def test_doing_it_twice_is_doing_it_once(lake):
@@ -258,24 +271,31 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
         ("r-3", "repeated", {}),
         ("r-4", "started", {}),
         ("r-5", "publishing", {"versions": {}}),
+        ("r-5", "published", {"frontier_ms": 8, "versions": {}}),
+        ("r-6", "publishing", {"versions": {}}),
+        ("r-6", "dropped", {}),
+        ("r-7", "publishing", {"versions": {}}),
+        ("r-7", "published", {"frontier_ms": 9, "versions": {}}),
+        ("r-8", "publishing", {"versions": {}}),
     )
     spent = spent_steps(entries, datetime(2024, 1, 1, tzinfo=UTC))
-    assert spent == [1, 4, 6, 8, 9]
+    assert spent == [8, 9, 10, 12, 13]
     left = [entry for entry in entries if entry.position not in spent]
     for ask in (owed_days, frontier, clock_start, together, unfinished_publish):
         assert ask(left) == ask(entries), ask.__name__
     assert spent_steps(entries, datetime(2023, 1, 1, tzinfo=UTC)) == []
 
 
-def test_the_ledger_forgets_what_is_spent_and_counts_on(lake):
+def test_the_ledger_forgets_what_is_spent_and_counts_on(lake, tmp_path):
     ledger = Ledger(lake.pipeline("meter"))
     ledger.append(Entry("r-9", 1, "rejected", "advance"), datetime(2020, 1, 2, tzinfo=UTC))
     note(lake, "r-10", "published")
     assert upkeep_of(SPEC, lake, TODAY)["ledger"] == 1
     maintain(SPEC, lake, Retention())
     left = [entry.run_id for entry in ledger.entries()]
-    assert left == ["r-1", "r-2", "r-3", "r-10", "maintain-6"]
-    assert note(lake, "r-11", "published") == 7
+    assert left == ["r-1", "r-2", "r-3", "r-10", *["maintain-6"] * len(TABLES)]
+    assert note(lake, "r-11", "published") == 9
+    assert write_report(SPEC, lake, tmp_path)["totals"]["slots"] == 16
 
 
 def quarantined(lake, *days):
@@ -289,7 +309,7 @@ def quarantined(lake, *days):
     )
 
 
-def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake):
+def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake, tmp_path):
     quarantined(lake, 100, 51, 49, 1)
     kept = SPEC.model_copy(update={"quarantine_days": 50})
     assert upkeep_of(kept, lake, TODAY)["quarantine"] == 2
@@ -298,6 +318,7 @@ def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake):
     assert table["arrived_at"].null_count == 16
     assert table.num_rows == 18
     assert upkeep_of(kept, lake, TODAY)["quarantine"] == 0
+    assert write_report(kept, lake, tmp_path)["totals"]["quarantine"] == 18
     maintain(SPEC, lake, TODAY)
     assert lake.pipeline("meter").rows("quarantine") == 18
 
