@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG
 
 from strandline_airflow.catalogue import published_asset, read_catalogue, timetable_of
-from strandline_airflow.operators import StrandlineReportOperator, StrandlineSparkOperator
+from strandline_airflow.commands import StrandlineReportOperator
+from strandline_airflow.operators import StrandlineSparkOperator
 from strandline_airflow.params import daily_params
 from strandline_airflow.requests import advance_request
 from strandline_airflow.settings import pipelines_folder, task_defaults

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from strandline_airflow.catalogue import read_catalogue
-from strandline_airflow.operators import StrandlineMaintainOperator
+from strandline_airflow.commands import StrandlineMaintainOperator
 from strandline_airflow.params import maintain_params
 from strandline_airflow.requests import is_dry_run, maintained_pipeline
 from strandline_airflow.settings import pipelines_folder, task_defaults

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from strandline_airflow.catalogue import published_asset, read_catalogue
-from strandline_airflow.operators import StrandlineReportOperator
+from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.params import report_params
 from strandline_airflow.requests import reported_pipelines
 from strandline_airflow.settings import pipelines_folder, task_defaults

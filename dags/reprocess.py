@@ -4,26 +4,42 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, AssetAlias
+from airflow.sdk import DAG, AssetAlias, TriggerRule
 
+from strandline_airflow.approvals import PreviewApprovalOperator
 from strandline_airflow.catalogue import read_catalogue
-from strandline_airflow.operators import StrandlineReportOperator, StrandlineSparkOperator
+from strandline_airflow.commands import StrandlineReportOperator
+from strandline_airflow.operators import StrandlineSparkOperator
 from strandline_airflow.params import reprocess_params
+from strandline_airflow.publishing import StrandlinePublishOperator
 from strandline_airflow.requests import (
+    APPROVAL,
+    PREPARE,
     backfill_request,
+    publish_request,
     requested_pipeline,
     requested_spark_conf,
 )
-from strandline_airflow.settings import pipelines_folder, task_defaults
+from strandline_airflow.settings import APPROVAL_TIMEOUT, pipelines_folder, task_defaults
 
 DOC = """
 ### Rebuild a range of history
 
 For a bug fix, a new aggregate, an outage or a migration. *Trigger*, fill in the form, and read:
 
-1. `preview` says what would change and writes nothing; its answer is its XCom, and in its log.
-2. `rebuild` computes the range again, audits it, and publishes what differs.
-3. `report` makes the pipeline's report anew, also after a failure.
+1. `prepare` computes the range again, audits it, and keeps what differs; nothing is published yet.
+   What would change is in its log, and its XCom has all of it.
+2. `approval` asks a person, with that preview before them (*Required Actions*), where the param
+   `approval` is on; else it is skipped. Rejected, nothing is published, and `publish` is skipped;
+   what was prepared stays until `strandline runs cancel` removes it. Without an answer within a
+   day it fails. Until it is answered no other range is reprocessed.
+3. `publish` publishes just what was prepared.
+4. `report` makes the pipeline's report anew, also after a failure.
+
+**When it has become stale.** Somebody has published into the range after `prepare`, rows have
+landed, or the rules were edited: then what was shown is no longer what would be published. If a
+person has approved it, `publish` fails and says so: clear `prepare` with all after it, and it
+prepares and asks anew. Without approval `publish` rebuilds the range, and publishes that.
 
 The range means the windows that **start** in [`start`, `end`). The numbers are those of a rebuild
 of all history, restricted to the range. An empty diff writes nothing, so a range may be rebuilt
@@ -49,20 +65,26 @@ with DAG(
     doc_md=DOC,
     tags=["strandline", "reprocess"],
 ):
-    preview = StrandlineSparkOperator(
-        task_id="preview",
+    prepare = StrandlineSparkOperator(
+        task_id=PREPARE,
         job="backfill.py",
         pipeline=requested_pipeline,
-        application_args=backfill_request(dry_run=True),
+        application_args=backfill_request(prepare=True),
         conf=requested_spark_conf,
     )
-    rebuild = StrandlineSparkOperator(
-        task_id="rebuild",
-        job="backfill.py",
+    approval = PreviewApprovalOperator(
+        task_id=APPROVAL,
+        subject="Publish what the task prepare shows?",
+        response_timeout=APPROVAL_TIMEOUT,
+    )
+    publish = StrandlinePublishOperator(
+        task_id="publish",
         pipeline=requested_pipeline,
-        application_args=backfill_request(dry_run=False),
+        application_args=publish_request,
+        again=backfill_request(prepare=False),
         conf=requested_spark_conf,
+        trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
         outlets=[AssetAlias("strandline_reprocessed")],
     )
     report = StrandlineReportOperator(task_id="report", pipeline=requested_pipeline)
-    preview >> rebuild >> report.as_teardown()
+    prepare >> approval >> publish >> report.as_teardown()

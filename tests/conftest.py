@@ -16,10 +16,12 @@ _LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # what is drawn is the same each time: a change fails by what it changes
 _REPEATABLE = {**_LENIENT, "derandomize": True, "database": None, "print_blob": True}
 _ANEW = {**_LENIENT, "derandomize": False, "print_blob": True}
+settings.register_profile("quick", max_examples=5, **_REPEATABLE)
 settings.register_profile("dev", max_examples=50, **_REPEATABLE)
 settings.register_profile("ci", max_examples=300, **_REPEATABLE)
 settings.register_profile("deep", max_examples=int(os.environ.get("EXAMPLES", "5000")), **_ANEW)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+_QUICK = "quick" if os.environ.get("QUICK") else "dev"
+settings.load_profile("ci" if os.environ.get("CI") else _QUICK)
 # hypothesis also draws literals of whatever modules are loaded: a test alone would draw others, and
 # so would one after a change of any number in the library
 providers._get_local_constants = providers.Constants

@@ -8,15 +8,13 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.standard.hooks.subprocess import SubprocessHook
-from airflow.sdk import AssetAlias, BaseHook, BaseOperator, Context
+from airflow.sdk import AssetAlias, BaseHook, Context
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -27,10 +25,10 @@ from strandline.errors import InputError
 from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
 from strandline_airflow import settings
+from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of, result_of
-from strandline_airflow.params import ALL
 from strandline_airflow.requests import Rendered, requested_range
 
 _LINES_KEPT = 20_000  # of which its JSON document may be most
@@ -102,7 +100,10 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             # From None: the provider's own error repeats all that is in the log already.
             raise failure_of(self.job, exit_code, list(hook._last_submit_log_lines)) from None
         self._announce(context)
-        return result_of(list(hook._last_submit_log_lines))
+        answer = result_of(list(hook._last_submit_log_lines))
+        if preview := preview_text(answer):
+            self.log.info("What would change:\n%s", preview)
+        return answer
 
     def on_kill(self) -> None:
         """End the Spark application: its JVM, and the driver's Python, which would outlive it."""
@@ -178,80 +179,6 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         for outlet in self.outlets:
             if isinstance(outlet, AssetAlias) and isinstance(self.pipeline, str):
                 context["outlet_events"][outlet].add(published_asset(self.pipeline))
-
-
-class _CommandOperator(BaseOperator):
-    """A `strandline` command as a plain process: quick, without Spark."""
-
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: Rendered | str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
-    def on_kill(self) -> None:
-        """End the process."""
-        self._process.send_sigterm()  # type: ignore[no-untyped-call]
-
-    def _call(self, *arguments: str) -> None:
-        """Run the command to its end.
-
-        Raises:
-            AirflowException: as for StrandlineSparkOperator.
-        """
-        command = Path(sys.executable).with_name("strandline")
-        done = self._process.run_command(
-            [str(command), *arguments], env={**os.environ, **settings.job_environment()}
-        )
-        if done.exit_code:
-            raise failure_of(command.name, done.exit_code, [done.output])
-
-    @cached_property
-    def _process(self) -> SubprocessHook:
-        return SubprocessHook()
-
-
-class StrandlineReportOperator(_CommandOperator):
-    """`strandline report` for a pipeline."""
-
-    operator_extra_links = (ReportLink(),)
-    ui_color = "#f2ecd8"
-
-    def execute(self, context: Context) -> str:
-        """Make the report.
-
-        Returns:
-            Where it lies.
-
-        Raises:
-            AirflowException: as for StrandlineSparkOperator.
-        """
-        self._call("report", str(self.pipeline))
-        return settings.report_file(str(self.pipeline))
-
-
-class StrandlineMaintainOperator(_CommandOperator):
-    """`strandline maintain` for a pipeline, or for all that have run (`ALL`).
-
-    Args:
-        shows_only: whether nothing is done but shown, or a callable that says so when rendered.
-    """
-
-    template_fields: Sequence[str] = ("pipeline", "shows_only")
-    ui_color = "#e3ecdc"
-
-    def __init__(self, *, shows_only: Rendered | bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.shows_only = shows_only
-
-    def execute(self, context: Context) -> None:
-        """Maintain; what is done, and measured, is in the log.
-
-        Raises:
-            AirflowException: as for StrandlineSparkOperator.
-        """
-        which = "--all" if self.pipeline == ALL else str(self.pipeline)
-        self._call("maintain", which, *(["--dry-run"] if self.shows_only is True else []))
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:

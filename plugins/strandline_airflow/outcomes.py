@@ -15,12 +15,18 @@ _FINAL = {
     InputError.exit_code: "the input is wrong",
     AuditFailedError.exit_code: "the audit failed, so nothing was published",
 }
+_STALE = "is stale"
+"""So begins what `runs publish` says of a staging that others, or other rules, have overtaken."""
 _LINES_SHOWN = 25
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 _NOISE = re.compile(
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
     r"|WARNING: |Using Spark's default log4j|Setting default log level|To adjust logging level"
 )
+
+
+class StagingIsStaleError(AirflowFailException):
+    """What was prepared is no longer what would be published: it has to be prepared again."""
 
 
 def result_of(output: Sequence[str]) -> Any:
@@ -43,13 +49,23 @@ def failure_of(job: str, exit_code: int, output: Sequence[str]) -> AirflowExcept
     meaning = _FINAL.get(exit_code)
     headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
     message = f"{headline}. It said:\n{_said(output)}"
+    if _error_in(output).get("problem", "").startswith(_STALE):
+        return StagingIsStaleError(message)
     return AirflowFailException(message) if meaning else AirflowException(message)
 
 
 def _said(output: Sequence[str]) -> str:
     """The error that a job printed with `--json`; else its last lines, less Spark's own."""
-    match result_of(output):
-        case {"error": {"place": place, "problem": problem, "way_out": way_out}}:
+    match _error_in(output):
+        case {"place": place, "problem": problem, "way_out": way_out}:
             return f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
     said = [line for line in output if line.strip() and not _NOISE.match(line)]
     return "\n".join(said[-_LINES_SHOWN:])
+
+
+def _error_in(output: Sequence[str]) -> dict[str, str]:
+    """The parts of the error that a job printed with `--json`; empty: it printed none."""
+    match result_of(output):
+        case {"error": {"place": str(), "problem": str(), "way_out": str()} as error}:
+            return dict(error)
+    return {}

@@ -54,6 +54,12 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             f"{_INSTANT_HELP}",
         ),
         "allow_removals": _allow_removals(),
+        "approval": Param(
+            False,
+            type="boolean",
+            title="Approval",
+            description="Ask a person before anything is published, with the preview before them",
+        ),
         "force": _force(),
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
@@ -21,6 +21,10 @@ from strandline_airflow.params import ALL
 from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
 from strandline_airflow.settings import pipelines_folder
 
+PREPARE, APPROVAL = "prepare", "approval"
+"""The tasks that others ask for what they have said."""
+_PREVIEW_ROWS = 100
+"""Of each kind: a preview lies in the log and in Airflow's database."""
 Rendered = Callable[..., Any]
 """A template field that Airflow calls with the context in place of rendering it."""
 
@@ -41,8 +45,8 @@ def advance_request(pipeline: str) -> Rendered:
     return argv
 
 
-def backfill_request(*, dry_run: bool) -> Rendered:
-    """`strandline backfill`: the range of the params; as a dry run it writes nothing."""
+def backfill_request(*, prepare: bool) -> Rendered:
+    """`strandline backfill`: the range of the params; or what it would publish is only prepared."""
 
     def argv(context: Context, **_: object) -> list[str]:
         params = context["params"]
@@ -53,7 +57,7 @@ def backfill_request(*, dry_run: bool) -> Rendered:
             f"--start={asked.start}",
             f"--end={asked.end}",
             *([f"--as-of={asked.as_of}"] if asked.as_of else []),
-            *(["--dry-run"] if dry_run else []),
+            *(["--prepare", f"--preview-rows={_PREVIEW_ROWS}"] if prepare else []),
             *_allowed(params),
             f"--reason={params['reason']}",
             "--json",
@@ -61,6 +65,37 @@ def backfill_request(*, dry_run: bool) -> Rendered:
         ]
 
     return argv
+
+
+def publish_request(context: Context, **_: object) -> list[str]:
+    """`strandline runs publish`: what the task `prepare` has prepared, and nothing else.
+
+    Raises:
+        AirflowSkipException: it has found that nothing can change, and has prepared nothing.
+    """
+    prepared = prepared_by(context)
+    if prepared["status"] != "prepared":
+        raise AirflowSkipException(f"{PREPARE}: {prepared['status']}, nothing to publish")
+    approved = context["ti"].xcom_pull(task_ids=APPROVAL)
+    by = f", approved by {approved['responded_by_user']['name']}" if approved else ""
+    return [
+        prepared["pipeline"],
+        prepared["run_id"],
+        f"--requested-by={_requester(context)}{by}",
+        "--json",
+    ]
+
+
+def prepared_by(context: Context) -> Mapping[str, Any]:
+    """What the task `prepare` has answered.
+
+    Raises:
+        AirflowFailException: nothing that it can be known by.
+    """
+    answer = context["ti"].xcom_pull(task_ids=PREPARE)
+    if not (isinstance(answer, Mapping) and {"status", "pipeline", "run_id"} <= answer.keys()):
+        raise AirflowFailException(f"the task {PREPARE} has not said what it prepared: clear it")
+    return answer
 
 
 def requested_range(argv: Iterable[object]) -> TimeRange | None:
@@ -129,11 +164,15 @@ def _allowed(params: Mapping[str, Any]) -> list[str]:
 
 def _who_asks(context: Context) -> list[str]:
     dag_run = context["dag_run"]
-    who = dag_run.triggering_user_name or dag_run.run_type.value
     return [
         f"--run-key={dag_run.dag_id}/{dag_run.run_id}",
-        f"--requested-by=airflow: {who}",
+        f"--requested-by={_requester(context)}",
     ]
+
+
+def _requester(context: Context) -> str:
+    dag_run = context["dag_run"]
+    return f"airflow: {dag_run.triggering_user_name or dag_run.run_type.value}"
 
 
 class _Refusing:

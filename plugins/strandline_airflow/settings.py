@@ -18,6 +18,10 @@ RETRY_DELAY = timedelta(seconds=30)
 MAX_RETRY_DELAY = timedelta(minutes=10)
 
 
+APPROVAL_TIMEOUT = timedelta(days=1)
+"""So long an approval is waited for; until then no other range is reprocessed."""
+
+
 def lake() -> str:
     """The lake's root: STRANDLINE_LAKE, or `lake/` in the project; a path is made absolute."""
     root = os.environ.get("STRANDLINE_LAKE") or "lake"

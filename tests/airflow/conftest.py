@@ -166,6 +166,29 @@ def execute(bag: DagBag, asked):
     return execute
 
 
+@pytest.fixture(scope="session")
+def client(bag: DagBag) -> Iterator[Any]:
+    """Of Airflow's API, without a server of its own."""
+    from airflow.api_fastapi.app import create_app
+    from fastapi.testclient import TestClient
+
+    with TestClient(create_app(apps="core"), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def signed_in_as(client: Any):
+    """What a request of a user with some role is known by."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    def signed_in_as(role: str) -> dict[str, str]:
+        token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ann", role=role))
+        return {"Authorization": f"Bearer {token}"}
+
+    return signed_in_as
+
+
 class SubmitStub:
     """Stands in for `spark-submit`: notes what it is called with, says something, and exits."""
 

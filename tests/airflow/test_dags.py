@@ -99,8 +99,9 @@ def test_the_tasks_of_each_dag_follow_each_other(bag):
         "strandline_maintain": [("maintain", [])],
         "strandline_report": [("pipelines", ["report"]), ("report", [])],
         "strandline_reprocess": [
-            ("preview", ["rebuild"]),
-            ("rebuild", ["report"]),
+            ("prepare", ["approval"]),
+            ("approval", ["publish"]),
+            ("publish", ["report"]),
             ("report", []),
         ],
     }

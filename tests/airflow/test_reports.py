@@ -13,22 +13,9 @@ pytestmark = pytest.mark.airflow
 PAGE = "/strandline/reports/flights"
 
 
-@pytest.fixture(scope="module")
-def client(bag):
-    from airflow.api_fastapi.app import create_app
-    from fastapi.testclient import TestClient
-
-    with TestClient(create_app(apps="core"), raise_server_exceptions=False) as client:
-        yield client
-
-
 @pytest.fixture
-def signed_in(client):
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ann", role="viewer"))
-    return {"Authorization": f"Bearer {token}"}
+def signed_in(signed_in_as):
+    return signed_in_as("viewer")
 
 
 @pytest.fixture

@@ -55,10 +55,14 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
 
     reprocessed = run("strandline_reprocess", RANGE)
     assert reprocessed.state == "success"
-    preview, rebuilt = reprocessed.values["preview"], reprocessed.values["rebuild"]
-    assert (preview["status"], rebuilt["status"]) == ("previewed", "published")
-    assert preview["diff"] == rebuilt["diff"]
-    assert rebuilt["diff"]["windows"]["insert"] > 0
+    assert reprocessed.tasks["approval"] == "skipped"
+    prepared, published = reprocessed.values["prepare"], reprocessed.values["publish"]
+    assert (prepared["status"], published["status"]) == ("prepared", "published")
+    assert prepared["run_id"] == published["run_id"]
+    assert prepared["diff"] == published["diff"]
+    assert published["diff"]["windows"]["insert"] > 0
+    assert prepared["preview"]["windows"]["added"] == published["diff"]["windows"]["insert"]
+    assert len(prepared["preview"]["shown"]) == 100
     assert starts(lake)[-1] >= datetime(2013, 1, 4, 20, tzinfo=UTC)
     assert Path(reprocessed.values["report"]).is_file()
 

@@ -7,28 +7,17 @@ from datetime import UTC, datetime
 import psutil
 import pyarrow as pa
 import pytest
+from job_calls import FORM, arguments
 
 pytestmark = pytest.mark.airflow
-FORM = {
-    "pipeline": "flights",
-    "start": "2013-02-10",
-    "end": "2013-02-13",
-    "reason": "the delays were wrong",
-}
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
 def no_report(bag, monkeypatch):
-    from strandline_airflow.operators import StrandlineReportOperator
+    from strandline_airflow.commands import StrandlineReportOperator
 
     monkeypatch.setattr(StrandlineReportOperator, "execute", lambda self, context: "no report")
-
-
-def arguments(call: list[str]) -> list[str]:
-    """Those of the job: what follows its script."""
-    (script,) = (position for position, one in enumerate(call) if one.endswith(".py"))
-    return call[script + 1 :]
 
 
 def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
@@ -79,9 +68,9 @@ def test_a_daily_run_takes_its_param_before_the_interval(execute, submit):
 def test_a_range_may_shrink_only_where_that_is_said(execute, submit):
     may = {"allow_removals": True}
     execute("strandline_daily_flights", "advance", may, data_interval_end=END)
-    execute("strandline_reprocess", "rebuild", FORM | may)
+    execute("strandline_reprocess", "prepare", FORM | may)
     assert all("--allow-removals" in arguments(call) for call in submit.calls)
-    execute("strandline_reprocess", "rebuild", FORM)
+    execute("strandline_reprocess", "prepare", FORM)
     assert "--allow-removals" not in arguments(submit.calls[-1])
 
 
@@ -91,19 +80,22 @@ def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, su
     assert done.tasks["report"] == "success"
 
 
-def test_reprocessing_previews_and_then_rebuilds_the_same_range(run, submit):
+def test_reprocessing_prepares_a_range_and_then_publishes_just_that(run, submit):
+    submit.will_say('{"status": "prepared", "pipeline": "flights", "run_id": "r1-1"}')
     done = run("strandline_reprocess", FORM | {"as_of": "2013-03-01T12:00:00+02:00"})
     assert done.state == "success"
-    preview, rebuild = (arguments(call) for call in submit.calls)
-    assert preview[:4] == [
+    assert done.tasks["approval"] == "skipped"
+    prepare, publish = (arguments(call) for call in submit.calls)
+    assert prepare[:4] == [
         "flights",
         "--start=2013-02-10T00:00:00Z",
         "--end=2013-02-13T00:00:00Z",
         "--as-of=2013-03-01T10:00:00Z",
     ]
-    assert "--reason=the delays were wrong" in preview
-    assert [one for one in preview if one != "--dry-run"] == rebuild
-    assert "--dry-run" in preview
+    assert "--reason=the delays were wrong" in prepare
+    assert {"--prepare", "--preview-rows=100"} < set(prepare)
+    assert publish == ["flights", "r1-1", "--requested-by=airflow: dag_test", "--json"]
+    assert next(one for one in submit.calls[1] if one.endswith(".py")).endswith("jobs/publish.py")
 
 
 def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(execute, submit):
@@ -111,12 +103,10 @@ def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(execute, submit):
         "--close --reopen {{ 7 * 7 }} {% raw %} {{ conn.spark_default }} $(touch pwned); "
         "`touch pwned` && \"touch\" 'pwned' | tee * späte Flüge ✈ \\n %s %(x)s"
     )
-    for task_id in ("preview", "rebuild"):
-        execute("strandline_reprocess", task_id, FORM | {"reason": reason})
-    assert len(submit.calls) == 2
-    for call in submit.calls:
-        assert f"--reason={reason}" in call
-        assert not {"--close", "--reopen"} & set(call)
+    execute("strandline_reprocess", "prepare", FORM | {"reason": reason})
+    (call,) = submit.calls
+    assert f"--reason={reason}" in call
+    assert not {"--close", "--reopen"} & set(call)
 
 
 def test_hostile_params_are_refused_before_anything_is_called(run, submit):
@@ -160,7 +150,7 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    not_filled_in = {"as_of": None, "allow_removals": False, "force": False}
+    not_filled_in = {"as_of": None, "allow_removals": False, "approval": False, "force": False}
     assert asked("strandline_reprocess", FORM) == FORM | not_filled_in
     with pytest.raises(ParamValidationError):
         asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
@@ -170,15 +160,15 @@ def test_what_only_a_look_at_all_of_it_shows_fails_at_once(execute, submit):
     from airflow.sdk.exceptions import AirflowFailException
 
     with pytest.raises(AirflowFailException, match="2013-02-31"):
-        execute("strandline_reprocess", "preview", FORM | {"start": "2013-02-31"})
+        execute("strandline_reprocess", "prepare", FORM | {"start": "2013-02-31"})
     assert submit.calls == []
 
 
 def test_a_failed_audit_ends_a_run_at_once_and_still_makes_the_report(run, submit):
     submit.will_exit_with(3)
     done = run("strandline_reprocess", FORM)
-    assert (done.state, done.tasks["preview"], done.tries["preview"]) == ("failed", "failed", 1)
-    assert (done.tasks["rebuild"], done.tasks["report"]) == ("upstream_failed", "success")
+    assert (done.state, done.tasks["prepare"], done.tries["prepare"]) == ("failed", "failed", 1)
+    assert (done.tasks["publish"], done.tasks["report"]) == ("upstream_failed", "success")
     assert len(submit.calls) == 1
 
 
@@ -190,7 +180,7 @@ def test_wrong_input_and_failed_audits_alone_are_never_tried_again(execute, subm
 
     submit.will_exit_with(code)
     with pytest.raises(AirflowException, match=f"exit code {code}") as caught:
-        execute("strandline_reprocess", "rebuild", FORM)
+        execute("strandline_reprocess", "prepare", FORM)
     assert isinstance(caught.value, AirflowFailException) == for_good
 
 

@@ -24,17 +24,17 @@ def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
     """What a run would change, part by part; nothing if it has no preview or changes nothing."""
     if preview is None or not preview["days"]:
         return
-    yield _by_day(preview["days"], cut=preview["days_cut"])
+    yield _by_day(preview)
     by_reason = (
-        f"{what} {count:,} {escape(reason)}"
+        f"{what} {', '.join(f'{count:,} {escape(reason)}' for reason, count in counts.items())}"
         for what, counts in preview["quarantine"].items()
-        for reason, count in counts.items()
+        if counts
     )
-    yield f"quarantine: {', '.join(by_reason) or 'as it is'}"
+    yield f"quarantine: {'; '.join(by_reason) or 'as it is'}"
     changed = preview["windows"]["changed"]
     if changed:
         yield (
-            f"{changed:,} windows change, {preview['changed_in_values']:,} of them in their "
+            f"windows that change: {changed:,}, of these {preview['changed_in_values']:,} in their "
             "records or an aggregate; the largest changes:"
         )
     yield from _windows(preview)
@@ -53,20 +53,22 @@ def _span(least_and_most: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _by_day(days: Sequence[Mapping[str, Any]], *, cut: bool) -> Table:
+def _by_day(preview: Mapping[str, Any]) -> Table:
     """A line for each of the days that change most, and one for all others together."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("day")
     for name in ("windows +", "~", "-", "quarantine +", "~", "-"):
         table.add_column(name, justify="right")
-    largest = sorted(days, key=lambda day: -sum(_counts(day)))
-    shown = sorted(largest[:_DAYS], key=days.index)
-    for day in shown:
+    days = preview["days"]
+    by_size = sorted(days, key=lambda day: -sum(_counts(day)))
+    for day in (day for day in days if day in by_size[:_DAYS]):
         table.add_row(day["day"] or "none", *(f"{count:,}" for count in _counts(day)))
-    if others := largest[_DAYS:]:
+    others = [*by_size[_DAYS:], preview["other_days"]]
+    more = len(others) - 1 + preview["other_days"]["days"]
+    if more:
         sums = (sum(column) for column in zip(*map(_counts, others), strict=True))
-        more = f"{len(others):,} {'and more ' if cut else ''}other days"
-        table.add_row(more, *(f"{count:,}" for count in sums))
+        name = f"{more:,} other days" + (" and more" if preview["days_cut"] else "")
+        table.add_row(name, *(f"{count:,}" for count in sums))
     return table
 
 
@@ -110,7 +112,7 @@ def _what(change: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     match value:
         case None | bool():
-            text = str(value).lower()
+            text = "none" if value is None else str(value).lower()
         case int():
             text = f"{value:,}"
         case float():

@@ -38,7 +38,7 @@ from strandline.reference import (
 )
 from strandline.reference.answer import Emission, OpenWindow, StatusChange
 from strandline.reference.joins import SIDES
-from strandline.reference.windows import Pane
+from strandline.reference.panes import Pane
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 

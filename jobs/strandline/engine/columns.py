@@ -51,6 +51,8 @@ SURE_BEFORE = _PREFIX + "sure_before"
 NEWEST_CLOSE_FROM = _PREFIX + "newest_close_from"
 IN_NEWEST_WINDOW = _PREFIX + "in_newest_window"
 """Accepted records whose newest window this is: they are counted in it, and in no other one."""
+ACCEPTED = _PREFIX + "accepted"
+"""The records that a window accepted, where its last firing does not hold them all."""
 MISSED_PAIRS = _PREFIX + "missed_pairs"
 """Records that this window refused and another kept."""
 

@@ -16,16 +16,17 @@ from strandline.engine.position.grid import Grid
 from strandline.quality.completeness import Accepted
 
 Rows: TypeAlias = DataFrame | pa.Table
+_COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS)
+"""What is staged with windows to be counted, where they have it, and is no column of theirs."""
 
 
 def fired(windows: Rows) -> Any:
     """The staged windows that Flink has emitted; the others were staged to be counted."""
     if isinstance(windows, DataFrame):
         emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
-        return emitted.drop(c.IN_NEWEST_WINDOW, c.MISSED_PAIRS)
+        return emitted.drop(*_COUNTS)
     emitted = windows.filter((ds.field("state") != "open") & (ds.field("records") > 0))
-    counts = {c.IN_NEWEST_WINDOW, c.MISSED_PAIRS}  # sessions have none
-    return emitted.select([name for name in emitted.column_names if name not in counts])
+    return emitted.select([name for name in emitted.column_names if name not in _COUNTS])
 
 
 def starting_from(rows: Rows, start: str, since_ms: int | None) -> Rows:
@@ -43,7 +44,8 @@ def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
     Of published windows without the last two counts: these are known for what is staged only.
     """
     names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
-    counts = ["records", "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
+    accepted = c.ACCEPTED if c.ACCEPTED in names else "records"
+    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
     known = [name for name in counts if name in names]
     sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
     return {int(id_): Accepted(*map(int, counts)) for id_, *counts in sums}

@@ -32,21 +32,17 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     """What older windows accepted: they were final, and published, before this run."""
     if ctx.store.table("windows") is None:
         return {}
-    if kind_of(ctx.spec).cross_slots:
-        return {
-            instant_of(slot["slot_start"]): _accepted_in(slot)
-            for slot in _published_slots(ctx, older)
-        }
-    accepted = accepted_by_window(_windows_of_slots(ctx, older), grid)
-    if grid.one_window_each:
-        return accepted
     id_of = "slot_end" if grid.cumulative else "slot_start"
-    missed = {
-        instant_of(slot[id_of]): slot["missed_pairs"] for slot in _published_slots(ctx, older)
-    }
+    windows_tell = not kind_of(ctx.spec).cross_slots and not ctx.spec.fires_by.purging
+    if windows_tell and grid.one_window_each:
+        return accepted_by_window(_windows_of_slots(ctx, older), grid)
+    slots = {instant_of(slot[id_of]): slot for slot in _published_slots(ctx, older)}
+    if not windows_tell:
+        return {id_: _accepted_in(slot) for id_, slot in slots.items()}
+    accepted = accepted_by_window(_windows_of_slots(ctx, older), grid)
     return accepted | {
-        id_: replace(accepted.get(id_, Accepted()), missed_pairs=pairs)
-        for id_, pairs in missed.items()
+        id_: replace(accepted.get(id_, Accepted()), missed_pairs=slot["missed_pairs"])
+        for id_, slot in slots.items()
     }
 
 
@@ -98,9 +94,9 @@ def _few_refused(
 
 
 def _accepted_in(slot: dict[str, Any]) -> Accepted:
-    """What the sessions of a published slot accepted."""
+    """What was accepted into a published slot, whatever windows hold of it."""
     every = slot["on_time"] + slot["late_accepted"]
-    return Accepted(every, slot["late_accepted"], in_newest=every)
+    return Accepted(every, slot["late_accepted"], every, slot["missed_pairs"])
 
 
 def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:

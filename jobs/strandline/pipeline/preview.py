@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
@@ -76,9 +76,10 @@ class Preview:
         shown: of each kind some of them: the changed ones by how much they change (`Largest`), the
             others by how many records they hold.
         quarantine: how many rows it would gain, change and lose there, by reason.
-        days: the same of both by day, in order: of a window's start, of a late record's slot, of
-            a malformed record's arrival. None is the day of rows that have none.
-        days_cut: whether there are more days than are kept.
+        days: the same of both for the days that change most, in order: of a window's start, of a
+            late record's slot, of a malformed record's arrival. None: of rows that have no day.
+        other_days: how many other days change, and the same of them together.
+        days_cut: whether there are days beyond `MOST_DAYS`, of which nothing is told.
     """
 
     windows: Mapping[str, int]
@@ -86,7 +87,8 @@ class Preview:
     shown: Sequence[WindowChange]
     quarantine: Mapping[str, Mapping[str, int]]
     days: Mapping[date | None, Mapping[str, Mapping[str, int]]]
-    days_cut: bool = False
+    other_days: Mapping[str, Any]
+    days_cut: bool
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -101,6 +103,7 @@ class Preview:
                 {"day": None if day is None else day.isoformat(), **changed}
                 for day, changed in self.days.items()
             ],
+            "other_days": dict(self.other_days),
             "days_cut": self.days_cut,
         }
 
@@ -119,7 +122,7 @@ def preview_of(
         changes: its diffs.
         within: the range of its windows.
         malformed: what quarantine gains and loses beside its diff, as a diff; None: nothing.
-        most: of windows added, changed and removed at most so many are shown each.
+        most: at most so many windows added, changed and removed each are shown, and so many days.
     """
     by_name = {change.target.name: change for change in changes}
     windows, quarantine = by_name["windows"], _rows_of(by_name["quarantine"])
@@ -137,24 +140,20 @@ def preview_of(
         in_values=in_values,
         shown=shown,
         quarantine=reasons,
-        days=days.first,
-        days_cut=days.cut,
+        **days.told(most),
     )
+
+
+_Changes: TypeAlias = dict[str, Counter[str]]
+"""What changes of each table: how many rows, by what happens to them."""
 
 
 @dataclass
 class _Days:
     """What changes by day, as it is counted."""
 
-    found: dict[date | None, dict[str, dict[str, int]]] = field(default_factory=dict)
+    found: dict[date | None, _Changes] = field(default_factory=dict)
     cut: bool = False
-
-    @property
-    def first(self) -> Mapping[date | None, Mapping[str, Mapping[str, int]]]:
-        """The first days, each with what it gains, changes and loses of both tables."""
-        days = sorted(self.found, key=lambda day: day or date.max)
-        self.cut |= len(days) > MOST_DAYS
-        return {day: self.found[day] for day in days[:MOST_DAYS]}
 
     def count(self, table: str, rows: Rows, partition: str, words: Mapping[str, str]) -> None:
         """Count the rows of a diff too."""
@@ -162,11 +161,32 @@ class _Days:
         groups = counted(rows, [partition, OP], most)
         self.cut |= len(groups) == most
         for day, op, count in groups:
-            nothing = {
-                "windows": dict.fromkeys(_OF_WINDOWS.values(), 0),
-                "quarantine": dict.fromkeys(_OF_QUARANTINE.values(), 0),
-            }
-            self.found.setdefault(day, nothing)[table][words[op]] += count
+            self.found.setdefault(day, _nothing())[table][words[op]] += count
+
+    def told(self, most: int) -> dict[str, Any]:
+        """The fields of a preview: of the days that change most so many one by one."""
+        by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
+        others, together = by_size[most:], _nothing()
+        for day in others:
+            for table, counts in self.found[day].items():
+                together[table].update(counts)
+        shown = sorted(by_size[:most], key=lambda day: day or date.max)
+        return {
+            "days": {day: self.found[day] for day in shown},
+            "other_days": {"days": len(others), **together},
+            "days_cut": self.cut,
+        }
+
+
+def _nothing() -> _Changes:
+    return {
+        "windows": Counter(dict.fromkeys(_OF_WINDOWS.values(), 0)),
+        "quarantine": Counter(dict.fromkeys(_OF_QUARANTINE.values(), 0)),
+    }
+
+
+def _rows_in(changes: _Changes) -> int:
+    return sum(counts.total() for counts in changes.values())
 
 
 def _rows_of(change: Change) -> Rows:

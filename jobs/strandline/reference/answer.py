@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from strandline.model.windows import TimeWindow
+from strandline.reference.panes import Fate, FiredPane, Pane, Timing
 from strandline.reference.records import Record
-from strandline.reference.windows import Fate, FiredPane, Pane, Timing
 
 __all__ = [
     "Cause",
@@ -114,6 +114,7 @@ class Replay:
         open_at_end: what the state still holds, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
         unfired: what windows were dropped with that no firing had told, as it was lost.
+        accepted_late: the records that windows took after their end, each with the window.
         fates: what became of each record, by record id.
         violations: how many records broke the ascending order that their generator assumes.
     """
@@ -128,6 +129,7 @@ class Replay:
     fates: Mapping[str, Fate]
     violations: int = 0
     unfired: tuple[Pane, ...] = ()
+    accepted_late: tuple[tuple[Record, TimeWindow], ...] = ()
 
     @property
     def final(self) -> tuple[Pane, ...]:

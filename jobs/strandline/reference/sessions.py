@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.model.windows import TimeWindow
+from strandline.reference.panes import Fate, FiredPane, Pane, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import Timer
-from strandline.reference.windows import Fate, FiredPane, Pane, WindowOperator, WindowState
+from strandline.reference.windows import WindowOperator
 
 
 class SessionOperator(WindowOperator):

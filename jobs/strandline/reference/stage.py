@@ -16,12 +16,11 @@ from strandline.reference.answer import (
     StatusChange,
 )
 from strandline.reference.evictors import keep_by
+from strandline.reference.panes import Fate, FiredPane
 from strandline.reference.records import Record
 from strandline.reference.sessions import SessionOperator
 from strandline.reference.triggers import trigger_of
 from strandline.reference.windows import (
-    Fate,
-    FiredPane,
     GlobalWindowOperator,
     GridWindowOperator,
     WindowOperator,
@@ -83,6 +82,7 @@ class WindowStage:
             fates=self._fates,
             violations=violations,
             unfired=tuple(self._windows.unfired),
+            accepted_late=tuple(self._windows.accepted_late),
         )
 
     def _fire(self, pane: FiredPane, moment: Moment) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import TimeWindow, TumblingWindows, WindowAssigner
-from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay, Timing
+from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
+from strandline.reference.panes import Fate, Pane
 from strandline.reference.records import Record
-from strandline.reference.windows import Fate
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import GridWindow, Session
 
@@ -53,7 +54,10 @@ class QuarantineRow:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """A row of `completeness`: a slot with a record, over all keys; gaps are not listed."""
+    """A row of `completeness`: a slot with a record, over all keys; gaps are not listed.
+
+    `unfired`: the records that went with the window before any firing had told of them.
+    """
 
     window: TimeWindow
     slot: SlotState
@@ -63,6 +67,7 @@ class CompletenessRow:
     no_window: int
     missed_pairs: int
     channels_heard: tuple[str, ...]
+    unfired: int = 0
 
 
 class Tables:
@@ -86,6 +91,7 @@ class Tables:
         fired: dict[tuple[tuple[Any, ...], TimeWindow], list[Firing]] = defaultdict(list)
         for firing in self._replayed.firings:
             fired[firing.key, firing.window].append(firing)
+        late = Counter((record.key, window) for record, window in self._replayed.accepted_late)
         rows = []
         for (key, window), firings in sorted(fired.items()):
             if firings[-1].seq in superseded:
@@ -96,7 +102,7 @@ class Tables:
                     key=key,
                     window=window,
                     members=firings[-1].members,
-                    late_accepted=sum(f.timing is Timing.LATE for f in firings),
+                    late_accepted=late[key, window],
                     firings=len(firings),
                     state="closed" if slot.closed_at_ms is not None else "fired",
                     fired_at_ms=firings[0].moment.at_ms,
@@ -133,11 +139,7 @@ class Tables:
         """Every slot that has a record, by start and end."""
         counts: dict[TimeWindow, Counter[str]] = defaultdict(Counter)
         active: dict[TimeWindow, set[str]] = defaultdict(set)
-        fired_at_once = Counter(
-            (firing.moment.after_record.record_id, firing.window)
-            for firing in self._replayed.firings
-            if firing.timing is Timing.LATE and firing.moment.after_record is not None
-        )
+        accepted_late = {(r.record_id, window) for r, window in self._replayed.accepted_late}
         held = self._held()
         for record in self._known():
             fate = self._replayed.fates[record.record_id]
@@ -151,8 +153,12 @@ class Tables:
                 elif slot not in held[record.record_id]:
                     counts[slot]["missed_pairs"] += 1
                 else:
-                    late = (record.record_id, slot) in fired_at_once
+                    late = (record.record_id, slot) in accepted_late
                     counts[slot]["late_accepted" if late else "on_time"] += 1
+        for pane in self._replayed.unfired:
+            for record in pane.members:
+                slot = self._slots(record)[0] if self._gap else pane.window
+                counts[slot]["unfired"] += 1
         return [
             CompletenessRow(
                 window=slot,
@@ -163,6 +169,7 @@ class Tables:
                 no_window=counts_of["no_window"],
                 missed_pairs=counts_of["missed_pairs"],
                 channels_heard=tuple(sorted(active[slot])),
+                unfired=counts_of["unfired"],
             )
             for slot, counts_of in sorted(counts.items())
         ]
@@ -208,18 +215,25 @@ class Tables:
         start_ms = self._calendar.newest_start(record.ts_ms)
         return windows or tuple(self._calendar.windows_of(start_ms))
 
-    def _panes(self) -> list[Firing | OpenWindow]:
-        return [*self._replayed.firings, *self._replayed.open_at_end]
+    def _taken(self) -> Iterator[tuple[Record, TimeWindow]]:
+        """Every record with a window that took it, more than once."""
+        panes: list[Firing | OpenWindow | Pane] = [
+            *self._replayed.firings,
+            *self._replayed.open_at_end,
+        ]
+        for pane in [*panes, *self._replayed.unfired]:
+            evicted = pane.evicted if isinstance(pane, Firing) else ()
+            for record in (*pane.members, *evicted):
+                yield record, pane.window
 
     def _held(self) -> dict[str, set[TimeWindow]]:
         """The windows that took each record."""
         held: dict[str, set[TimeWindow]] = defaultdict(set)
-        for pane in self._panes():
-            for record in pane.members:
-                held[record.record_id].add(pane.window)
+        for record, window in self._taken():
+            held[record.record_id].add(window)
         return held
 
     def _known(self) -> list[Record]:
-        held = {record.record_id: record for pane in self._panes() for record in pane.members}
+        held = {record.record_id: record for record, _ in self._taken()}
         refused = [*self._replayed.late, *self._replayed.no_window]
         return [*held.values(), *(r.record for r in refused)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Any
 
 from strandline.model.lateness import (
@@ -18,71 +17,10 @@ from strandline.model.lateness import (
 )
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow, WindowAssigner
 from strandline.reference.evictors import Keep
+from strandline.reference.panes import Fate, FiredPane, Pane, Timing, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.triggers import EventTimeTrigger, TriggerResult, WindowTrigger
-
-
-class Fate(StrEnum):
-    """What became of a record, by its newest window."""
-
-    ON_TIME = "on_time"
-    LATE_ACCEPTED = "late_accepted"
-    LATE = "late"
-    NO_WINDOW = "no_window"
-
-
-class Timing(StrEnum):
-    """Whether a window fires before the watermark reaches its end, as it does, or afterwards."""
-
-    EARLY = "EARLY"
-    ON_TIME = "ON_TIME"
-    LATE = "LATE"
-
-
-@dataclass(frozen=True, slots=True)
-class Pane:
-    """What a window of a key holds, in order of acceptance."""
-
-    key: tuple[Any, ...]
-    window: TimeWindow
-    members: tuple[Record, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FiredPane(Pane):
-    """A pane that fires.
-
-    Attributes:
-        seq: its place in the order of all firings, from 0.
-        timing: before the window's end, at it, or afterwards.
-        timer_ms: the time of the timer that fired it; None: a record did.
-        evicted: the records that the evictor took out before; they are not among the members.
-        supersedes: the earlier firings whose records are all in this one, by `seq`.
-    """
-
-    seq: int
-    timing: Timing
-    timer_ms: int | None
-    evicted: tuple[Record, ...] = ()
-    supersedes: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class WindowState:
-    """A window of a key: what it holds, the firings that are all still there, and its trigger."""
-
-    trigger: WindowTrigger
-    members: list[Record] = field(default_factory=list)
-    fired: list[FiredPane] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
-
-    def keep(self, members: list[Record]) -> None:
-        """Let go of all other records: a firing that told of one cannot be superseded any more."""
-        gone = {r.record_id for r in self.members} - {r.record_id for r in members}
-        self.members = members
-        if gone:
-            self.fired = [p for p in self.fired if gone.isdisjoint(r.record_id for r in p.members)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +70,7 @@ class WindowOperator(ABC):
         self._timers = EventTimeTimers()
         self._firings = 0
         self.unfired: list[Pane] = []
+        self.accepted_late: list[tuple[Record, TimeWindow]] = []
         self.watermark_ms = MIN_WATERMARK
 
     @abstractmethod
@@ -167,7 +106,10 @@ class WindowOperator(ABC):
         state = self._state(record.key, window)
         state.members.append(record)
         result = state.trigger.on_element(record, self._context(record.key, window))
-        timing = Timing.LATE if self._has_ended(window) else Timing.EARLY
+        has_ended = self._has_ended(window)
+        if has_ended:
+            self.accepted_late.append((record, window))
+        timing = Timing.LATE if has_ended else Timing.EARLY
         yield from self._react(result, record.key, window, timing)
         self._register_cleanup(record.key, window)
 

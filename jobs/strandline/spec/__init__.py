@@ -1,14 +1,8 @@
 """The pipeline YAML as frozen, validated values."""
 
-from strandline.spec.loading import (
-    AnySpec,
-    find_spec,
-    load_spec,
-    parse_any,
-    parse_spec,
-    spec_files,
-)
+from strandline.spec.loading import find_spec, load_spec, parse_any, parse_spec, spec_files
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.runnable import AnySpec
 
 __all__ = [
     "AnySpec",

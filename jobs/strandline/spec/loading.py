@@ -11,12 +11,10 @@ from pydantic import ValidationError
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import read_document
-from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.runnable import runnable
-
-AnySpec = PipelineSpec | JoinSpec | ChainedSpec
+from strandline.spec.runnable import AnySpec, runnable
 
 OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
 """What a run by hand may say in place of the file, and where the file says it."""

@@ -6,16 +6,17 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec
-from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import EventTime
-from strandline.spec.window import CountWindow, Global, Session
+from strandline.spec.window import CountWindow, Global, GridWindow, Session
 from strandline.spec.windowed import WindowedSpec
 
+AnySpec = PipelineSpec | JoinSpec | ChainedSpec
+"""All that a pipeline file can say."""
 
-def runnable(
-    spec: PipelineSpec | IntervalJoinSpec | WindowJoinSpec | ChainedSpec, *, origin: str
-) -> PipelineSpec:
+
+def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
     """The same spec, if the engine runs it.
 
     Raises:
@@ -39,7 +40,7 @@ def runnable(
     return spec
 
 
-def not_yet(spec: PipelineSpec | IntervalJoinSpec | WindowJoinSpec | ChainedSpec) -> dict[str, str]:
+def not_yet(spec: AnySpec) -> dict[str, str]:
     """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
     found = {}
     if isinstance(spec, IntervalJoinSpec):
@@ -51,12 +52,18 @@ def not_yet(spec: PipelineSpec | IntervalJoinSpec | WindowJoinSpec | ChainedSpec
     if isinstance(spec, WindowedSpec):
         if isinstance(spec.window, Global | CountWindow):
             found["window"] = _kind(spec.window)
-        if spec.trigger not in {None, EventTime()}:
-            purging = "purging " if spec.fires_by.purging else ""
+        if spec.trigger is not None and not _runs_trigger(spec):
+            purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
         if spec.evictor is not None:
             found["evictor"] = _kind(spec.evictor)
     return found
+
+
+def _runs_trigger(spec: WindowedSpec) -> bool:
+    """Whether windows fire at their end and with late records; those on a grid may purge."""
+    purges = isinstance(spec.window, GridWindow) and spec.fires_by == EventTime(purging=True)
+    return purges or spec.fires_by == EventTime()
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

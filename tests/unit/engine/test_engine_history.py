@@ -43,8 +43,8 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Cause
+from strandline.reference.panes import Fate
 from strandline.reference.tables import SlotState
-from strandline.reference.windows import Fate
 
 # an example costs some 20 ms, nearly all of it pandas' own
 MANY = settings(max_examples=min(settings.default.max_examples, 100))

@@ -21,7 +21,7 @@ START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
 ASKED = settings.default.max_examples
-SOME = settings(max_examples=ASKED if ASKED > 1000 else max(20, ASKED // 8))
+SOME = settings(max_examples=ASKED if ASKED > 1000 else max(min(20, ASKED), ASKED // 8))
 """A life is a dozen runs: `make test-deep` lives thousands."""
 
 WINDOWS = st.sampled_from(
@@ -327,3 +327,32 @@ def test_where_it_is_not_accepted_the_windows_of_rows_that_have_gone_stay_as_the
     life.land(records)
     life.advance(midnight(DAYS + 2))
     assert_as_in_one_go(life, midnight(DAYS + 2))
+
+
+def test_a_late_record_that_may_hang_together_with_rows_that_have_gone_is_not_judged_again():
+    """With them its session is still open; of what is left it would be late."""
+    source = {
+        **{"table": "t", "arrival_time": "arrived", "event_time": "happened"},
+        **{"channel": "channel", "channels": ["a"], "key": ["k"]},
+    }
+    content = {"pipeline": "life", "source": source, "watermark": PLAIN, "quality": {"slot": "6h"}}
+    life = Life(parsed({**content, "window": {"session": "5h"}, "aggregates": {"n": "count(*)"}}))
+
+    def record(name: str, arrived: int, happened: int) -> Record:
+        arrival_ms, ts_ms = (midnight(3) + hour * HOUR_MS for hour in (arrived, happened))
+        return Record(arrival_ms, ts_ms, name, channel="a", key=("x",), payload={"value": 0})
+
+    *others, between = (record(str(hour), hour, hour) for hour in (2, 6, 14, 18, 10))
+    touching = record("late", 26, 1)
+    life.land([*others, between])
+    life.advance(midnight(4))
+    life.land([touching])
+    life.take_away(day_of(midnight(3)), [between.record_id])
+    life.advance(midnight(5))
+    assert life.plan.lost == (day_of(midnight(3)),)
+    assert life.plan.scope.older_end_ms > touching.ts_ms
+    assert life.plan.scope.older_since_ms is None
+    life.land([between])
+    life.advance(midnight(5))
+    assert_as_in_one_go(life, midnight(5))
+    assert not life.published.late

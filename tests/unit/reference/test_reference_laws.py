@@ -14,7 +14,7 @@ from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks
 from strandline.reference import Record, Replay
 from strandline.reference.answer import Moment, Timing
-from strandline.reference.windows import Fate
+from strandline.reference.panes import Fate
 from strandline.spec.window import Session, Tumbling
 
 Position = tuple[int, int, int, int]

@@ -11,7 +11,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Record, Replay, replay
 from strandline.reference.answer import Cause, Timing
-from strandline.reference.windows import Fate
+from strandline.reference.panes import Fate
 from strandline.spec import PipelineSpec, parse_spec
 
 

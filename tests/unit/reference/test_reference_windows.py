@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow, TumblingWindows
+from strandline.reference.panes import Fate, Pane
 from strandline.reference.records import Record
-from strandline.reference.windows import Fate, GridWindowOperator, Pane
+from strandline.reference.windows import GridWindowOperator
 
 
 class Tens:

@@ -222,7 +222,10 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 
 
 NOT_YET = [
-    (windows(trigger={"event_time": {}, "purging": True}), "trigger: purging event_time"),
+    (
+        windows(window={"session": "5m"}, trigger={"event_time": {}, "purging": True}),
+        "trigger: purging event_time",
+    ),
     (windows(trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(trigger={"count": 5}), "trigger: count"),
     (windows(trigger={"delta": 5, "of": "x"}), "trigger: delta"),
@@ -244,6 +247,12 @@ def test_what_the_engine_does_not_run_yet_is_refused_by_its_name(content, featur
         parse_spec(content, origin="p.yaml")
     assert feature in str(refused.value)
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("window", [{"tumbling": "1h"}, {"sliding": "1h", "every": "5m"}])
+def test_windows_on_a_grid_may_purge_as_they_fire(window):
+    content = windows(window=window, trigger={"event_time": {}, "purging": True})
+    assert parse_spec(content, origin="p.yaml").fires_by.purging
 
 
 def test_the_default_trigger_may_be_written_down():

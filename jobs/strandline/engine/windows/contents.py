@@ -21,12 +21,12 @@ _BLOCK_IN_SIZES = 8
 """So long that few panes have windows of two of them, and so short that there are many."""
 
 
-def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str) -> DataFrame:
     """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
 
     An open row is no row of `windows`: it is there to be counted, and so are rows without a record,
     of pairs that were missed. A window that has fired holds every accepted record, for each one
-    that came later has fired it again.
+    that came later has fired it again. `more` columns are carried along.
     """
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
@@ -41,6 +41,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         c.IN_NEWEST_WINDOW,
         c.MISSED_PAIRS,
+        *more,
     )
 
 

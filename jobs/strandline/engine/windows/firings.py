@@ -30,7 +30,8 @@ def firings(
     """One row for each firing of each window, with its content, its watermark and its position.
 
     A window fires when the watermark reaches its end, if it holds a record by then (`ON_TIME`),
-    and again at each record that it accepts later (`LATE`), with all that it holds by then.
+    and again at each record that it accepts later (`LATE`), with all that it holds by then: that
+    record alone, if firings purge.
 
     Args:
         accepted: the accepted records, once for each window that took them.
@@ -45,11 +46,12 @@ def firings(
     )
     placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
     firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_FIRING)
+    replaces = F.lit(not spec.fires_by.purging) & (F.col("firing") > 1)
     return (
         emitted.at(placed)
         .select(*_columns(spec), _FIRING)
         .withColumn("firing", F.row_number().over(firing).cast("bigint"))
-        .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
+        .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
         .drop(_FIRING)
     )
 
@@ -58,13 +60,15 @@ def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The accepted records of windows that have fired, once for each FIRING that holds them.
 
     A record belongs to the first firing that holds it (`FIRST_HELD_BY`: 0, the one on time; n, the
-    n-th late one) and to all that follow.
+    n-th late one) and, unless that purges, to all that follow.
     """
     window = Window.partitionBy(*_window_of(spec))
     up_to_here = window.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
         Window.unboundedPreceding, Window.currentRow
     )
-    last_firing = F.max(_FIRST_HELD_BY).over(window)
+    last_firing = F.col(_FIRST_HELD_BY)
+    if not spec.fires_by.purging:
+        last_firing = F.max(_FIRST_HELD_BY).over(window)
     return (
         accepted.where(F.col(c.FIRE_AT).isNotNull())
         .withColumn(_FIRST_HELD_BY, F.count_if(fires_at_once()).over(up_to_here))

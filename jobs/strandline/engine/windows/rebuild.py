@@ -14,6 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import in_two_steps
 from strandline.engine.scope import Rebuild
@@ -21,6 +22,7 @@ from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import firings
+from strandline.engine.windows.purged import fire_purging
 from strandline.model.intervals import day_of, midnight_of
 
 
@@ -33,6 +35,9 @@ class GridRebuild(Rebuild):
         spec, grid = self.history.spec, self.history.grid
         windows = window_table(self.spark, self.slots, self.history.axis)
         aggregates = self._aggregates()
+        if spec.fires_by.purging:
+            order = identity(spec, self.source_columns)
+            return fire_purging(self._pairs(windows), windows, spec, aggregates, grid, order)
         partials = None if grid.one_window_each else in_two_steps(self.records, spec)
         if partials is None:
             counted = count_each(self._pairs(windows), spec, aggregates, grid)
@@ -41,8 +46,13 @@ class GridRebuild(Rebuild):
         return fire(counted, windows, spec)
 
     def held(self) -> DataFrame:
-        """The windows that have not closed: what they hold is what they were last emitted with."""
-        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
+        """The windows that have not closed: what they hold is what they were last emitted with.
+
+        If firings purge, those that have fired hold nothing.
+        """
+        purging = F.lit(self.history.spec.fires_by.purging)
+        emptied = (F.col("state") == "closed") | (purging & (F.col("state") == "fired"))
+        return self.windows().where(~emptied & (F.col("records") > 0))
 
     def accepted_by_slot(self) -> None:
         """Nothing: each window is a slot, and tells it itself."""

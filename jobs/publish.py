@@ -1,0 +1,14 @@
+"""What a run has prepared is published: `spark-submit jobs/publish.py PIPELINE RUN`.
+
+Arguments, environment and exit codes are those of `strandline runs publish`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from strandline.cli import main
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["runs", "publish"]
+    main()

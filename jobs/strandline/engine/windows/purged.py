@@ -1,0 +1,62 @@
+"""Windows whose firings purge them: each firing holds what has come since the one before.
+
+They accept, fire and close as all others do; only what their last firing holds is less.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
+from strandline.engine.position.grid import Grid
+from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.engine.windows.contents import count_each, fire
+from strandline.spec.pipeline import PipelineSpec
+
+_LAST = "_strandline_last_late"
+_IN_LAST = "_strandline_in_last_firing"
+"""The records of the last firing, or of a window that has not fired all that it holds."""
+
+
+def fire_purging(
+    met: DataFrame,
+    windows: DataFrame,
+    spec: PipelineSpec,
+    aggregates: dict[str, Column],
+    grid: Grid,
+    identity: Column,
+) -> DataFrame:
+    """The rows of `fire`, their content that of the last firing; ACCEPTED is what all held.
+
+    Args:
+        met: the records of the range, once for each of their windows.
+        windows: the windows of the range.
+        spec: the pipeline.
+        aggregates: the content of a firing.
+        grid: of the windows.
+        identity: orders records of equal position.
+    """
+    window = [*keys_of(spec), c.WINDOW]
+    last = _of_last_firing(met.where(is_accepted()).withColumn(c.RECORD_ID, identity), window)
+    contents = last.groupBy(*window).agg(
+        *(column.alias(name) for name, column in aggregates.items()),
+        F.count(F.lit(1)).alias(_IN_LAST),
+    )
+    counted = count_each(met, spec, {}, grid).join(contents, window, "left")
+    nothing = F.col("records") == 0  # a row of what was refused, which is counted apart
+    emptied = {name: F.when(~nothing, F.col(name)) for name in [*aggregates, _IN_LAST]}
+    fired = fire(counted.withColumns(emptied), windows, spec, _IN_LAST)
+    return fired.withColumns(
+        {c.ACCEPTED: F.col("records"), "records": F.coalesce(_IN_LAST, F.lit(0).cast("bigint"))}
+    ).drop(_IN_LAST)
+
+
+def _of_last_firing(accepted: DataFrame, window: list[str]) -> DataFrame:
+    """Of each window the last late record, which fired it alone; without one all records."""
+    position = F.struct(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID)
+    last = F.max(F.when(fires_at_once(), position)).over(Window.partitionBy(*window))
+    return accepted.withColumn(_LAST, last).where(
+        F.col(_LAST).isNull() | position.eqNullSafe(F.col(_LAST))
+    )

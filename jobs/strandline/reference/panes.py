@@ -1,0 +1,73 @@
+"""What windows hold, and what becomes of records there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from strandline.model.windows import TimeWindow
+from strandline.reference.records import Record
+from strandline.reference.triggers import WindowTrigger
+
+
+class Fate(StrEnum):
+    """What became of a record, by its newest window."""
+
+    ON_TIME = "on_time"
+    LATE_ACCEPTED = "late_accepted"
+    LATE = "late"
+    NO_WINDOW = "no_window"
+
+
+class Timing(StrEnum):
+    """Whether a window fires before the watermark reaches its end, as it does, or afterwards."""
+
+    EARLY = "EARLY"
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """What a window of a key holds, in order of acceptance."""
+
+    key: tuple[Any, ...]
+    window: TimeWindow
+    members: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FiredPane(Pane):
+    """A pane that fires.
+
+    Attributes:
+        seq: its place in the order of all firings, from 0.
+        timing: before the window's end, at it, or afterwards.
+        timer_ms: the time of the timer that fired it; None: a record did.
+        evicted: the records that the evictor took out before; they are not among the members.
+        supersedes: the earlier firings whose records are all in this one, by `seq`.
+    """
+
+    seq: int
+    timing: Timing
+    timer_ms: int | None
+    evicted: tuple[Record, ...] = ()
+    supersedes: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class WindowState:
+    """A window of a key: what it holds, the firings that are all still there, and its trigger."""
+
+    trigger: WindowTrigger
+    members: list[Record] = field(default_factory=list)
+    fired: list[FiredPane] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+
+    def keep(self, members: list[Record]) -> None:
+        """Let go of all other records: a firing that told of one cannot be superseded any more."""
+        gone = {r.record_id for r in self.members} - {r.record_id for r in members}
+        self.members = members
+        if gone:
+            self.fired = [p for p in self.fired if gone.isdisjoint(r.record_id for r in p.members)]

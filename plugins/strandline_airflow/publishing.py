@@ -1,0 +1,56 @@
+"""What was prepared, and perhaps approved, is published; or it has become stale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from strandline_airflow import settings
+from strandline_airflow.operators import StrandlineSparkOperator
+from strandline_airflow.outcomes import StagingIsStaleError
+from strandline_airflow.requests import PREPARE, Rendered
+
+
+class StrandlinePublishOperator(StrandlineSparkOperator):
+    """`strandline runs publish`: what the task `prepare` has prepared, as it was shown.
+
+    A staging may have become stale: somebody has published into its range since, rows have landed,
+    or the rules have changed. If a person has approved it, the task fails and says what to clear.
+    Else the range is rebuilt and published in one go: nobody has looked at what would have been.
+
+    Args:
+        again: the arguments of `backfill.py` for that, or a callable that gives them when rendered.
+    """
+
+    template_fields: Sequence[str] = (*StrandlineSparkOperator.template_fields, "again")
+
+    def __init__(self, *, again: Rendered | list[str], **kwargs: Any) -> None:
+        super().__init__(job="publish.py", **kwargs)
+        self.again = again
+
+    def execute(self, context: Context) -> Any:
+        """Publish it.
+
+        Returns:
+            As of StrandlineSparkOperator.
+
+        Raises:
+            AirflowFailException: it is stale, and was approved; or as of StrandlineSparkOperator.
+        """
+        try:
+            return super().execute(context)
+        except StagingIsStaleError as stale:
+            if context["params"]["approval"]:
+                way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks anew."
+                raise AirflowFailException(f"{stale}\n{way_out}") from None
+            self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
+        self.job, self.application = "backfill.py", str(settings.JOBS / "backfill.py")
+        self.application_args = self.again  # type: ignore[assignment] # Airflow has rendered it
+        return super().execute(context)
+
+    def _repeated(self) -> Any:
+        """What is prepared is no repetition."""
+        return None

@@ -1,0 +1,163 @@
+"""What is published is what a person has seen: asked, answered over Airflow's own API."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from job_calls import FORM, arguments
+
+pytestmark = pytest.mark.airflow
+HITL = "/api/v2/dags/strandline_reprocess/dagRuns/{run}/taskInstances/approval/-1/hitlDetails"
+STALE = {"place": "flights run r1-1", "problem": "is stale: run r2-1 has published", "way_out": ""}
+
+
+@pytest.fixture(autouse=True)
+def no_report(bag, monkeypatch):
+    from strandline_airflow.commands import StrandlineReportOperator
+
+    monkeypatch.setattr(StrandlineReportOperator, "execute", lambda self, context: "no report")
+
+
+def prepared(key="EWR", **more):
+    """What a job says that has prepared a window of a key."""
+    nothing = {
+        "windows": {"added": 0, "changed": 0, "removed": 0},
+        "quarantine": {"gained": 0, "changed": 0, "lost": 0},
+    }
+    one = nothing | {"windows": {"added": 0, "changed": 1, "removed": 0}}
+    change = {"start": "2013-02-10T00:00:00Z", "end": "2013-02-10T01:00:00Z", "key": {"o": key}}
+    preview = {
+        "windows": one["windows"],
+        "changed_in_values": 1,
+        "shown": [{"how": "changed", **change, "before": {"n": 3}, "after": {"n": 1234}}],
+        "quarantine": {"gained": {"late": 2}, "changed": {}, "lost": {}},
+        "days": [{"day": "2013-02-10", **one}],
+        "other_days": {"days": 0, **nothing},
+        "days_cut": False,
+    }
+    answer = {"status": "prepared", "pipeline": "flights", "run_id": "r1-1", "preview": preview}
+    return json.dumps(answer | more)
+
+
+@pytest.fixture
+def answered(run, client, signed_in_as):
+    """Runs the DAG with an approval that somebody answers; also gives what they were shown."""
+
+    def answered(choice):
+        seen, headers, done = [], signed_in_as("admin"), threading.Event()
+
+        def answer():
+            while not seen and not done.is_set():
+                time.sleep(0.3)
+                asked = client.get(
+                    "/api/v2/dags/strandline_reprocess/dagRuns/~/hitlDetails",
+                    params={"response_received": False},
+                    headers=headers,
+                ).json()
+                for one in asked.get("hitl_details", ()):
+                    at = HITL.format(run=one["task_instance"]["dag_run_id"])
+                    said = client.patch(at, json={"chosen_options": [choice]}, headers=headers)
+                    assert said.status_code == 200, said.text
+                    seen.append(one)
+
+        person = threading.Thread(target=answer)
+        person.start()
+        try:
+            outcome = run("strandline_reprocess", FORM | {"approval": True})
+        finally:
+            done.set()
+            person.join()
+        return outcome, seen[0]
+
+    return answered
+
+
+def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered, submit):
+    hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}"
+    submit.will_say(prepared(hostile))
+    done, seen = answered("Approve")
+    assert (done.state, done.tasks["approval"], done.tasks["publish"]) == ("success",) * 3
+    _, publish = (arguments(call) for call in submit.calls)
+    who = "--requested-by=airflow: dag_test, approved by ann"
+    assert publish == ["flights", "r1-1", who, "--json"]
+    fence, *lines, end = seen["body"].splitlines()
+    assert (fence, end) == ("````text", "````")
+    (line,) = (line for line in lines if "n 3 → 1,234" in line)
+    assert hostile in line
+    assert not any(line.startswith("````") for line in lines)
+
+
+def test_what_is_rejected_is_not_published(answered, submit):
+    submit.will_say(prepared())
+    done, _ = answered("Reject")
+    assert (done.tasks["approval"], done.tasks["publish"]) == ("success", "skipped")
+    assert len(submit.calls) == 1
+    assert done.tasks["report"] == "success"
+
+
+def test_what_nobody_was_to_approve_is_rebuilt_once_it_is_stale(run, submit):
+    submit.will_say(prepared(error=STALE))
+    submit.will_exit_with(0, 2, 0)
+    done = run("strandline_reprocess", FORM)
+    assert done.state == "success"
+    prepare, _, again = (arguments(call) for call in submit.calls)
+    assert again == [one for one in prepare if not one.startswith(("--prepare", "--preview"))]
+
+
+def a_context(answer):
+    return {"ti": SimpleNamespace(xcom_pull=lambda *, task_ids: answer.get(task_ids))}
+
+
+def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_clear(
+    execute, submit
+):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    submit.will_say(json.dumps({"error": STALE}))
+    submit.will_exit_with(2)
+    said = {"prepare": json.loads(prepared())}
+    with pytest.raises(AirflowFailException, match=r"is stale(?s:.*)Clear the task prepare with"):
+        execute("strandline_reprocess", "publish", FORM | {"approval": True}, **a_context(said))
+    assert len(submit.calls) == 1
+
+
+def test_another_refusal_is_final_whether_approved_or_not(execute, submit):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    submit.will_say(json.dumps({"error": STALE | {"problem": "its staging is gone"}}))
+    submit.will_exit_with(2)
+    said = {"prepare": json.loads(prepared())}
+    with pytest.raises(AirflowFailException, match="its staging is gone"):
+        execute("strandline_reprocess", "publish", FORM, **a_context(said))
+    assert len(submit.calls) == 1
+
+
+def test_where_nothing_can_change_nobody_is_asked_and_nothing_is_published(execute, submit):
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    said = {"prepare": json.loads(prepared(status="repeated"))}
+    for task in ("approval", "publish"):
+        with pytest.raises(AirflowSkipException):
+            execute("strandline_reprocess", task, FORM | {"approval": True}, **a_context(said))
+    assert submit.calls == []
+
+
+def test_a_prepare_that_has_said_nothing_is_not_published(execute, submit):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match="has not said what it prepared"):
+        execute("strandline_reprocess", "publish", FORM, **a_context({}))
+    assert submit.calls == []
+
+
+def test_an_approval_without_an_answer_fails_for_good(bag):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    approval = bag.dags["strandline_reprocess"].get_task("approval")
+    assert approval.response_timeout.days == 1
+    with pytest.raises(AirflowFailException, match="nobody has answered in time"):
+        approval.process_trigger_event_error({"error": "late", "error_type": "timeout"})
