@@ -90,7 +90,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         notes = [
             *request.notes,
             *too_much_to_read(ctx, request, outlook),
-            *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, entries),
+            *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):

@@ -94,7 +94,9 @@ class PipelineSpec(WindowedSpec):
         Another one is another pipeline: its rows do not lie among those of this one.
         """
         slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
-        return {"window": self.window.model_dump(mode="json"), "key": self.source.key, **slot}
+        # what a window says by default is not kept: there may be more of it in later versions
+        window = self.window.model_dump(mode="json", exclude_defaults=True)
+        return {"window": window, "key": self.source.key, **slot}
 
     @property
     def timeline_fingerprint(self) -> str:

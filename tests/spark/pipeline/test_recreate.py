@@ -50,6 +50,7 @@ def test_another_window_and_key_are_refused_and_built_once_somebody_says_so(hour
     windows = len(hours.rows("windows"))
     done = line.advance("4", **WHY)
     assert done.diff == preview.diff
+    assert not [note for note in done.notes if "other windows" in note]
     assert done.diff["windows"]["delete"] == windows
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3), "4")
     assert_books_balance(line)
