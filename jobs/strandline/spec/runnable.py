@@ -6,6 +6,7 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec
+from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import EventTime
@@ -55,7 +56,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
-        if spec.evictor is not None:
+        if spec.evictor is not None and not _runs_evictor(spec):
             found["evictor"] = _kind(spec.evictor)
     return found
 
@@ -64,6 +65,13 @@ def _runs_trigger(spec: WindowedSpec) -> bool:
     """Whether windows fire at their end and with late records; those on a grid may purge."""
     purges = isinstance(spec.window, GridWindow) and spec.fires_by == EventTime(purging=True)
     return purges or spec.fires_by == EventTime()
+
+
+def _runs_evictor(spec: WindowedSpec) -> bool:
+    """Whether windows on a grid evict by time, before they fire, and keep some record."""
+    evictor = spec.evictor
+    by_time = isinstance(evictor, TimeEvictor) and evictor.time > 0 and not evictor.after
+    return by_time and isinstance(spec.window, GridWindow)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

@@ -84,3 +84,8 @@ class WindowedSpec(CommonSpec):
         if isinstance(self.window, CountWindow) and self.window.every is not None:
             return CountEvictor(count=self.window.count)
         return self.evictor
+
+    @property
+    def lets_records_go(self) -> bool:
+        """Whether the last firing of a window need not hold all that it accepted."""
+        return self.fires_by.purging or self.evicts_by is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from strandline.conformance import answer_by_reference
 from strandline.conformance.scenario import Unsupported, read_scenario
 from strandline.errors import InputError
 from strandline.model.lateness import MAX_WATERMARK
@@ -147,3 +149,55 @@ def test_what_a_pipeline_cannot_do_is_named(path, value, feature):
 def test_a_broken_scenario_is_refused_with_the_place(path, value, problem):
     with pytest.raises(InputError, match=f"^one: (not a valid pipeline\n  one: )?{problem}"):
         read_scenario(changed(path, value))
+
+
+def two_inputs(**changes: Any) -> dict[str, Any]:
+    side = {"watermark": SCENARIO["watermark"], "channels": ["b"]}
+    return {
+        "name": "one",
+        "clock_start_ms": 0,
+        "join": {"kind": "cogroup"},
+        "window": {"kind": "tumbling", "size_ms": 10},
+        "inputs": {"left": side, "right": side},
+        "end_of_input": "hold",
+        "records": [SCENARIO["records"][0] | {"input": "left"}],
+        **changes,
+    }
+
+
+def test_a_scenario_of_two_inputs_is_a_pipeline_of_two_sources():
+    scenario = read_scenario(two_inputs())
+    assert scenario.spec.sources.left.declared_channels == ("b",)
+    assert scenario.records[0].input == "left"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"records": SCENARIO["records"]}, "record 0 is of input None, which is none of its"),
+        (
+            {"records": [SCENARIO["records"][0] | {"input": "right", "channel": "z"}]},
+            r"records of \['z'\], which are not among \['b'\]",
+        ),
+        ({"window": None}, "window: missing; add it"),
+        ({"inputs": {}}, r"inputs\.left: Field required"),
+    ],
+)
+def test_a_broken_scenario_of_two_inputs_is_refused(changes, problem):
+    with pytest.raises(InputError, match=problem):
+        read_scenario(two_inputs(**changes))
+
+
+def test_a_join_of_an_unknown_kind_or_of_unknown_windows_is_named():
+    with pytest.raises(Unsupported, match=r"join\.kind: outer, window\.kind: lunar"):
+        read_scenario(two_inputs(join={"kind": "outer"}, window={"kind": "lunar"}))
+
+
+def test_second_windows_alone_have_no_answer():
+    content = changed(
+        "then", {"window": SCENARIO["window"], "allowed_lateness_ms": 0, "key": "all"}
+    )
+    scenario = read_scenario(content)
+    alone = replace(scenario, spec=scenario.then)
+    with pytest.raises(TypeError, match="conformance_then has no records of its own"):
+        answer_by_reference(alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import cumulative_windows, sliding_windows, windows
@@ -11,7 +12,7 @@ from strandline.engine.position.grid import Grid
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
 from strandline.model.windows import TimeWindow
-from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec import PipelineSpec, parse_any, parse_spec
 
 
 def a_spec(window: dict[str, str], lateness_ms: int = 0) -> PipelineSpec:
@@ -155,3 +156,16 @@ def test_the_edges_around_a_range_are_thresholds_next_to_it(gap_ms, start_ms, le
     assert start_ms - step <= below < start_ms
     assert start_ms + length_ms <= past < start_ms + length_ms + step
     assert {below % step, past % step} == {grid.residues[0]}
+
+
+@pytest.mark.parametrize("window", [{"global": {}}, {"count": 3}])
+def test_windows_that_lie_on_no_grid_have_none(window):
+    content = {
+        "pipeline": "p",
+        "source": {"table": "t", "arrival_time": "a", "event_time": "t"},
+        "watermark": {"strategy": "ascending"},
+        "window": window,
+        "firings": True,
+    }
+    with pytest.raises(TypeError, match="p has no windows on a grid"):
+        Grid.of(parse_any(content, origin="p.yaml"))

@@ -231,7 +231,10 @@ NOT_YET = [
     (windows(trigger={"delta": 5, "of": "x"}), "trigger: delta"),
     (windows(window={"global": {}}), "window: global"),
     (windows(window={"count": 5}), "window: count"),
-    (windows(evictor={"time": "5m"}), "evictor: time"),
+    (windows(evictor={"count": 5}), "evictor: count"),
+    (windows(evictor={"time": "5m", "after": True}), "evictor: time"),
+    (windows(evictor={"time": "0ms"}), "evictor: time"),
+    (windows(window={"session": "5m"}, evictor={"time": "5m"}), "evictor: time"),
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
     (
@@ -250,9 +253,11 @@ def test_what_the_engine_does_not_run_yet_is_refused_by_its_name(content, featur
 
 
 @pytest.mark.parametrize("window", [{"tumbling": "1h"}, {"sliding": "1h", "every": "5m"}])
-def test_windows_on_a_grid_may_purge_as_they_fire(window):
+def test_windows_on_a_grid_may_purge_as_they_fire_or_evict_by_time(window):
     content = windows(window=window, trigger={"event_time": {}, "purging": True})
-    assert parse_spec(content, origin="p.yaml").fires_by.purging
+    assert parse_spec(content, origin="p.yaml").lets_records_go
+    content = windows(window=window, evictor={"time": "5m"})
+    assert parse_spec(content, origin="p.yaml").lets_records_go
 
 
 def test_the_default_trigger_may_be_written_down():

@@ -11,6 +11,7 @@ from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.results.rows import window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
+from strandline.engine.windows.last_firing import not_evicted
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -79,13 +80,19 @@ def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec) -> DataFrame:
     """What each FIRING of each window holds; of a late one, where the record that causes it is."""
+    firing = [*_window_of(spec), _FIRING]
     is_cause = fires_at_once() & (F.col(_FIRST_HELD_BY) == F.col(_FIRING))
     of_cause = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-    return members.groupBy(*_window_of(spec), _FIRING).agg(
+    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause]
+    contents = [
         *(column.alias(name) for name, column in aggregates.items()),
         F.count(F.lit(1)).alias("records"),
-        *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
-    )
+    ]
+    if spec.evicts_by is None:
+        return members.groupBy(*firing).agg(*contents, *causes)
+    # a record may be evicted by the very firing that it causes
+    kept = not_evicted(members, firing, spec).groupBy(*firing).agg(*contents)
+    return kept.join(members.groupBy(*firing).agg(*causes), firing)
 
 
 def _placed(firings: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import firings
-from strandline.engine.windows.purged import fire_purging
+from strandline.engine.windows.last_firing import fire_last
 from strandline.model.intervals import day_of, midnight_of
 
 
@@ -35,9 +35,9 @@ class GridRebuild(Rebuild):
         spec, grid = self.history.spec, self.history.grid
         windows = window_table(self.spark, self.slots, self.history.axis)
         aggregates = self._aggregates()
-        if spec.fires_by.purging:
+        if spec.lets_records_go:
             order = identity(spec, self.source_columns)
-            return fire_purging(self._pairs(windows), windows, spec, aggregates, grid, order)
+            return fire_last(self._pairs(windows), windows, spec, aggregates, grid, order)
         partials = None if grid.one_window_each else in_two_steps(self.records, spec)
         if partials is None:
             counted = count_each(self._pairs(windows), spec, aggregates, grid)

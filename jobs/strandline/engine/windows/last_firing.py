@@ -1,6 +1,6 @@
-"""Windows whose firings purge them: each firing holds what has come since the one before.
+"""Windows whose last firing holds less than they accepted: firings purge them, or evict.
 
-They accept, fire and close as all others do; only what their last firing holds is less.
+They accept, fire and close as all others do.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from strandline.engine.columns import keys_of
 from strandline.engine.position.grid import Grid
 from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.engine.windows.contents import count_each, fire
+from strandline.spec.evictor import TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 
 _LAST = "_strandline_last_late"
+_KEPT = "_strandline_kept"
 _IN_LAST = "_strandline_in_last_firing"
 """The records of the last firing, or of a window that has not fired all that it holds."""
 
 
-def fire_purging(
+def fire_last(
     met: DataFrame,
     windows: DataFrame,
     spec: PipelineSpec,
@@ -39,10 +41,16 @@ def fire_purging(
         identity: orders records of equal position.
     """
     window = [*keys_of(spec), c.WINDOW]
-    last = _of_last_firing(met.where(is_accepted()).withColumn(c.RECORD_ID, identity), window)
-    contents = last.groupBy(*window).agg(
-        *(column.alias(name) for name, column in aggregates.items()),
-        F.count(F.lit(1)).alias(_IN_LAST),
+    accepted = met.where(is_accepted()).withColumn(c.RECORD_ID, identity)
+    if spec.fires_by.purging:
+        accepted = _of_last_late_record(accepted, window)
+    contents = (
+        not_evicted(accepted, window, spec)
+        .groupBy(*window)
+        .agg(
+            *(column.alias(name) for name, column in aggregates.items()),
+            F.count(F.lit(1)).alias(_IN_LAST),
+        )
     )
     counted = count_each(met, spec, {}, grid).join(contents, window, "left")
     nothing = F.col("records") == 0  # a row of what was refused, which is counted apart
@@ -53,7 +61,21 @@ def fire_purging(
     ).drop(_IN_LAST)
 
 
-def _of_last_firing(accepted: DataFrame, window: list[str]) -> DataFrame:
+def not_evicted(members: DataFrame, firing: list[str], spec: PipelineSpec) -> DataFrame:
+    """The members of firings (of open windows: of what they hold) without those that are evicted.
+
+    The newest event time of a window never falls, and is never evicted. So what an earlier firing
+    evicted is what the later one would.
+    """
+    evictor = spec.evicts_by
+    if not isinstance(evictor, TimeEvictor):
+        return members
+    newest_ms = F.max(c.TS).over(Window.partitionBy(*firing))
+    kept = F.col(c.FIRE_AT).isNull() | (F.col(c.TS) > newest_ms - evictor.time)
+    return members.withColumn(_KEPT, kept).where(_KEPT)
+
+
+def _of_last_late_record(accepted: DataFrame, window: list[str]) -> DataFrame:
     """Of each window the last late record, which fired it alone; without one all records."""
     position = F.struct(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID)
     last = F.max(F.when(fires_at_once(), position)).over(Window.partitionBy(*window))
