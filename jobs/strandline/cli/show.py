@@ -209,6 +209,9 @@ def one_run(run: Mapping[str, Any]) -> None:
     for step in run["steps"]:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
     out.print(steps)
+    if run["overrides"]:
+        said = ", ".join(f"{name}: {value}" for name, value in run["overrides"].items())
+        out.print(f"of this run alone: {escape(said)}, because: {escape(run['reason'] or '')}")
     for book in run["books"] or []:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
