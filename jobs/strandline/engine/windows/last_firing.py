@@ -19,7 +19,7 @@ from strandline.spec.pipeline import PipelineSpec
 _LAST = "_strandline_last_late"
 _KEPT = "_strandline_kept"
 _IN_LAST = "_strandline_in_last_firing"
-"""The records of the last firing, or of a window that has not fired all that it holds."""
+"""How many records the last firing of a window held; of an open one, how many it holds."""
 
 
 def fire_last(
