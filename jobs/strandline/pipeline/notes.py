@@ -11,6 +11,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
+from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings
@@ -25,6 +26,7 @@ def notes_of(
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
         *([ctx.notice] if ctx.notice else ()),
+        *of_publishers(ctx.lake),
         *plan.notes,
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
@@ -33,6 +35,15 @@ def notes_of(
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
+
+
+def of_publishers(lake: Lake) -> Iterator[str]:
+    """How many runs may publish at once, where nothing but people's care keeps them apart."""
+    if lake.folder is None:
+        yield (
+            "publishers: one. This lake is on an object store, where the pipeline has no lock: let "
+            "no second run of it publish at the same time"
+        )
 
 
 def _of_days_to_come(ctx: Context) -> Iterator[str]:
