@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import time
 
 import pytest
 from kills import Home
@@ -79,3 +81,30 @@ def test_whoever_publishes_first_the_tables_are_those_of_one_after_the_other(
     assert home.content() == one_after_the_other.content()
     published = [entry for entry in home.ledger() if entry.step == "published"]
     assert len(published) == 1 + len(RACERS)
+
+
+def test_of_two_live_drivers_of_one_run_one_publishes_and_the_other_ends_retryable(base, tmp_path):
+    home = base.copy(tmp_path)
+    command = (*backfill("2024-03-01", "2024-03-04"), "--run-key", "one of the scheduler's")
+    runs = [home.start(command, home.folder / f"said-{number}") for number in range(2)]
+    codes = sorted(run.wait(timeout=1800) for run in runs)
+    assert codes == [0, RETRYABLE], [(home.folder / f"said-{n}").read_text() for n in range(2)]
+    assert sum(entry.step == "published" for entry in home.ledger()) == 2
+
+
+def test_a_driver_that_slept_past_anothers_publish_ends_retryable_and_publishes_nothing(
+    base, tmp_path
+):
+    home = base.copy(tmp_path)
+    sleeper = home.start(backfill("2024-03-01", "2024-03-04"), home.folder / "said-sleeper")
+    while not any(entry.step == "staged" for entry in home.ledger()[len(base.ledger()) :]):
+        assert sleeper.poll() is None, (home.folder / "said-sleeper").read_text()
+        time.sleep(0.05)
+    os.killpg(sleeper.pid, signal.SIGSTOP)
+    try:
+        home.run(backfill("2024-03-02", "2024-03-05"))
+        after = home.content()
+    finally:
+        os.killpg(sleeper.pid, signal.SIGCONT)
+    assert sleeper.wait(timeout=900) == RETRYABLE, (home.folder / "said-sleeper").read_text()
+    assert home.content() == after
