@@ -80,12 +80,14 @@ class Gathered:
         self.seen[firing.key].append((firing.window, ids(records)))
 
     def within(self, firing: Firing) -> list[set[str]]:
-        def inside(window: Any) -> bool:
+        def inside(window: Any, told: set[str]) -> bool:
             whole = firing.window
             merged = whole.start_ms <= window.start_ms and window.end_ms <= whole.end_ms
+            # a session may enclose one that was dropped before it began: that one has not merged
+            merged &= not told.isdisjoint(ids(firing.members))
             return merged if self.sessions else window == whole
 
-        return [told for window, told in self.seen[firing.key] if inside(window)]
+        return [told for window, told in self.seen[firing.key] if inside(window, told)]
 
 
 @given(STREAMS, TRIGGERS)
@@ -117,6 +119,11 @@ def test_continuous_firings_grow_and_hold_all_that_the_default_trigger_fires(str
         if f.timer_ms in due and f.timer_ms in {None, f.window.max_timestamp_ms}
     ]
     plain = [(which(f), f.timing, f.members) for f in told(stream, EventTime()).firings]
+    if isinstance(stream.spec.window, Session):
+        # a merge keeps the next time of an old session, be it a last millisecond that has passed:
+        # that fires once more, at the next watermark
+        assert all(firing in at_the_end for firing in plain)
+        return
     assert at_the_end == plain
 
 
