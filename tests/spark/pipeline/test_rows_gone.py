@@ -160,7 +160,7 @@ def test_one_that_dies_as_it_publishes_is_finished_and_its_loss_is_accepted_agai
     def dying(*_: object, **__: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("strandline.pipeline.run.commit_observation", dying)
+    monkeypatch.setattr("strandline.pipeline.run.commit_observed", dying)
     with pytest.raises(Killed):
         line.advance("5", accept_loss="gone", allow_removals=True)
     monkeypatch.undo()
