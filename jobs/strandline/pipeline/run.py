@@ -200,13 +200,15 @@ def _preview(
 ) -> Mapping[str, Any] | None:
     """What a run would change that somebody looks at first; None: it publishes at once.
 
-    Of a dry run also what observing would bring into quarantine: of others that is there by now.
+    Of a dry run also what observing would bring into quarantine: of others that is there by now,
+    and by rules of its own a run keeps nothing of what it observes.
     """
     if not (ctx.dry_run or request.prepare):
         return None
     seen, observed = outlook.seen, None
     rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
-    if ctx.dry_run and (rows is not None or has_malformed(ctx.store, seen.new_days)):
+    keeps = ctx.dry_run and not request.overrides
+    if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
         many, few = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
         observed = many if few is None else few
     within = outlook.plan.scope.windows

@@ -12,7 +12,10 @@ from strandline.pipeline.views.status import run_of, status_of
 pytestmark = pytest.mark.spark
 
 DAYS = some_days(5)
-ALONE = [{**row, "source": "a"} for row in DAYS]
+ALONE = [
+    *({**row, "source": "a"} for row in DAYS),
+    {**DAYS[0], "source": "a", "device": None, "position": len(DAYS)},
+]
 ONE = {"source__channels": ["a"]}
 
 
@@ -24,6 +27,8 @@ def test_its_range_goes_by_its_rules_and_runs_after_it_by_the_files(spark, tmp_p
 
     wider = line.of(a_spec(**ONE, watermark__bound="12h", allowed_lateness="6h"))
     asked = {"overrides": {"bound": "12h", "allowed_lateness": "6h"}, "reason": "a slow day"}
+    looked = wider.backfill("1", "2", as_of="4", dry_run=True, **asked).preview["quarantine"]
+    assert not any("null_key" in by_reason for by_reason in looked.values())  # it observes nothing
     outcome = wider.backfill("1", "2", as_of="4", **asked)
     assert any("of this run alone" in note for note in outcome.notes)
     assert outcome.diff["windows"]["update"] or outcome.diff["windows"]["insert"]
