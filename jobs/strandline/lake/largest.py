@@ -67,13 +67,8 @@ def largest_updates(
         most: how many rows come to the driver.
     """
     updated = changes.where(F.col(OP) == UPDATE).drop(OP)
-    fields, columns = updated.schema.fields, [quoted(name) for name in updated.columns]
-    fitted = fit(updated.schema, published.schema, "published rows").of(published)
-    after = updated.select(F.struct(*columns).alias("a"))
-    before = with_columns_of(updated, fitted).select(F.struct(*columns).alias("b"))
-    same_row = reduce(Column.__and__, (_of("b", key).eqNullSafe(_of("a", key)) for key in keys))
-    sizes = [_size(field) for field in fields if field.name in values]
-    sized = after.join(before, same_row).withColumn(_SIZE, F.greatest(F.lit(0.0), *sizes)).persist()
+    fields = updated.schema.fields
+    sized = _sized(updated, published, keys, values).persist()
     try:
         in_values = sized.where(F.col(_SIZE) > 0).count()
         first = sized.orderBy(F.desc(_SIZE), *(_of("a", key) for key in keys)).limit(most)
@@ -83,6 +78,19 @@ def largest_updates(
     stand, would = both.select(range(len(fields))), both.select(range(len(fields), 2 * len(fields)))
     names = updated.columns
     return Largest(stand.rename_columns(names), would.rename_columns(names), in_values)
+
+
+def _sized(
+    updated: DataFrame, published: DataFrame, keys: Sequence[str], values: Sequence[str]
+) -> DataFrame:
+    """Each updated row as staged (`a`) and as published (`b`), with the size of its change."""
+    columns = [quoted(name) for name in updated.columns]
+    fitted = fit(updated.schema, published.schema, "published rows").of(published)
+    after = updated.select(F.struct(*columns).alias("a"))
+    before = with_columns_of(updated, fitted).select(F.struct(*columns).alias("b"))
+    same_row = reduce(Column.__and__, (_of("b", key).eqNullSafe(_of("a", key)) for key in keys))
+    sizes = [_size(field) for field in updated.schema.fields if field.name in values]
+    return after.join(before, same_row).withColumn(_SIZE, F.greatest(F.lit(0.0), *sizes))
 
 
 def largest_of_few(
