@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from changes import land_again, landing_of, of_days, owed, some_days
+from killed import Killed
 from lakes import Line, a_record, a_spec, instant, land
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
@@ -25,10 +26,6 @@ def until4(spark, tmp_path_factory):
     land(line.folder, of_days(DAYS, 1, 2, 3))
     line.advance("4")
     return line
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 def more_of(day: int) -> list[dict]:

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pytest
 from changes import of_days, owed, some_days
+from killed import Killed
 from lakes import Line, a_spec, instant, land
 from replayed import assert_books_balance, assert_same_tables, assert_told_by_replay
 
@@ -39,10 +40,6 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 HAPPENINGS = ("advance", "advance", "skip", "rebuild", "audit", "publish", "reject", "by hand")
 """What a night brings: a run, none, one that dies at a step, is rejected, or comes by hand."""
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 def a_story(chance: random.Random) -> list[tuple[str, int]]:

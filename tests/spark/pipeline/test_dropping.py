@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from killed import Killed
 from lakes import Line, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
@@ -20,10 +21,6 @@ pytestmark = pytest.mark.spark
 
 ROWS = a_week(days=3)
 MENDED = a_spec(allowed_lateness="0s")
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pytest
+from killed import Killed
 from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, books_alone, instant, land, ms
 from replayed import assert_told_by_replay
 
@@ -299,10 +300,6 @@ def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
 
 
 # ---------------------------------------------------------------------------------- killed, raced
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from changes import of_days, some_days
+from killed import Killed
 from lakes import Line, a_record, a_spec, land
 from replayed import assert_books_balance, assert_told_by_replay
 
@@ -20,10 +21,6 @@ OTHER = a_spec(
     window={"sliding": "4h", "every": "2h"}, source__key={"who": "upper(device)"}, firings=True
 )
 WHY = {"recreate": True, "reason": "by whom from now on", "requested_by": "ann"}
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from changes import march, of_days, some_days, take_away
+from killed import Killed
 from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
@@ -18,10 +19,6 @@ pytestmark = pytest.mark.spark
 
 SPEC = a_spec()
 DAYS = some_days(5)
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import pytest
 from changes import landing_of
+from killed import Killed
 from lakes import Line, a_spec, instant, land, ms
 from replayed import assert_books_balance, published, told_by_replay
 
@@ -43,10 +44,6 @@ EDITS = [
 ]
 NIGHTS = ("run",) * 14 + ("skip", "rebuild", "audit", "publish", "publishing", "by hand")
 """What a night brings: a run, none, one that dies at a step or amid its commits, one by hand."""
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
+from killed import Killed
 from meter import a_meter
 
 from strandline.errors import InputError
@@ -20,10 +21,6 @@ from strandline.pipeline.drop import drop_run
 
 SPEC = a_meter({"tumbling": "1h"})
 TABLES = ("quarantine", "windows")
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 class Published:

@@ -11,6 +11,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from killed import Killed
 from many_days import a_lake_of, day
 from meter import a_meter
 
@@ -46,10 +47,6 @@ source:
 watermark: {strategy: ascending}
 window: {tumbling: 12h}
 """
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 @pytest.fixture
