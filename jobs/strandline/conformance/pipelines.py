@@ -69,7 +69,7 @@ JOINS: dict[str, Callable[[GoldenJoin], dict[str, Any]]] = {
 
 AGGREGATES = {
     "count": "count(*)",
-    "sum": "sum(value)",
+    "sum": "coalesce(sum(value), 0)",
     "ids": "array_sort(collect_list(id))",
 }
 

@@ -114,7 +114,9 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
+    timer: int | None = row["order_window_ms"] - 1
     if row["timing"] == "LATE":
+        timer = None
         cause, after = "record", int(row["fired_by"])
     elif seen_from == axis.end:
         cause = "end"
@@ -125,6 +127,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
     return FiringRow(
         **_content(row),
         watermark=row["watermark_ms"],
+        timer=timer,
         arrival_ms=row["fired_at"],
         after_record_id=after,
         cause=cause,  # type: ignore[arg-type]

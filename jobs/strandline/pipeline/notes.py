@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow.compute as pc
 
+from strandline.engine.calendar.timers import most_times
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
@@ -17,6 +18,8 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS
 
 
@@ -33,6 +36,7 @@ def notes_of(
         *_of_violations(seen),
         *_of_old_firings(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
+        *(of_firings(ctx.spec) if ctx.dry_run else ()),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
 
@@ -125,15 +129,34 @@ def _of_another_grid(
         )
 
 
+def of_firings(spec: PipelineSpec) -> Iterator[str]:
+    """In which form windows are rebuilt that fire early or let records go, and what it costs."""
+    if spec.fires_by.fires_early:
+        most = most_times(Grid.of(spec)) - 1
+        yield (
+            "trigger: in sets, records are added up by the firing that holds them first. A window "
+            f"of a key fires up to {most:,} times before its end: as many more rows of firings, "
+            "and for each window as many more thresholds in the timeline"
+        )
+    single = spec.lets_records_go and isinstance(spec.window, Session)
+    if single or spec.evicts_by is not None:
+        yield (
+            f"{'trigger' if spec.evicts_by is None else 'evictor'}: in sets, but single records "
+            "stay or go: those of a window are brought together, not just added up"
+        )
+
+
 def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     """Which aggregates make every record meet each of its windows alone, and the way out."""
-    if grid.one_window_each:
+    if grid.one_window_each and not ctx.spec.fires_by.fires_early:
         return
+    each, most = "each of its windows", grid.most_windows
+    if ctx.spec.fires_by.fires_early:
+        each, most = "each firing that holds it", most * most_times(grid)
     records = ctx.landing.records(axis)
     aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (
             f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "
-            f"computed from each record once for each of its windows (up to "
-            f"{grid.most_windows:,}); {way_out}"
+            f"computed from each record once for {each} (up to {most:,}); {way_out}"
         )

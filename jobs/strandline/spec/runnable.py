@@ -9,12 +9,14 @@ from strandline.spec.chained import ChainedSpec
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import EventTime
-from strandline.spec.window import CountWindow, Global, GridWindow, Session
+from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.window import CountWindow, Global, GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 """All that a pipeline file can say."""
+MOST_TIMES = 10_000
+"""So often a window on a grid may fire before its end: a run holds the times of all of them."""
 
 
 def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
@@ -30,6 +32,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "in the order of a hash table, so that which ones are the last is not determined",
             "evict by time, or choose other windows",
         )
+    if isinstance(spec, WindowedSpec) and (times := _times_of_a_window(spec)) > MOST_TIMES:
+        raise InputError(
+            f"{origin}: trigger.continuous",
+            f"a window could fire {times:,} times before its end, more than {MOST_TIMES:,}",
+            "give a longer interval",
+        )
     features = not_yet(spec)
     if features or not isinstance(spec, PipelineSpec):
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
@@ -39,6 +47,18 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "the reference knows it: strandline conformance --engine reference",
         )
     return spec
+
+
+def _times_of_a_window(spec: WindowedSpec) -> int:
+    """How often a window on a grid can fire before its end."""
+    trigger, window = spec.fires_by, spec.window
+    if not isinstance(trigger, Continuous) or not isinstance(window, GridWindow):
+        return 0
+    if isinstance(window, Tumbling | Sliding):
+        size_ms = window.tumbling if isinstance(window, Tumbling) else window.sliding
+    else:
+        size_ms = window.cumulative
+    return size_ms // trigger.continuous
 
 
 def not_yet(spec: AnySpec) -> dict[str, str]:
@@ -62,16 +82,14 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire at their end and with late records; those on a grid may purge."""
-    purges = isinstance(spec.window, GridWindow) and spec.fires_by == EventTime(purging=True)
-    return purges or spec.fires_by == EventTime()
+    """Whether windows fire by event time; those on a grid may do so early."""
+    early = isinstance(spec.fires_by, Continuous) and isinstance(spec.window, GridWindow)
+    return early or isinstance(spec.fires_by, EventTime)
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether windows on a grid evict by time, before they fire, and keep some record."""
-    evictor = spec.evictor
-    by_time = isinstance(evictor, TimeEvictor) and evictor.time > 0 and not evictor.after
-    return by_time and isinstance(spec.window, GridWindow)
+    """Whether windows evict by time."""
+    return isinstance(spec.evictor, TimeEvictor)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

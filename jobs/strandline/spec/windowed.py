@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.common import CommonSpec
-from strandline.spec.evictor import CountEvictor, Evictor, EvictorField
+from strandline.spec.evictor import CountEvictor, Evictor, EvictorField, TimeEvictor
 from strandline.spec.trigger import (
     Count,
     Delta,
@@ -87,5 +87,23 @@ class WindowedSpec(CommonSpec):
 
     @property
     def lets_records_go(self) -> bool:
-        """Whether the last firing of a window need not hold all that it accepted."""
+        """Whether the last firing of a window that has ended need not hold all that it accepted."""
         return self.fires_by.purging or self.evicts_by is not None
+
+    @property
+    def empties_as_it_fires(self) -> bool:
+        """Whether nothing is left in a window that has fired: that purges it, or evicts all."""
+        evictor = self.evicts_by
+        evicts_all = isinstance(evictor, TimeEvictor) and evictor.time == 0
+        return self.fires_by.purging or evicts_all
+
+    @property
+    def fires_empty(self) -> bool:
+        """Whether a window evicts all before it fires, so that firings hold nothing."""
+        evictor = self.evicts_by
+        return isinstance(evictor, TimeEvictor) and evictor.time == 0 and not evictor.after
+
+    @property
+    def last_may_lack_records(self) -> bool:
+        """The same of any window: one that fires early may have more records by now."""
+        return self.lets_records_go or self.fires_by.fires_early

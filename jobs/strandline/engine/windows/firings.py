@@ -6,48 +6,49 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.columns import keys_of
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import window_columns
 from strandline.engine.values.emissions import Emissions
-from strandline.engine.windows.assign import fires_at_once
+from strandline.engine.windows.first_firings import NEXT, number_ms, turn_of, window_of
 from strandline.engine.windows.last_firing import not_evicted
+from strandline.engine.windows.units import CAUSE, FIRST_HELD_BY, LAST_FIRING, is_late
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-_FIRST_HELD_BY = "_strandline_first_held_by"
 _FIRING = "_strandline_nth_firing"
-"""The number of a firing in its window: 0 is the one on time, n the n-th late one."""
+"""The number of a firing in its window: see `first_firings`."""
+_TIME = "_strandline_time_ms"
+"""The event time that the watermark has reached as it fires a window."""
+_TURN = "_strandline_turn"
 
 
 def firings(
-    accepted: DataFrame,
+    units: DataFrame,
     windows: DataFrame,
     emitted: Emissions,
-    spec: PipelineSpec,
+    history: History,
     aggregates: dict[str, Column],
-    identity: Column,
 ) -> DataFrame:
     """One row for each firing of each window, with its content, its watermark and its position.
 
     A window fires when the watermark reaches its end, if it holds a record by then (`ON_TIME`),
     and again at each record that it accepts later (`LATE`), with all that it holds by then: that
-    record alone, if firings purge.
+    record alone, if firings purge. Under a continuous trigger it fires before that, too (`EARLY`).
 
     Args:
-        accepted: the accepted records, once for each window that took them.
+        units: of the accepted records; RECORD_ID is the `fired_by` of a LATE firing.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
-        spec: the pipeline.
-        aggregates: the content of a firing.
-        identity: orders records of equal position; its value is the `fired_by` of a LATE firing.
+        history: everything observed below the horizon.
+        aggregates: the content of a firing, over its units.
     """
-    contents = _contents(
-        _members(accepted.withColumn(c.RECORD_ID, identity), spec), aggregates, spec
-    )
-    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
+    spec = history.spec
+    contents = _contents(_members(units, spec), aggregates, spec)
+    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), history)
     firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_FIRING)
-    replaces = F.lit(not spec.fires_by.purging) & (F.col("firing") > 1)
+    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
     return (
         emitted.at(placed)
         .select(*_columns(spec), _FIRING)
@@ -57,65 +58,73 @@ def firings(
     )
 
 
-def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The accepted records of windows that have fired, once for each FIRING that holds them.
+def _members(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The units of windows that have fired, once for each FIRING that holds them.
 
-    A record belongs to the first firing that holds it (`FIRST_HELD_BY`: 0, the one on time; n, the
-    n-th late one) and, unless that purges, to all that follow.
+    A unit belongs to the first firing that holds it and, unless that empties the window, to all
+    that follow.
     """
-    window = Window.partitionBy(*_window_of(spec))
-    up_to_here = window.orderBy(c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID).rowsBetween(
-        Window.unboundedPreceding, Window.currentRow
-    )
-    last_firing = F.col(_FIRST_HELD_BY)
-    if not spec.fires_by.purging:
-        last_firing = F.max(_FIRST_HELD_BY).over(window)
-    return (
-        accepted.where(F.col(c.FIRE_AT).isNotNull())
-        .withColumn(_FIRST_HELD_BY, F.count_if(fires_at_once()).over(up_to_here))
-        .withColumn(_FIRING, last_firing)
-        .withColumn(_FIRING, F.explode(F.sequence(_FIRST_HELD_BY, _FIRING)))
+    last = F.col(FIRST_HELD_BY if spec.empties_as_it_fires else LAST_FIRING)
+    return units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
+        _FIRING, F.explode(F.sequence(FIRST_HELD_BY, last))
     )
 
 
 def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec) -> DataFrame:
     """What each FIRING of each window holds; of a late one, where the record that causes it is."""
-    firing = [*_window_of(spec), _FIRING]
-    is_cause = fires_at_once() & (F.col(_FIRST_HELD_BY) == F.col(_FIRING))
-    of_cause = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause]
+    firing = [*window_of(spec), _FIRING]
+    is_cause = is_late() & (F.col(FIRST_HELD_BY) == F.col(_FIRING))
+    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in CAUSE]
+    causes += [F.max(NEXT).alias(NEXT)] if spec.fires_by.fires_early else []
     contents = [
         *(column.alias(name) for name, column in aggregates.items()),
-        F.count(F.lit(1)).alias("records"),
+        F.sum(c.RECORDS).alias("records"),
     ]
     if spec.evicts_by is None:
         return members.groupBy(*firing).agg(*contents, *causes)
     # a record may be evicted by the very firing that it causes
-    kept = not_evicted(members, firing, spec).groupBy(*firing).agg(*contents)
-    return kept.join(members.groupBy(*firing).agg(*causes), firing)
+    kept = not_evicted(members, firing, F.col(_FIRING), spec).groupBy(*firing).agg(*contents)
+    if not spec.fires_empty:
+        return kept.join(members.groupBy(*firing).agg(*causes), firing)
+    found = members.groupBy(*firing).agg(*causes).join(kept, firing, "left")
+    found = with_contents_of_none(found, members, aggregates, "records")
+    return found.withColumn("records", F.coalesce("records", F.lit(0).cast("bigint")))
 
 
-def _placed(firings: DataFrame) -> DataFrame:
+def _placed(firings: DataFrame, history: History) -> DataFrame:
     """Firings with their position: where the watermark fires the window, or the late record is."""
+    if history.spec.fires_by.fires_early:
+        turn = turn_of(F.col(_FIRING), history.axis)
+        firings = firings.withColumn(_TURN, turn).withColumns(
+            {
+                c.FIRE_FROM: F.col(_TURN)[c.SEEN_FROM],
+                c.RANK: F.col(_TURN)[c.RANK],
+                c.FIRE_AT: F.col(_TURN)[c.FIRE_AT],
+            }
+        )
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
         {
-            c.SEEN_FROM: _on_time_or_late(F.col(c.FIRE_FROM), F.col(c.INSTANT)),
-            c.RANK: _on_time_or_late(F.col(c.RANK), F.lit(AFTER_CHANNELS)),
-            c.ARRIVAL_DAY: _on_time_or_late(fired_on, F.col(c.ARRIVAL_DAY)),
+            _TIME: number_ms(F.col(_FIRING), history.grid),
+            c.SEEN_FROM: _by_watermark_or_late(F.col(c.FIRE_FROM), F.col(c.INSTANT)),
+            c.RANK: _by_watermark_or_late(F.col(c.RANK), F.lit(AFTER_CHANNELS)),
+            c.ARRIVAL_DAY: _by_watermark_or_late(fired_on, F.col(c.ARRIVAL_DAY)),
         }
     ).withColumn("order_rank", F.col(c.RANK))
 
 
 def _columns(spec: PipelineSpec) -> list[Column]:
     """The columns of `windows.firings`, but for what numbers the firings."""
-    fired_at = F.timestamp_millis(_on_time_or_late(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
-    # a watermark fires by rising ends, a record its newest window first
-    order_window = _on_time_or_late(F.col(c.SLOT_END), -F.col(c.SLOT_END))
+    fired_at = F.timestamp_millis(_by_watermark_or_late(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
+    # a watermark fires by rising times, a record its newest window first
+    order_window = _by_watermark_or_late(F.col(_TIME) + 1, -F.col(c.SLOT_END))
+    timing = F.when(F.col(_FIRING) < 0, "EARLY").otherwise(
+        _by_watermark_or_late(F.lit("ON_TIME"), F.lit("LATE"))
+    )
     return [
         *window_columns(c.SLOT, c.SLOT_END, spec),
         F.col("records"),
-        _on_time_or_late(F.lit("ON_TIME"), F.lit("LATE")).alias("timing"),
+        timing.alias("timing"),
         fired_at.alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
         F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
@@ -128,11 +137,6 @@ def _columns(spec: PipelineSpec) -> list[Column]:
     ]
 
 
-def _on_time_or_late(on_time: Column, late: Column) -> Column:
-    """What holds of a firing on time, or of a late one."""
-    return F.when(F.col(_FIRING) == 0, on_time).otherwise(late)
-
-
-def _window_of(spec: PipelineSpec) -> list[str]:
-    """What tells a window of a key from every other one."""
-    return [*keys_of(spec), c.WINDOW]
+def _by_watermark_or_late(by_watermark: Column, late: Column) -> Column:
+    """What holds of a firing that the watermark has caused, or of one by a late record."""
+    return F.when(F.col(_FIRING) <= 0, by_watermark).otherwise(late)

@@ -12,18 +12,24 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
+from strandline.engine.calendar.timers import timer_columns
 from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import History
+from strandline.engine.past.rises import rise_days
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import in_two_steps
+from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
+from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import firings
-from strandline.engine.windows.last_firing import fire_last
-from strandline.model.intervals import day_of, midnight_of
+from strandline.engine.windows.first_firings import cells_of, first_firings, parted
+from strandline.engine.windows.last_firing import fire_last, held_by_state
+from strandline.engine.windows.units import counted_units, single_units
+from strandline.model.intervals import TimeRange, day_of, midnight_of
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,14 @@ class GridRebuild(Rebuild):
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
-        spec, grid = self.history.spec, self.history.grid
-        windows = window_table(self.spark, self.slots, self.history.axis)
+        spec, grid, windows = self.history.spec, self.history.grid, self._windows
         aggregates = self._aggregates()
-        if spec.lets_records_go:
-            order = identity(spec, self.source_columns)
-            return fire_last(self._pairs(windows), windows, spec, aggregates, grid, order)
-        partials = None if grid.one_window_each else in_two_steps(self.records, spec)
+        if spec.last_may_lack_records:
+            units = self._units(identity(spec, self.source_columns))
+            return fire_last(
+                self._pairs(windows), units, windows, self.history, self._of_units(aggregates)
+            )
+        partials = None if grid.one_window_each else self._partials
         if partials is None:
             counted = count_each(self._pairs(windows), spec, aggregates, grid)
         else:
@@ -46,13 +53,16 @@ class GridRebuild(Rebuild):
         return fire(counted, windows, spec)
 
     def held(self) -> DataFrame:
-        """The windows that have not closed: what they hold is what they were last emitted with.
-
-        If firings purge, those that have fired hold nothing.
-        """
-        purging = F.lit(self.history.spec.fires_by.purging)
-        emptied = (F.col("state") == "closed") | (purging & (F.col("state") == "fired"))
-        return self.windows().where(~emptied & (F.col("records") > 0))
+        """The windows that have not closed, with what their state holds."""
+        spec, windows = self.history.spec, self._windows
+        if not spec.last_may_lack_records:
+            held = self.windows()
+        else:
+            order = identity(spec, self.source_columns)
+            accepted = self._accepted(windows).withColumn(c.RECORD_ID, order)
+            units = single_units(accepted, self.history, self._firsts)
+            held = held_by_state(units, windows, self.history, self._aggregates())
+        return held.where((F.col("state") != "closed") & (F.col("records") > 0))
 
     def accepted_by_slot(self) -> None:
         """Nothing: each window is a slot, and tells it itself."""
@@ -83,22 +93,101 @@ class GridRebuild(Rebuild):
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
         fired = [day_of(int(ms)) for ms in self.slots["fire_at_ms"].dropna()]
-        days = sorted({*fired, *self.history.days.of_windows(self.scope.windows)})
-        history = in_probe_order(self.records, self.history)
-        slots = replace(self.calendar, history=history).starting_in(self.scope.windows)
-        windows = window_table(self.spark, slots, history.axis)
+        days = {*fired, *self.history.days.of_windows(self.scope.windows)}
+        if self._fires_early:
+            days.update(self._rise_days)
         return firings(
-            self._pairs(windows).where(is_accepted()),
-            windows,
-            emissions(self.spark, self.records, history, self.clock, days),
-            self.history.spec,
-            self._aggregates(),
-            identity,
+            self._units(identity),
+            self._window_table(self._probed),
+            emissions(self.spark, self.records, self._probed, self.clock, sorted(days)),
+            self._probed,
+            self._of_units(self._aggregates()),
         )
+
+    def _units(self, identity: Column) -> DataFrame:
+        """What firings are put together of; `identity` orders records of equal position."""
+        accepted = self._accepted(self._windows).withColumn(c.RECORD_ID, identity)
+        if self._cells is None:
+            return single_units(accepted, self.history, self._firsts)
+        return counted_units(accepted, self._cells, self.history, self._firsts, self._parts)
+
+    def _of_units(self, aggregates: dict[str, Column]) -> dict[str, Column]:
+        """The aggregates over units."""
+        if self._cells is None or self._partials is None:
+            return aggregates
+        return {name: partial.whole for name, partial in self._partials.items()}
+
+    @property
+    def _fires_early(self) -> bool:
+        return self.history.spec.fires_by.fires_early
+
+    @cached_property
+    def _probed(self) -> History:
+        """The history, its channels in probe order: what a firing reports depends on it."""
+        return in_probe_order(self.records, self.history)
+
+    @cached_property
+    def _windows(self) -> DataFrame:
+        return self._window_table(self.history)
+
+    def _window_table(self, history: History) -> DataFrame:
+        """The windows of the range, with their timers if they fire early."""
+        slots = self.slots
+        if history is not self.history:
+            slots = replace(self.calendar, history=history).starting_in(self.scope.windows)
+        timers = timer_columns(slots, history, self.clock) if self._fires_early else None
+        return window_table(self.spark, slots, history.axis, timers)
+
+    @cached_property
+    def _partials(self) -> dict[str, Partial] | None:
+        return in_two_steps(self.records, self.history.spec)
+
+    @property
+    def _parts(self) -> list[Column]:
+        partials = (self._partials or {}).values()
+        return [part.alias(name) for p in partials for name, part in p.parts.items()]
+
+    @cached_property
+    def _all_cells(self) -> DataFrame:
+        return cells_of(self._accepted(self._windows), self.history, self._parts)
+
+    @cached_property
+    def _cells(self) -> DataFrame | None:
+        """The records on time, counted together where the same firing holds them first.
+
+        None: single records are wanted, as an evictor takes them out one by one, or some aggregate
+        cannot be put together.
+        """
+        if self._partials is None or self.history.spec.evicts_by is not None:
+            return None
+        if self._firsts is None:
+            return self._all_cells
+        met = self._accepted(self._windows)
+        return parted(self._all_cells, met, self._firsts, self.history, self._parts)
+
+    @cached_property
+    def _firsts(self) -> DataFrame | None:
+        """Where the firings of the range's windows begin; None: none fires before its end."""
+        if not self._fires_early:
+            return None
+        return first_firings(self._all_cells, self._windows, self.history, self._emissions_of_rises)
+
+    def _emissions_of_rises(self) -> Emissions:
+        return emissions(self.spark, self.records, self._probed, self.clock, self._rise_days)
+
+    @cached_property
+    def _rise_days(self) -> list[date]:
+        """The days on which the watermark can rise while a window of the range is open."""
+        events = self.history.grid.events_of(self.scope.windows)
+        return rise_days(self.history, TimeRange(events.start_ms - 1, events.end_ms), self.clock)
 
     @cached_property
     def _older_and_own(self) -> pd.DataFrame:
         return pd.concat([self.older, self.slots], ignore_index=True)
+
+    def _accepted(self, windows: DataFrame) -> DataFrame:
+        """The accepted records, once for each window that took them."""
+        return self._pairs(windows).where(is_accepted())
 
     def _pairs(self, windows: DataFrame) -> DataFrame:
         grid, records = self.history.grid, self._of_range()
