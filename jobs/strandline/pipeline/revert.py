@@ -26,7 +26,7 @@ from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
-from strandline.pipeline.failures import failures_told
+from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
@@ -177,7 +177,7 @@ def revert_run(
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
 
-    with failures_told(spec.pipeline, ctx.run_id, say_failed):
+    with failures_recorded(spec.pipeline, ctx.run_id, say_failed):
         try:
             return _steps(ctx, first, reverted, progress)
         finally:
