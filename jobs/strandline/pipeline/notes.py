@@ -57,15 +57,18 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "windows of all time: whole history. Every run reads all that has landed, whatever "
             "range is asked for, and publishes what differs: a day does not cost a day"
         )
-    if not spec.goes_by_order:
-        return
-    if needs_a_walk(spec):
+    if spec.lets_records_go and not spec.goes_by_order:
+        yield (
+            "records that firings let go: sets. The records of a window are counted once as "
+            "accepted, and once as what its last firing held"
+        )
+    elif spec.goes_by_order and needs_a_walk(spec):
         yield (
             "records by their order: per group in workers. The records of each window of a key are "
             "fed to a Python worker, which holds one such group at a time and walks over it; its "
             "executors need Python with pyarrow"
         )
-    else:
+    elif spec.goes_by_order:
         yield (
             "records by their order: window functions. The records of each window of a key are "
             "sorted, where other windows are only added up: two to three times as much work"

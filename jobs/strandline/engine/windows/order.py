@@ -16,7 +16,7 @@ from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.records.expressions import expression, type_of
+from strandline.engine.records.expressions import expression, quoted, type_of
 from strandline.engine.windows import walk
 from strandline.engine.windows.assign import fires_at_once
 from strandline.errors import InputError
@@ -77,7 +77,7 @@ def in_order(accepted: DataFrame, spec: PipelineSpec, used: Iterable[str]) -> Da
         _FIRED: F.col(c.FIRE_AT).isNotNull(),
     }
     rows = accepted.withColumns(values)
-    rows = rows.select(*(name for name in [*kept, *values] if name in rows.columns))
+    rows = rows.select(*(quoted(name) for name in [*kept, *values] if name in rows.columns))
     names = walk.Names(
         order=_POSITION,
         late=_LATE,
