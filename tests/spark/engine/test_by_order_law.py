@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from answers import agree, reference
 from drawn import ROUNDS
-from engine_under_test import Engine, each
+from engine_under_test import Engine, each, firings_of
 from law_streams import drawn_stream
 from pyspark.sql import functions as F
 
@@ -109,3 +109,16 @@ def test_a_firing_put_together_of_those_before_it_is_what_its_records_say(sessio
         told.append([tuple(row) for row in rows_of])
     assert told[0] == told[1]
     assert max(row[-1] for row in told[0]) > 1
+
+
+def test_records_of_one_position_go_by_their_identity(session):
+    plain = drawn_stream({"lateness_ms": 400, "window": "tumbling", "sequence": None}, 0)
+    tied = [
+        replace(r, arrival_ms=r.arrival_ms // 40 * 40, ts_ms=r.ts_ms // 9 * 9)
+        for r in plain.records
+    ]
+    positions = [(r.key, r.arrival_ms, r.ts_ms) for r in tied]
+    assert len(set(positions)) < len(positions)
+    spec = plain.spec.model_copy(update=RULES["purging count"])
+    stream = replace(plain, spec=spec, records=tuple(tied))
+    assert firings_of(Engine.on(session, stream).rebuild()) == reference(stream).firings

@@ -35,6 +35,7 @@ FIRINGS = "_strandline_firings"
 _NTH = "_strandline_nth"
 """The place of a record among those that the window accepted, from 1."""
 _ALL = "_strandline_all"
+_TIED = "_strandline_tied"
 _LATE = "_strandline_late"
 _FIRED = "_strandline_fired"
 _TRIGGER_VALUE = "_strandline_trigger_value"
@@ -54,13 +55,17 @@ def needs_a_walk(spec: PipelineSpec) -> bool:
     return isinstance(spec.fires_by, Delta) or isinstance(evictor, DeltaEvictor | TimeEvictor)
 
 
-def in_order(accepted: DataFrame, spec: PipelineSpec, used: Iterable[str]) -> DataFrame:
+def in_order(
+    accepted: DataFrame, spec: PipelineSpec, identity: Column, used: Iterable[str]
+) -> DataFrame:
     """The accepted records with FIRES, FIRST, UNTIL and FIRINGS of their window.
 
+    Those that fire it have their RECORD_ID, too.
+
     Args:
-        accepted: the records, once for each window that took them, with its FIRE_FROM and FIRE_AT,
-            and with RECORD_ID, which orders those of equal position.
+        accepted: the records, once for each window that took them, with its FIRE_FROM and FIRE_AT.
         spec: the pipeline.
+        identity: orders records of equal position.
         used: the columns that its aggregates read; no other one of the landing table's is kept.
 
     Raises:
@@ -68,7 +73,7 @@ def in_order(accepted: DataFrame, spec: PipelineSpec, used: Iterable[str]) -> Da
     """
     window = [*keys_of(spec), c.WINDOW]
     if not needs_a_walk(spec):
-        return _by_place(accepted, window, spec)
+        return _by_place(accepted, window, spec, identity)
     kept = dict.fromkeys([*keys_of(spec), *_NEEDED, c.NEWEST_WINDOW, c.FIRE_FROM, c.FIRE_AT, *used])
     values = {
         _TRIGGER_VALUE: _value_of(accepted, spec, "trigger"),
@@ -76,7 +81,7 @@ def in_order(accepted: DataFrame, spec: PipelineSpec, used: Iterable[str]) -> Da
         _LATE: fires_at_once(),
         _FIRED: F.col(c.FIRE_AT).isNotNull(),
     }
-    rows = accepted.withColumns(values)
+    rows = accepted.withColumns(values).withColumn(c.RECORD_ID, identity)
     rows = rows.select(*(quoted(name) for name in [*kept, *values] if name in rows.columns))
     names = walk.Names(
         order=_POSITION,
@@ -113,22 +118,34 @@ def rules_of(spec: PipelineSpec) -> walk.Rules:
     )
 
 
-def _by_place(accepted: DataFrame, window: list[str], spec: PipelineSpec) -> DataFrame:
+def _by_place(
+    accepted: DataFrame, window: list[str], spec: PipelineSpec, identity: Column
+) -> DataFrame:
     """The same by window functions: count triggers and evictors ask for places alone."""
+    # a hash of every record would cost more than all else: few are asked for theirs
+    peers = Window.partitionBy(*window).orderBy(*_POSITION[:-1])
+    tied = F.count(F.lit(1)).over(peers.rangeBetween(Window.currentRow, Window.currentRow)) > 1
+    rows = accepted.withColumn(_TIED, tied)
+    rows = rows.withColumn(c.RECORD_ID, F.when(F.col(_TIED), identity))
     in_window = Window.partitionBy(*window).orderBy(*_POSITION)
     whole = in_window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     places = {
         _NTH: F.row_number().over(in_window).cast("bigint"),
         _ALL: F.count(F.lit(1)).over(whole),
     }
-    numbered = accepted.withColumns(places).withColumn(FIRES, _fires(spec, in_window))
+    numbered = rows.withColumns(places).withColumn(FIRES, _fires(spec, in_window))
     told = numbered.withColumns(
         {
             FIRST: _fired_up_to(-1, spec, in_window) + 1,
             FIRINGS: _fired_up_to(None, spec, in_window),
         }
     )
-    return told.withColumn(UNTIL, _until(spec, in_window)).drop(*places)
+    of_cause = F.when(F.col(FIRES), identity)
+    return (
+        told.withColumn(UNTIL, _until(spec, in_window))
+        .withColumn(c.RECORD_ID, of_cause)
+        .drop(_TIED, *places)
+    )
 
 
 def _fires(spec: PipelineSpec, in_window: WindowSpec) -> Column:

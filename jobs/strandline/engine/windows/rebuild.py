@@ -103,7 +103,8 @@ class GridRebuild(Rebuild):
     def _contents_of_firings(self, windows: DataFrame, identity: Column) -> DataFrame:
         spec, aggregates = self.history.spec, self._aggregates()
         if not spec.goes_by_order:
-            return contents_of_firings(self._accepted(windows, identity), spec, aggregates)
+            accepted = self._accepted(windows).withColumn(c.RECORD_ID, identity)
+            return contents_of_firings(accepted, spec, aggregates)
         partials = in_two_steps(self.records, spec)
         ordered = self._in_order(windows, identity)
         return by_order.contents_of_firings(ordered, spec, aggregates, partials)
@@ -118,14 +119,12 @@ class GridRebuild(Rebuild):
         return fired.unionByName(fire(missed, windows, spec), allowMissingColumns=True)
 
     def _in_order(self, windows: DataFrame, identity: Column) -> DataFrame:
-        spec, accepted = self.history.spec, self._accepted(windows, identity)
-        needed = columns_read(self.records, self._aggregates())
-        return in_order(accepted, spec, needed)
+        read = columns_read(self.records, self._aggregates())
+        return in_order(self._accepted(windows), self.history.spec, identity, read)
 
-    def _accepted(self, windows: DataFrame, identity: Column) -> DataFrame:
-        """The accepted records, once for each window that took them, with their RECORD_ID."""
-        pairs = self._pairs(windows).where(is_accepted())
-        return pairs.withColumn(c.RECORD_ID, identity)
+    def _accepted(self, windows: DataFrame) -> DataFrame:
+        """The accepted records, once for each window that took them."""
+        return self._pairs(windows).where(is_accepted())
 
     @property
     def _identity(self) -> Column:
