@@ -114,8 +114,8 @@ def test_a_firing_put_together_of_those_before_it_is_what_its_records_say(sessio
 def test_records_of_one_position_go_by_their_identity(session):
     plain = drawn_stream({"lateness_ms": 400, "window": "tumbling", "sequence": None}, 0)
     tied = [
-        replace(r, arrival_ms=r.arrival_ms // 40 * 40, ts_ms=r.ts_ms // 9 * 9)
-        for r in plain.records
+        replace(record, arrival_ms=record.arrival_ms // 40 * 40, ts_ms=record.ts_ms // 9 * 9)
+        for record in plain.records
     ]
     positions = [(r.key, r.arrival_ms, r.ts_ms) for r in tied]
     assert len(set(positions)) < len(positions)
