@@ -115,8 +115,12 @@ class GridRebuild(Rebuild):
         fired = by_order.last_firings(ordered, windows, spec, aggregates)
         if grid.one_window_each:
             return fired
-        missed = count_each(self._pairs(windows).where(~is_accepted()), spec, {}, grid)
-        return fired.unionByName(fire(missed, windows, spec), allowMissingColumns=True)
+        refused = self._pairs(windows).where(~is_accepted())
+        without_content = dict.fromkeys(aggregates, F.lit(None))
+        missed = count_each(refused, spec, {}, grid).withColumns(without_content)
+        none = F.lit(0).cast("bigint")
+        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
+        return fired.unionByName(rows)
 
     def _in_order(self, windows: DataFrame, identity: Column) -> DataFrame:
         read = columns_read(self.records, self._aggregates())
