@@ -18,7 +18,8 @@ from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.results.rows import ORDER
-from strandline.model.intervals import EVERYTHING
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec import PipelineSpec
 from strandline.spec.runnable import not_yet, runnable
 
@@ -100,12 +101,13 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
+    of_all_time = row["window_start"] == LEAST_INSTANT_MS
     return {
         "key": row["key"],
-        "start": row["window_start"],
-        "end": row["window_end"],
+        "start": None if of_all_time else row["window_start"],
+        "end": None if of_all_time else row["window_end"],
         "count": row["count"],
-        "sum": row["sum"],
+        "sum": row["sum"] or 0,  # Spark's sum of no record is null
         "ids": row["ids"],
     }
 
@@ -114,7 +116,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
-    if row["timing"] == "LATE":
+    if row["fired_by"] is not None:
         cause, after = "record", int(row["fired_by"])
     elif seen_from == axis.end:
         cause = "end"
@@ -124,7 +126,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
         cause = "tick"
     return FiringRow(
         **_content(row),
-        watermark=row["watermark_ms"],
+        watermark=MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
         arrival_ms=row["fired_at"],
         after_record_id=after,
         cause=cause,  # type: ignore[arg-type]
