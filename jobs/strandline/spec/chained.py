@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from strandline.spec.source import key_of
+from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
+from strandline.spec.source import Source, key_of
 from strandline.spec.values import Expression, Name, PipelineName, SpecModel
+from strandline.spec.watermark import NoWatermarks
 from strandline.spec.windowed import WindowedSpec
 
 
@@ -32,3 +35,53 @@ class ChainedSpec(WindowedSpec):
     """Windows over the results of another pipeline's windows."""
 
     source: Upstream
+
+    @model_validator(mode="after")
+    def _result_columns_are_distinct(self) -> ChainedSpec:
+        refuse_names_in_use(self.source.key, self.aggregates)
+        return self
+
+    def over(self, upstream: PipelineSpec) -> ResultsSpec:
+        """The same as a pipeline of records: the results of the other pipeline."""
+        said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
+        return ResultsSpec.model_construct(
+            **said,
+            source=Source(
+                table=f"{upstream.pipeline}/firings",
+                arrival_time="fired_at",
+                event_time="window_end - INTERVAL '0.001' SECOND",
+                key=self.source.key,
+                id=("window_start", "window_end", *upstream.source.key, "firing"),
+            ),
+            watermark=NoWatermarks(strategy="none"),
+            upstream=upstream,
+            last_firings=self.source.table == "windows",
+        )
+
+
+class ResultsSpec(PipelineSpec):
+    """A pipeline whose records are results: rows of the other pipeline's table `firings`.
+
+    It has no watermark of its own: the other pipeline's goes on.
+
+    Attributes:
+        upstream: the other pipeline.
+        last_firings: whether only the last firing of each window counts.
+    """
+
+    upstream: PipelineSpec
+    last_firings: bool
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """See `PipelineSpec`; it covers what decides the results."""
+        return self._with_upstream(super().spec_fingerprint)
+
+    @property
+    def timeline_fingerprint(self) -> str:
+        """See `PipelineSpec`; it covers what decides the results."""
+        return self._with_upstream(super().timeline_fingerprint)
+
+    def _with_upstream(self, own: str) -> str:
+        parts = (own, self.upstream.spec_fingerprint, str(self.last_firings))
+        return sha256("|".join(parts).encode()).hexdigest()[:16]

@@ -31,6 +31,8 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "evict by time, or choose other windows",
         )
     features = not_yet(spec)
+    if isinstance(spec, ChainedSpec):
+        features = {"source.pipeline": "chained windows", **features}
     if features or not isinstance(spec, PipelineSpec):
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(
@@ -48,8 +50,6 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         found["join"] = "interval"
     if isinstance(spec, WindowJoinSpec):
         found["join"] = "cogroup" if spec.join.window is None else "window"
-    if isinstance(spec, ChainedSpec):
-        found["source.pipeline"] = "chained windows"
     if isinstance(spec, WindowedSpec):
         if isinstance(spec.window, Global | CountWindow):
             found["window"] = _kind(spec.window)
