@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -11,7 +11,11 @@ from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
 from strandline.spec.source import Source, key_of
 from strandline.spec.values import Expression, Name, PipelineName, SpecModel
 from strandline.spec.watermark import NoWatermarks
+from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
+
+WHEN_PUBLISHED: Literal["published"] = "published"
+"""The schedule of who runs whenever the other pipeline has published."""
 
 
 class Upstream(SpecModel):
@@ -31,10 +35,23 @@ class Upstream(SpecModel):
     key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
 
 
+def _when_published(value: Any) -> Any:
+    if value not in {None, WHEN_PUBLISHED}:
+        msg = (
+            "not a schedule of a pipeline that reads results, which runs when the other one has "
+            "published; leave it out, or write null for runs by hand only"
+        )
+        raise ValueError(msg)
+    return value
+
+
 class ChainedSpec(WindowedSpec):
     """Windows over the results of another pipeline's windows."""
 
     source: Upstream
+    schedule: Annotated[Literal["published"] | None, BeforeValidator(_when_published)] = (
+        WHEN_PUBLISHED
+    )
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> ChainedSpec:
@@ -45,7 +62,7 @@ class ChainedSpec(WindowedSpec):
         """The same as a pipeline of records: the results of the other pipeline."""
         said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
         return ResultsSpec.model_construct(
-            **said,
+            **said | {"schedule": None},
             source=Source(
                 table=f"{upstream.pipeline}/firings",
                 arrival_time="fired_at",
@@ -56,6 +73,7 @@ class ChainedSpec(WindowedSpec):
             watermark=NoWatermarks(strategy="none"),
             upstream=upstream,
             last_firings=self.source.table == "windows",
+            when_published=self.schedule is not None,
         )
 
 
@@ -67,10 +85,17 @@ class ResultsSpec(PipelineSpec):
     Attributes:
         upstream: the other pipeline.
         last_firings: whether only the last firing of each window counts.
+        when_published: whether it is run whenever the other pipeline has published.
     """
 
     upstream: PipelineSpec
     last_firings: bool
+    when_published: bool
+
+    @property
+    def by_slots(self) -> bool:
+        """Whether a changed result changes the slots of its event time alone: no sessions."""
+        return not any(isinstance(one.window, Session) for one in (self, self.upstream))
 
     @property
     def spec_fingerprint(self) -> str:

@@ -31,8 +31,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "evict by time, or choose other windows",
         )
     features = not_yet(spec)
-    if isinstance(spec, ChainedSpec):
-        features = {"source.pipeline": "chained windows", **features}
+    if isinstance(spec, ChainedSpec) and not features:
+        raise InputError(
+            f"{origin}: source.pipeline",
+            f"what {spec.source.pipeline} is stands in a file of its own",
+            "read both from one folder",
+        )
     if features or not isinstance(spec, PipelineSpec):
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(

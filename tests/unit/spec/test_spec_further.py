@@ -238,8 +238,13 @@ NOT_YET = [
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
     (
-        {"pipeline": "p", "source": {"pipeline": "x"}, "window": {"tumbling": "1d"}},
-        "source.pipeline: chained windows",
+        {
+            "pipeline": "p",
+            "source": {"pipeline": "x"},
+            "window": {"tumbling": "1d"},
+            "evictor": {"count": 3},
+        },
+        "evictor: count",
     ),
 ]
 

@@ -39,7 +39,7 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     That is the place of a late result among those of its instant, from 1 on. Those on time come
     before any window that they go into has fired, so their order is none.
     """
-    late = F.col("timing") == "LATE"
+    late = F.col("fired_by").isNotNull()
     seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
     alone = F.when(~late, F.xxhash64(*map(quoted, spec.source.id or ())))
     at_once = Window.partitionBy(c.ARRIVAL_DAY, "order_instant", alone).orderBy(*_IN_ORDER)

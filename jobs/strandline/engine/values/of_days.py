@@ -30,7 +30,7 @@ def emissions(
         clock: what is known.
         days: the days at which positions will be asked for.
     """
-    if history.upstream is not None:
+    while history.upstream is not None:
         records, history = history.upstream.records, history.upstream.history
     crossings = history.crossings
     if isinstance(crossings, StepCrossings):
