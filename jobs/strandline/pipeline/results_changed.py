@@ -55,27 +55,29 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
     if dates is None:
         return [TimeRange(EVERYTHING.start_ms, open_ms)]
     ranges: list[TimeRange] = []
-    for midnight_ms in sorted(map(midnight_of, dates)):
-        ends_ms = midnight_ms + DAY_MS + first.size_ms
-        starts = _starts_of(TimeRange(midnight_ms, min(ends_ms, END_OF_INSTANTS_MS)), grid)
-        end_ms = min(starts.end_ms, open_ms)
-        if ranges and starts.start_ms <= ranges[-1].end_ms:
-            ranges[-1] = TimeRange(ranges[-1].start_ms, max(end_ms, ranges[-1].end_ms))
-        elif starts.start_ms < end_ms:
-            ranges.append(TimeRange(starts.start_ms, end_ms))
-    return ranges
+    for day in sorted(dates):
+        starts = _starts_over(midnight_of(day), first, grid)
+        touches = ranges and starts.start_ms <= ranges[-1].end_ms
+        start_ms = ranges.pop().start_ms if touches else starts.start_ms
+        ranges.append(TimeRange(start_ms, starts.end_ms))
+    closed = (TimeRange(one.start_ms, min(one.end_ms, open_ms)) for one in ranges)
+    return [one for one in closed if one.start_ms < one.end_ms]
 
 
 def _published_all(entry: Entry) -> bool:
     return entry.step == "published" and entry.completes_ms is not None
 
 
-def _starts_of(events: TimeRange, grid: Grid) -> TimeRange:
-    """Where the windows start that hold some event times."""
-    ends = np.array([events.start_ms, events.end_ms - 1])
-    oldest, newest = grid.windows_of_panes(grid.panes_of(ends))
-    first = min(int(grid.starts_of(oldest)[0]), int(grid.newest_starts(ends)[0]))
-    return TimeRange(first, int(grid.starts_of(newest)[1]) + 1)
+def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
+    """Where the windows start that hold results of the first windows which start on a day."""
+    ids = first.ids_within(TimeRange(midnight_ms, midnight_ms + DAY_MS))
+    events = first.ends_of(np.array([ids[0], ids[-1]])) - 1 if len(ids) else np.zeros(0)
+    if not len(events):
+        return TimeRange(midnight_ms, midnight_ms)
+    oldest, _ = grid.windows_of_panes(grid.panes_of(events))
+    newest = grid.newest_starts(events)
+    start_ms = min(int(grid.starts_of(oldest)[0]), int(newest[0]))
+    return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
 
 
 def first_moved(ctx: Context, seen: Observation, horizon_ms: int) -> int:

@@ -11,6 +11,7 @@ from lakes import Line, a_record, a_spec, a_week, instant, land, ms
 from replayed import assert_books_balance, assert_nothing_written, replay_of
 
 from strandline.errors import InputError
+from strandline.model.intervals import TimeRange
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -140,11 +141,14 @@ def test_days_of_hours_are_as_the_reference_tells_them_run_after_run(spark, tmp_
     assert chain.days.rows("quarantine")
 
     # an old day has landed again, with one row more: what that changes heals in both
-    more = [*rows, a_record("2 12:00", "2 08:20", amount=1000, device="d2", position=-1)]
+    more = [*rows, a_record("2 12:00", "2 11:50", amount=1000, device="d2", position=-1)]
     land(tmp_path, more)
-    outcome = chain.advance("6")
-    assert outcome.changed
+    steps = len(chain.days.ledger)
+    chain.advance("6")
     assert_told(chain, more, "6")
+    ranges = [(e.kind, e.range) for e in chain.days.ledger[steps:] if e.step == "published"]
+    assert [kind for kind, _ in ranges] == ["backfill", "advance"]
+    assert ranges[0][1] == TimeRange(instant("2 00:15"), instant("3 00:15"))
     assert_nothing_written(chain.days, lambda: chain.days.advance("6"))
 
 
