@@ -32,8 +32,7 @@ def runs_publish(
     pipeline: Pipeline,
     run_id: Run,
     accept: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Publish what the audit has rejected; why."),
+        str | None, typer.Option(metavar="REASON", help="Publish what the audit has rejected; why.")
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
@@ -58,7 +57,7 @@ def runs_publish(
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
-        with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+        with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
             outcome = publish_staged(
                 spec,
                 root,
@@ -91,7 +90,7 @@ def runs_revert(
 
     log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
     require_revertible(spec.pipeline, ledger.entries(), run_id)
-    with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+    with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
         outcome = revert_run(
             spec,
             root,

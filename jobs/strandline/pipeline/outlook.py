@@ -22,7 +22,7 @@ from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_all, require_rows
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
+from strandline.pipeline.published_rows import first_open, last_end, last_slot, late_since, slots_of
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
 from strandline.pipeline.results_changed import first_moved
@@ -195,7 +195,7 @@ def _remembered(
     """What the runs before have left that this one must know."""
     owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
     if request.kind == "backfill" or request.recreate:
-        return Remembered(entries, owed)
+        return Remembered(entries, owed, last_end=partial(last_end, ctx.store))
     opened = first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots)
     remembered = Remembered(entries, owed, opened)
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}

@@ -26,7 +26,7 @@ from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
-from strandline.pipeline.failures import failures_told
+from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
@@ -113,6 +113,15 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
         )
     if begun.versions is None or done.versions is None:
         raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
+    if done.recreated:
+        raise InputError(
+            place,
+            "has replaced all that was published (--recreate): the tables of before have another "
+            "key or window than the pipeline has now",
+            f"read them with strandline read {pipeline} TABLE --as-of-ledger "
+            f"{begun.position - 1}; or give the pipeline file its old key and window, and go on "
+            f"with strandline advance {pipeline} --to INSTANT --recreate --reason TEXT",
+        )
     if done.accepted_loss is not None:
         raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
     before = [entry for entry in entries if entry.position < begun.position]
@@ -169,7 +178,7 @@ def revert_run(
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
 
-    with failures_told(spec.pipeline, ctx.run_id, say_failed):
+    with failures_recorded(spec.pipeline, ctx.run_id, say_failed):
         try:
             return _steps(ctx, first, reverted, progress)
         finally:

@@ -25,7 +25,7 @@ from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
-from strandline.pipeline.failures import failures_told
+from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
@@ -83,7 +83,7 @@ def run(
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
-    with failures_told(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
+    with failures_recorded(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
         return _steps(ctx, request, journal)
 
 
