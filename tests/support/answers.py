@@ -14,6 +14,7 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Firing, Timing
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.window import Session
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
     if firing.timing is Timing.ON_TIME:
         return (firing.timing, firing.moment, firing.window.end_ms)
+    if isinstance(spec, ResultsSpec):
+        return (firing.timing, firing.seq)  # the results before have an order
     cause = firing.moment.after_record
     sequence = cause.sequence if spec.source.sequence is not None else 0
     # a record fires its newest window first; of sessions it fires one, after those of shorter gaps

@@ -222,9 +222,10 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     return by_id(rows.toArrow().to_pylist())
 
 
-def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
-    """The firings in Flink's order."""
-    rows = rebuild.firings(F.format_string("%04d", "id")).select(
+def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[str, Any]]:
+    """The firings in Flink's order; `identity` orders records of equal position."""
+    by_number = F.format_string("%04d", "id")
+    rows = rebuild.firings(by_number if identity is None else identity).select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),

@@ -31,6 +31,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "evict by time, or choose other windows",
         )
     features = not_yet(spec)
+    if isinstance(spec, ChainedSpec) and not features:
+        raise InputError(
+            f"{origin}: source.pipeline",
+            f"what {spec.source.pipeline} is stands in a file of its own",
+            "read both from one folder",
+        )
     if features or not isinstance(spec, PipelineSpec):
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(
@@ -48,8 +54,6 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         found["join"] = "interval"
     if isinstance(spec, WindowJoinSpec):
         found["join"] = "cogroup" if spec.join.window is None else "window"
-    if isinstance(spec, ChainedSpec):
-        found["source.pipeline"] = "chained windows"
     if isinstance(spec, WindowedSpec):
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""

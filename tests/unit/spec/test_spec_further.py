@@ -235,8 +235,14 @@ NOT_YET = [
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
     (
-        {"pipeline": "p", "source": {"pipeline": "x"}, "window": {"tumbling": "1d"}},
-        "source.pipeline: chained windows",
+        {
+            "pipeline": "p",
+            "source": {"pipeline": "x"},
+            "window": {"tumbling": "1d"},
+            "firings": True,
+            "trigger": {"continuous": "1h"},
+        },
+        "trigger: continuous",
     ),
 ]
 
