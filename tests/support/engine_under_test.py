@@ -51,7 +51,7 @@ LANDING = pa.schema(
 )
 AGGREGATES = {
     "count": "count(*)",
-    "sum": "coalesce(sum(value), 0)",
+    "sum": "sum(value)",
     "ids": "array_sort(collect_list(id))",
 }
 AT_ONCE = 4
@@ -178,34 +178,43 @@ class Engine:
 
 def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The windows that have been emitted, and those that are open."""
-    rows = _windows(rebuild.windows())
-    # one that fires early may have been emitted and be open
-    held = _windows(rebuild.held()) if rebuild.history.spec.last_may_lack_records else rows
-    assert all(row["fired_at"] is None for row in rows if row["state"] == "open")
-    told = {"late_accepted", "firings", "state", "fired_at", "closed_at"}
-    still_open = [
-        {name: value for name, value in row.items() if name not in told}
-        for row in held
-        if row["state"] == "open"
-    ]
-    return by_window(row for row in rows if row["state"] != "open"), by_window(still_open)
-
-
-def _windows(windows: DataFrame) -> list[dict[str, Any]]:
-    """The rows of windows, but for those that only count pairs that were missed."""
-    accepted = c.ACCEPTED if c.ACCEPTED in windows.columns else "records"
-    rows = windows.where(F.col(accepted) > 0).select(
+    letting_go = rebuild.history.spec.last_may_lack_records
+    windows = rebuild.windows()
+    rows = windows.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
-        *_contents(windows),
+        *contents_of(windows),
         *("records", "late_accepted", "firings", "state"),
         _ms("fired_at", "fired_at"),
         _ms("closed_at", "closed_at"),
     )
-    found: list[dict[str, Any]] = rows.toArrow().to_pylist()
-    assert all(row.pop("records") == row["count"] for row in found)
-    return found
+    emitted, still_open = [], []
+    for row in rows.toArrow().to_pylist():
+        if not row["firings"]:
+            continue  # not fired yet, or only pairs that were missed
+        assert row.pop("records") == row["count"]
+        row["sum"] = row["sum"] or 0  # of no record it is null
+        if row["state"] == "open":
+            assert (row["fired_at"], row["closed_at"]) == (None, None)
+            shown = ("key", "start", "end", "count", "sum", "ids")
+            still_open.append({name: row[name] for name in shown if name in row})
+        else:
+            emitted.append(row)
+    return by_window(emitted), open_of(rebuild) if letting_go else by_window(still_open)
+
+
+def open_of(rebuild: Rebuild) -> list[dict[str, Any]]:
+    """What windows hold that the watermark has not ended, be it that records have fired them."""
+    held = rebuild.held().where(F.col("state") == "open")
+    shown = held.select(
+        F.col("k").alias("key"),
+        _ms("window_start", "start"),
+        _ms("window_end", "end"),
+        *contents_of(held),
+    )
+    rows = shown.toArrow().to_pylist()
+    return by_window(row | {"sum": row["sum"] or 0} for row in rows)
 
 
 def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -220,24 +229,28 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     return by_id(rows.toArrow().to_pylist())
 
 
-def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
-    """The firings in Flink's order."""
-    firings = rebuild.firings(F.format_string("%04d", "id"))
+def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[str, Any]]:
+    """The firings in Flink's order; `identity` orders records of equal position."""
+    by_number = F.format_string("%04d", "id")
+    firings = rebuild.firings(by_number if identity is None else identity)
     rows = firings.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
-        *_contents(firings),
+        *contents_of(firings),
         "timing",
         _ms("fired_at", "fired_at"),
         F.coalesce("watermark_ms", F.lit(MIN_WATERMARK)).alias("watermark"),
         F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER)).alias("order"),
     )
-    ordered = [(tuple(row.pop("order").values()), row) for row in rows.toArrow().to_pylist()]
+    ordered = [
+        (tuple(row.pop("order").values()), row | {"sum": row["sum"] or 0})
+        for row in rows.toArrow().to_pylist()
+    ]
     return in_order(sorted(ordered, key=lambda pair: pair[0]))
 
 
-def _contents(windows: DataFrame) -> list[str]:
+def contents_of(windows: DataFrame) -> list[str]:
     """The aggregates of windows: those of AGGREGATES that the pipeline has."""
     return [name for name in AGGREGATES if name in windows.columns]
 

@@ -69,7 +69,7 @@ JOINS: dict[str, Callable[[GoldenJoin], dict[str, Any]]] = {
 
 AGGREGATES = {
     "count": "count(*)",
-    "sum": "coalesce(sum(value), 0)",
+    "sum": "sum(value)",
     "ids": "array_sort(collect_list(id))",
 }
 

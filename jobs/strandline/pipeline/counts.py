@@ -16,17 +16,16 @@ from strandline.engine.position.grid import Grid
 from strandline.quality.completeness import Accepted
 
 Rows: TypeAlias = DataFrame | pa.Table
-_COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS)
+_COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED)
 """What is staged with windows to be counted, where they have it, and is no column of theirs."""
 
 
 def fired(windows: Rows) -> Any:
     """The staged windows that Flink has emitted; the others were staged to be counted."""
-    accepted = _accepted(windows)
     if isinstance(windows, DataFrame):
-        emitted = windows.where((F.col("state") != "open") & (F.col(accepted) > 0))
+        emitted = windows.where((F.col("state") != "open") & (F.col("firings") > 0))
         return emitted.drop(*_COUNTS)
-    emitted = windows.filter((ds.field("state") != "open") & (ds.field(accepted) > 0))
+    emitted = windows.filter((ds.field("state") != "open") & (ds.field("firings") > 0))
     return emitted.select([name for name in emitted.column_names if name not in _COUNTS])
 
 
@@ -42,10 +41,11 @@ def starting_from(rows: Rows, start: str, since_ms: int | None) -> Rows:
 def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
     """What each window accepted, over all keys, by its id.
 
-    Of published windows without the last two counts: these are known for what is staged only.
+    Of published windows without the last counts: these are known for what is staged only.
     """
     names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
-    counts = [_accepted(windows), "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
+    accepted = c.ACCEPTED if c.ACCEPTED in names else "records"
+    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED]
     known = [name for name in counts if name in names]
     sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
     return {int(id_): Accepted(*map(int, counts)) for id_, *counts in sums}
@@ -74,12 +74,6 @@ def refused_by_newest(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int
         counts = (groups[name].to_pylist() for name in ("reason", "count_all"))
         counted = [*zip(_in_ms(groups["slot_start"]), *counts, strict=True)]
     return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in counted}
-
-
-def _accepted(windows: Rows) -> str:
-    """What counts the records that a window has accepted: its last firing may hold fewer."""
-    names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
-    return c.ACCEPTED if c.ACCEPTED in names else "records"
 
 
 def _summed(rows: Rows, instant: str, names: Sequence[str]) -> Iterable[Sequence[Any]]:

@@ -10,6 +10,7 @@ from strandline.engine.calendar.timers import most_times
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
+from strandline.engine.windows.order import needs_a_walk
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
@@ -19,7 +20,7 @@ from strandline.pipeline.diff import old_firings
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
+from strandline.spec.window import WindowOfAllTime
 from strandline.tables import COMPLETENESS
 
 
@@ -31,12 +32,12 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
         *_of_violations(seen),
         *_of_old_firings(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
-        *(of_firings(ctx.spec) if ctx.dry_run else ()),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
 
@@ -47,6 +48,38 @@ def of_publishers(lake: Lake) -> Iterator[str]:
         yield (
             "publishers: one. This lake is on an object store, where the pipeline has no lock: let "
             "no second run of it publish at the same time"
+        )
+
+
+def of_form(spec: PipelineSpec) -> Iterator[str]:
+    """In which form windows are computed that sets alone do not tell, and what that costs."""
+    if isinstance(spec.window, WindowOfAllTime):
+        yield (
+            "windows of all time: whole history. Every run reads all that has landed, whatever "
+            "range is asked for, and publishes what differs: a day does not cost a day"
+        )
+    if spec.fires_at_times:
+        most = most_times(Grid.of(spec)) - 1
+        yield (
+            "early firings: sets. Records are added up by the firing that holds them first. A "
+            f"window of a key fires up to {most:,} times before its end: as many more rows of "
+            "firings, and for each window as many more thresholds in the timeline"
+        )
+    if spec.lets_records_go and not spec.goes_by_order:
+        yield (
+            "records that firings let go: sets. The records of a window are counted once as "
+            "accepted, and once as what its last firing held"
+        )
+    elif spec.goes_by_order and needs_a_walk(spec):
+        yield (
+            "records by their order: per group in workers. The records of each window of a key are "
+            "fed to a Python worker, which holds one such group at a time and walks over it; its "
+            "executors need Python with pyarrow"
+        )
+    elif spec.goes_by_order:
+        yield (
+            "records by their order: window functions. The records of each window of a key are "
+            "sorted, where other windows are only added up: two to three times as much work"
         )
 
 
@@ -129,30 +162,13 @@ def _of_another_grid(
         )
 
 
-def of_firings(spec: PipelineSpec) -> Iterator[str]:
-    """In which form windows are rebuilt that fire early or let records go, and what it costs."""
-    if spec.fires_by.fires_early:
-        most = most_times(Grid.of(spec)) - 1
-        yield (
-            "trigger: in sets, records are added up by the firing that holds them first. A window "
-            f"of a key fires up to {most:,} times before its end: as many more rows of firings, "
-            "and for each window as many more thresholds in the timeline"
-        )
-    single = spec.lets_records_go and isinstance(spec.window, Session)
-    if single or spec.evicts_by is not None:
-        yield (
-            f"{'trigger' if spec.evicts_by is None else 'evictor'}: in sets, but single records "
-            "stay or go: those of a window are brought together, not just added up"
-        )
-
-
 def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     """Which aggregates make every record meet each of its windows alone, and the way out."""
-    if grid.one_window_each and not ctx.spec.fires_by.fires_early:
-        return
     each, most = "each of its windows", grid.most_windows
-    if ctx.spec.fires_by.fires_early:
+    if ctx.spec.fires_at_times:
         each, most = "each firing that holds it", most * most_times(grid)
+    if most == 1:
+        return
     records = ctx.landing.records(axis)
     aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.errors import InputError
-from strandline.spec.chained import ChainedSpec
+from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, EventTime
-from strandline.spec.window import CountWindow, Global, GridWindow, Session, Sliding, Tumbling
+from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
@@ -39,6 +39,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "give a longer interval",
         )
     features = not_yet(spec)
+    if isinstance(spec, ChainedSpec) and not features:
+        raise InputError(
+            f"{origin}: source.pipeline",
+            f"what {spec.source.pipeline} is stands in a file of its own",
+            "read both from one folder",
+        )
     if features or not isinstance(spec, PipelineSpec):
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(
@@ -68,11 +74,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         found["join"] = "interval"
     if isinstance(spec, WindowJoinSpec):
         found["join"] = "cogroup" if spec.join.window is None else "window"
-    if isinstance(spec, ChainedSpec):
-        found["source.pipeline"] = "chained windows"
     if isinstance(spec, WindowedSpec):
-        if isinstance(spec.window, Global | CountWindow):
-            found["window"] = _kind(spec.window)
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
@@ -82,14 +84,22 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire by event time; those on a grid may do so early."""
-    early = isinstance(spec.fires_by, Continuous) and isinstance(spec.window, GridWindow)
-    return early or isinstance(spec.fires_by, EventTime)
+    """Whether windows other than sessions fire by what is not the clock; by it those on a grid.
+
+    Early firings do not yet go with an evictor that goes by the order of the records, nor over the
+    results of another pipeline.
+    """
+    if isinstance(spec.window, Session):
+        return isinstance(spec.fires_by, EventTime)
+    if spec.fires_at_times:
+        of_results = isinstance(spec, ChainedSpec | ResultsSpec)
+        return isinstance(spec.window, GridWindow) and not (spec.goes_by_order or of_results)
+    return True
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether windows evict by time."""
-    return isinstance(spec.evictor, TimeEvictor)
+    """Whether sessions evict by time; other windows evict in any way."""
+    return isinstance(spec.evictor, TimeEvictor) or not isinstance(spec.window, Session)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

@@ -9,6 +9,7 @@ from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.common import CommonSpec
 from strandline.spec.evictor import CountEvictor, Evictor, EvictorField, TimeEvictor
 from strandline.spec.trigger import (
+    Continuous,
     Count,
     Delta,
     EndOfInput,
@@ -87,8 +88,19 @@ class WindowedSpec(CommonSpec):
 
     @property
     def lets_records_go(self) -> bool:
-        """Whether the last firing of a window that has ended need not hold all that it accepted."""
-        return self.fires_by.purging or self.evicts_by is not None
+        """Whether the last firing of a window need not hold all that it accepted."""
+        return self.fires_by.purging or self.evicts_by is not None or self.may_go_unfired
+
+    @property
+    def may_go_unfired(self) -> bool:
+        """Whether a window may go with records that no firing has told of."""
+        return not self.fires_by.fires_at_end
+
+    @property
+    def goes_by_order(self) -> bool:
+        """Whether what a window fires with depends on the order in which its records came."""
+        evictor = self.evicts_by
+        return self.may_go_unfired or (evictor is not None and evictor.goes_by_order)
 
     @property
     def empties_as_it_fires(self) -> bool:
@@ -104,6 +116,11 @@ class WindowedSpec(CommonSpec):
         return isinstance(evictor, TimeEvictor) and evictor.time == 0 and not evictor.after
 
     @property
+    def fires_at_times(self) -> bool:
+        """Whether a window fires as the watermark reaches times before its end, too."""
+        return isinstance(self.fires_by, Continuous)
+
+    @property
     def last_may_lack_records(self) -> bool:
-        """The same of any window: one that fires early may have more records by now."""
-        return self.lets_records_go or self.fires_by.fires_early
+        """Whether the last firing of a window, ended or not, need not hold all that it accepted."""
+        return self.lets_records_go or self.fires_at_times

@@ -54,7 +54,7 @@ def fire_last(
             F.sum(c.RECORDS).alias(_IN_LAST),
         )
     )
-    if spec.fires_by.fires_early:
+    if spec.fires_at_times:
         contents = contents.join(_early(units, windows, history), window)
     counted = count_each(met, spec, {}, history.grid).join(contents, window, "left")
     if spec.fires_empty:
@@ -63,7 +63,7 @@ def fire_last(
     more = [name for name in contents.columns if name not in {*window, *aggregates}]
     emptied = {name: F.when(~nothing, F.col(name)) for name in [*aggregates, *more]}
     fired = fire(counted.withColumns(emptied), windows, spec, *more)
-    if spec.fires_by.fires_early:
+    if spec.fires_at_times:
         fired = _fired_early(fired)
     return fired.withColumns(
         {c.ACCEPTED: F.col("records"), "records": F.coalesce(_IN_LAST, F.lit(0).cast("bigint"))}

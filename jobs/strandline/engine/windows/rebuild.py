@@ -15,19 +15,21 @@ from strandline.engine.calendar.tables import newest_window_table, pane_table, w
 from strandline.engine.calendar.timers import timer_columns
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
-from strandline.engine.past.rises import rise_days
+from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import Partial, in_two_steps
+from strandline.engine.results.aggregates import Partial, columns_read, in_two_steps
 from strandline.engine.scope import Rebuild
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
+from strandline.engine.windows import by_order
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
-from strandline.engine.windows.firings import firings
+from strandline.engine.windows.firings import contents_of_firings, firings
 from strandline.engine.windows.first_firings import cells_of, first_firings, parted
 from strandline.engine.windows.last_firing import fire_last, held_by_state
+from strandline.engine.windows.order import in_order
 from strandline.engine.windows.units import counted_units, single_units
 from strandline.model.intervals import TimeRange, day_of, midnight_of
 
@@ -40,8 +42,10 @@ class GridRebuild(Rebuild):
         """The windows of every key, the open ones included (see `fire`)."""
         spec, grid, windows = self.history.spec, self.history.grid, self._windows
         aggregates = self._aggregates()
+        if spec.goes_by_order:
+            return self._windows_by_order(windows, aggregates)
         if spec.last_may_lack_records:
-            units = self._units(identity(spec, self.source_columns))
+            units = self._units(self._identity)
             return fire_last(
                 self._pairs(windows), units, windows, self.history, self._of_units(aggregates)
             )
@@ -55,11 +59,13 @@ class GridRebuild(Rebuild):
     def held(self) -> DataFrame:
         """The windows that have not closed, with what their state holds."""
         spec, windows = self.history.spec, self._windows
+        if spec.goes_by_order:
+            ordered = self._in_order(windows, self._identity)
+            return by_order.held(ordered, windows, spec, self._aggregates())
         if not spec.last_may_lack_records:
             held = self.windows()
         else:
-            order = identity(spec, self.source_columns)
-            accepted = self._accepted(windows).withColumn(c.RECORD_ID, order)
+            accepted = self._accepted(windows).withColumn(c.RECORD_ID, self._identity)
             units = single_units(accepted, self.history, self._firsts)
             held = held_by_state(units, windows, self.history, self._aggregates())
         return held.where((F.col("state") != "closed") & (F.col("records") > 0))
@@ -96,13 +102,17 @@ class GridRebuild(Rebuild):
         days = {*fired, *self.history.days.of_windows(self.scope.windows)}
         if self._fires_early:
             days.update(self._rise_days)
-        return firings(
-            self._units(identity),
-            self._window_table(self._probed),
-            emissions(self.spark, self.records, self._probed, self.clock, sorted(days)),
-            self._probed,
-            self._of_units(self._aggregates()),
-        )
+        windows = self._window_table(self._probed)
+        emitted = emissions(self.spark, self.records, self._probed, self.clock, sorted(days))
+        contents = self._contents_of_firings(windows, identity)
+        return firings(contents, windows, emitted, self._probed)
+
+    def _contents_of_firings(self, windows: DataFrame, identity: Column) -> DataFrame:
+        spec, aggregates = self.history.spec, self._aggregates()
+        if spec.goes_by_order:
+            ordered = self._in_order(windows, identity)
+            return by_order.contents_of_firings(ordered, spec, aggregates, self._partials)
+        return contents_of_firings(self._units(identity), spec, self._of_units(aggregates))
 
     def _units(self, identity: Column) -> DataFrame:
         """What firings are put together of; `identity` orders records of equal position."""
@@ -119,7 +129,7 @@ class GridRebuild(Rebuild):
 
     @property
     def _fires_early(self) -> bool:
-        return self.history.spec.fires_by.fires_early
+        return self.history.spec.fires_at_times
 
     @cached_property
     def _probed(self) -> History:
@@ -180,6 +190,27 @@ class GridRebuild(Rebuild):
         """The days on which the watermark can rise while a window of the range is open."""
         events = self.history.grid.events_of(self.scope.windows)
         return rise_days(self.history, TimeRange(events.start_ms - 1, events.end_ms), self.clock)
+
+    def _windows_by_order(self, windows: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+        spec, grid = self.history.spec, self.history.grid
+        ordered = self._in_order(windows, self._identity)
+        fired = by_order.last_firings(ordered, windows, spec, aggregates)
+        if grid.one_window_each:
+            return fired
+        refused = self._pairs(windows).where(~is_accepted())
+        without_content = dict.fromkeys(aggregates, F.lit(None))
+        missed = count_each(refused, spec, {}, grid).withColumns(without_content)
+        none = F.lit(0).cast("bigint")
+        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
+        return fired.unionByName(rows)
+
+    def _in_order(self, windows: DataFrame, identity: Column) -> DataFrame:
+        read = columns_read(self.records, self._aggregates())
+        return in_order(self._accepted(windows), self.history.spec, identity, read)
+
+    @property
+    def _identity(self) -> Column:
+        return identity(self.history.spec, self.source_columns)
 
     @cached_property
     def _older_and_own(self) -> pd.DataFrame:

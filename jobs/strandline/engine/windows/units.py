@@ -20,8 +20,8 @@ from strandline.spec.pipeline import PipelineSpec
 FIRST_HELD_BY = "_strandline_first_held_by"
 LAST_FIRING = "_strandline_last_firing"
 """The last firing of a window before the horizon; null: there is none."""
-CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-"""What is kept of a record that fires its window at once."""
+OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
+"""What is told of the record that fires a window."""
 _NTH_LATE = "_strandline_nth_late"
 
 
@@ -56,10 +56,10 @@ def counted_units(
         parts: what is counted of them.
     """
     late = timed(_numbered(accepted.where(fires_at_once()), history.spec), history)
-    apart = late.groupBy(*window_of(history.spec), c.LAST_TIME, _NTH_LATE, *CAUSE).agg(
+    apart = late.groupBy(*window_of(history.spec), c.LAST_TIME, _NTH_LATE, *OF_CAUSE).agg(
         F.count(F.lit(1)).alias(c.RECORDS), *parts
     )
-    on_time = cells.drop(*(name for name in CAUSE if name != c.INSTANT))
+    on_time = cells.drop(*(name for name in OF_CAUSE if name != c.INSTANT))
     return _held(on_time.unionByName(apart, allowMissingColumns=True), history.spec, firsts)
 
 

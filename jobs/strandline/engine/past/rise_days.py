@@ -1,4 +1,4 @@
-"""On which days the watermark can rise through a range of values."""
+"""On which days the watermark can rise to some value."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+"""A plan says in which form the windows of a pipeline are computed, where sets alone do not do."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import a_spec
+
+from strandline.pipeline.notes import of_form
+
+SETS, FUNCTIONS, WORKERS, HISTORY = (
+    "sets",
+    "window functions",
+    "per group in workers",
+    "whole history",
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "forms"),
+    [
+        ({}, []),
+        ({"trigger": {"event_time": {}, "purging": True}}, [SETS]),
+        ({"trigger": {"continuous": "10m"}}, [SETS]),
+        ({"trigger": {"continuous": "10m"}, "evictor": {"time": "5m"}}, [SETS, SETS]),
+        ({"trigger": {"count": 3}}, [FUNCTIONS]),
+        ({"evictor": {"count": 3, "after": True}}, [FUNCTIONS]),
+        ({"trigger": {"delta": 3, "of": "amount"}}, [WORKERS]),
+        ({"trigger": {"count": 3}, "evictor": {"delta": 3, "of": "amount"}}, [WORKERS]),
+        ({"window": {"count": 3}}, [HISTORY, FUNCTIONS]),
+        ({"window": {"global": {}}, "trigger": {"end_of_input": {}}}, [HISTORY]),
+    ],
+)
+def test_a_plan_names_the_form_of_what_sets_alone_do_not_tell(fields, forms):
+    lines = list(of_form(a_spec(firings=True, **fields)))
+    assert [line.partition(":")[2].partition(".")[0].strip() for line in lines] == forms
