@@ -39,7 +39,7 @@ OF_SESSIONS: dict[str, dict[str, Any]] = {
     "evicting all": {"evictor": TimeEvictor(time="0ms")},
 }
 CHOSEN: dict[str, tuple[Any, ...]] = {
-    "strategy": ("bounded_out_of_orderness", "ascending", "time_lag"),
+    "strategy": ("bounded_out_of_orderness", "time_lag"),
     "emit": ("per_record", "7ms"),
     "idleness": (None, "10ms"),
     "lateness_ms": (25, 400),
