@@ -51,7 +51,7 @@ ROWS = rows(
     lateness_ms=(0, 25, 400),
     end_of_input=(False, True),
 )
-RICHEST = 4
+RICHEST = 3
 """So many chains of a round go to Spark: those in which most happens."""
 RESULT = "concat_ws('|', k, unix_millis(window_start), unix_millis(window_end), firing)"
 """What tells a result."""
