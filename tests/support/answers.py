@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.windows import GLOBAL_WINDOW, TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Firing, Timing
 from strandline.spec.chained import ResultsSpec
@@ -89,8 +90,7 @@ def reference(stream: Stream) -> Answer:
         windows=by_window(
             {
                 "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
+                **edges(row.window),
                 **_content(row.members),
                 "late_accepted": row.late_accepted,
                 "firings": row.firings,
@@ -103,8 +103,7 @@ def reference(stream: Stream) -> Answer:
         open=by_window(
             {
                 "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
+                **edges(row.window),
                 **_content(row.members),
             }
             for row in replay.open_at_end
@@ -126,8 +125,7 @@ def reference(stream: Stream) -> Answer:
                 _place(firing, stream.spec),
                 {
                     "key": firing.key[0],
-                    "start": firing.window.start_ms,
-                    "end": firing.window.end_ms,
+                    **edges(firing.window),
                     **_content(firing.members),
                     "timing": firing.timing.value,
                     "fired_at": firing.moment.at_ms,
@@ -154,6 +152,13 @@ def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     if isinstance(spec.window, Session) and spec.window.gap_ms is not None:
         last = 0
     return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, last)
+
+
+def edges(window: TimeWindow) -> dict[str, int]:
+    """Where a window starts and ends; all of time is the years that tables can hold."""
+    if window == GLOBAL_WINDOW:
+        return {"start": EVERYTHING.start_ms, "end": EVERYTHING.end_ms - 1}
+    return {"start": window.start_ms, "end": window.end_ms}
 
 
 def _content(members: Sequence[Record]) -> dict[str, Any]:

@@ -33,7 +33,8 @@ from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
 from strandline.engine.timeline import Observed
 from strandline.engine.values.forwarded import history_behind
-from strandline.model.intervals import EVERYTHING
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
@@ -164,12 +165,13 @@ def _as_records(firings: pa.Table) -> pa.Table:
 
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
+    of_all_time = row["window_start"] == LEAST_INSTANT_MS
     return {
         "key": row.get("key", ""),  # one window for all has none
-        "start": row["window_start"],
-        "end": row["window_end"],
+        "start": None if of_all_time else row["window_start"],
+        "end": None if of_all_time else row["window_end"],
         "count": row["count"],
-        "sum": row["sum"],
+        "sum": row["sum"] or 0,  # Spark's sum of no record is null
         "ids": row["ids"],
     }
 
@@ -182,7 +184,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
-    if row["timing"] == "LATE":
+    if row["fired_by"] is not None:
         cause, after = "record", int(row["fired_by"])
     elif seen_from == axis.end:
         cause = "end"
@@ -191,7 +193,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
     else:
         cause = "tick"
     return _content(row) | {
-        "watermark": row["watermark_ms"],
+        "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
         "arrival_ms": row["fired_at"],
         "after_record_id": after,
         "cause": cause,

@@ -9,8 +9,8 @@ from strandline.spec.chained import ChainedSpec
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import EventTime
-from strandline.spec.window import CountWindow, Global, GridWindow, Session
+from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
@@ -55,8 +55,6 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
     if isinstance(spec, WindowJoinSpec):
         found["join"] = "cogroup" if spec.join.window is None else "window"
     if isinstance(spec, WindowedSpec):
-        if isinstance(spec.window, Global | CountWindow):
-            found["window"] = _kind(spec.window)
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
@@ -66,16 +64,20 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire at their end and with late records; those on a grid may purge."""
-    purges = isinstance(spec.window, GridWindow) and spec.fires_by == EventTime(purging=True)
-    return purges or spec.fires_by == EventTime()
+    """Whether sessions fire as they do by default, and other windows not by the clock."""
+    if isinstance(spec.window, Session):
+        return spec.fires_by == EventTime()
+    return not isinstance(spec.fires_by, Continuous)
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether windows on a grid evict by time, before they fire, and keep some record."""
+    """Whether windows other than sessions evict by order; or by time before, keeping some record.
+
+    Those that go by the order of their records for other reasons evict in any way.
+    """
     evictor = spec.evictor
     by_time = isinstance(evictor, TimeEvictor) and evictor.time > 0 and not evictor.after
-    return by_time and isinstance(spec.window, GridWindow)
+    return (spec.goes_by_order or by_time) and not isinstance(spec.window, Session)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
