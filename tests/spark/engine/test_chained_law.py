@@ -40,6 +40,7 @@ SECOND: dict[str, dict[str, Any]] = {
     "of the same ends": {"tumbling": "{size}ms"},
     "of any ends": {"tumbling": "37ms", "offset": "5ms"},
     "sliding": {"sliding": "60ms", "every": "25ms"},
+    "sessions": {"session": "15ms"},
 }
 KEYS = {"same": {"k": "k"}, "one": {"k": "'x'"}}
 ROWS = rows(
