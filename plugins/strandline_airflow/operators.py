@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import AssetAlias, BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from strandline.errors import InputError
+from strandline.errors import StrandlineError
 from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
 from strandline_airflow import settings
@@ -137,7 +137,7 @@ class StrandlineSparkOperator(SparkSubmitOperator):
 
     def _is_short(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
-        from strandline.lake.landing_log import LandingLog  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.results_log import log_of  # noqa: PLC0415 - DAG files parse
         from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.store import Lake  # noqa: PLC0415
 
@@ -146,9 +146,9 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         try:
             spec = find_spec(settings.pipelines_folder(), self.pipeline)
             lake = Lake.at(settings.lake())
-            log = LandingLog.of(lake, spec)
+            log = log_of(lake, spec)
             within = requested_range(self.application_args or ())
-        except InputError:
+        except StrandlineError:
             return False  # the job will say what is wrong
         return log is not None and is_small(spec, lake, log, within)
 

@@ -77,15 +77,15 @@ def run_pipeline(
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
     root = lake_at(lake)
-    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
-    log = LandingLog.of(root, spec)
+    log = log_of(root, spec)
     entries = Ledger(root.pipeline(spec.pipeline)).entries()
     require_same_layout(spec, entries, recreate=request.recreate)
     repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)

@@ -8,19 +8,33 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
+from strandline.conformance.answer import (
+    Answer,
+    FiringRow,
+    LateRow,
+    OpenRow,
+    ThenAnswer,
+    ThenFiring,
+    ThenLate,
+    ThenOpen,
+    WindowRow,
+)
 from strandline.conformance.scenario import ChainedScenario, Scenario, Unsupported
 from strandline.engine import columns as c
-from strandline.engine.past.observed import observed_history
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import History, Upstream
+from strandline.engine.past.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
+from strandline.engine.timeline import Observed
+from strandline.engine.values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.spec import PipelineSpec
 from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
@@ -46,12 +60,16 @@ class SparkEngine:
 
     def __call__(self, scenario: Scenario) -> Answer:
         """Observe, close, place, split and fire the scenario's records."""
+        _require_runnable(scenario)
         rebuild = self._rebuild(scenario)
-        firings = _rows(rebuild.firings(F.col("id").cast("string")))
+        told = rebuild.firings(F.col("id").cast("string")).toArrow()
+        firings = _rows(told)
         last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
-        refused = _rows(rebuild.late())
+        refused = _rows(rebuild.late().toArrow())
         return Answer(
-            firings=[_firing(row, rebuild) for row in firings],
+            firings=[
+                FiringRow(**_firing(row, rebuild), seq=seq) for seq, row in enumerate(firings)
+            ],
             late=[
                 LateRow(id=row["id"], watermark=row["watermark_ms"])
                 for row in refused
@@ -59,51 +77,97 @@ class SparkEngine:
             ],
             no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
             final=[WindowRow(**_content(row)) for row in last.values()],
-            open_at_end=[
-                OpenRow(**_content(row), end_passed=row["state"] == "fired")
-                for row in _rows(rebuild.held())
-            ],
+            open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held().toArrow())],
             final_watermark=rebuild.final_watermark(),
+            then=self._then(scenario, rebuild, told)
+            if isinstance(scenario, ChainedScenario)
+            else None,
         )
 
     def _rebuild(self, scenario: Scenario) -> Rebuild:
-        spec = _runnable(scenario)
+        spec = runnable(scenario.spec, origin=scenario.name)
         axis = Axis.of(spec, scenario.start_ms)
         table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
         landing = self._spark.createDataFrame(table)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
+        return self._closed(scenario, records, landing, history)
+
+    def _then(self, scenario: ChainedScenario, first: Rebuild, firings: pa.Table) -> ThenAnswer:
+        """The same of the second windows: their records are the firings of the first."""
+        spec = scenario.then.over(first.history.spec)
+        table = self._spark.createDataFrame(_as_records(firings))
+        results = results_of(table, first.windows(), spec)
+        records = read_records(results, spec, first.history.axis)
+        upstream = Upstream(first.records, in_probe_order(first.records, first.history))
+        cells = Observed(cells_of(records, spec, first.history.axis))
+        history = history_behind(self._spark, spec, cells, upstream)
+        then = self._closed(scenario, records, results, history)
+        return ThenAnswer(
+            firings=[
+                ThenFiring(**_firing(row, then), seqs=row["ids"])
+                for row in _rows(then.firings(F.col("fired_by")).toArrow())
+            ],
+            late=[
+                ThenLate(seq=row["id"], watermark=row["watermark_ms"])
+                for row in _rows(then.late().toArrow())
+            ],
+            open_at_end=[
+                ThenOpen(**_held(row), seqs=row["ids"]) for row in _rows(then.held().toArrow())
+            ],
+        )
+
+    def _closed(
+        self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
+    ) -> Rebuild:
         ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
         clock = Clock(scenario.horizon_ms, ended)
         columns = SourceColumns(tuple(landing.columns))
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
-def _runnable(scenario: Scenario) -> PipelineSpec:
-    """The scenario's pipeline, if the engine runs it."""
+def _require_runnable(scenario: Scenario) -> None:
+    """Refuse what the engine does not run.
+
+    Raises:
+        Unsupported: the scenario's pipeline is such.
+    """
     features = not_yet(scenario.spec)
     if isinstance(scenario, ChainedScenario):
         features |= not_yet(scenario.then)
     if features:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
-    return runnable(scenario.spec, origin=scenario.name)
 
 
-def _rows(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a small result; firings in Flink's order."""
-    moments = [name for name in frame.columns if name in {"window_start", "window_end", "fired_at"}]
-    frame = frame.withColumns({name: F.unix_millis(name) for name in moments})
-    rows = list(frame.toArrow().to_pylist())
-    if "order_instant" in frame.columns:
-        rows.sort(key=lambda row: tuple(row[name] or 0 for name in ORDER))
-    return rows
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a small result, their times in ms; firings in Flink's order."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            in_ms = table[field.name].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+            table = table.set_column(place, field.name, in_ms)
+    return _in_order(table.to_pylist())
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not rows or ORDER[0] not in rows[0]:
+        return rows
+    return sorted(rows, key=lambda row: tuple(row[name] or 0 for name in ORDER))
+
+
+def _as_records(firings: pa.Table) -> pa.Table:
+    """Firings with the fields that records of a scenario have: their number, and their value."""
+    columns = pa.schema([*firings.schema, ("id", pa.int64()), ("value", pa.int64())])
+    rows = enumerate(_in_order(firings.to_pylist()))
+    return pa.Table.from_pylist(
+        [row | {"id": seq, "value": row["sum"]} for seq, row in rows], schema=columns
+    )
 
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
     of_all_time = row["window_start"] == LEAST_INSTANT_MS
     return {
-        "key": row["key"],
+        "key": row.get("key", ""),  # one window for all has none
         "start": None if of_all_time else row["window_start"],
         "end": None if of_all_time else row["window_end"],
         "count": row["count"],
@@ -112,7 +176,11 @@ def _content(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
+def _held(row: dict[str, Any]) -> dict[str, Any]:
+    return _content(row) | {"end_passed": row["state"] == "fired"}
+
+
+def _firing(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
@@ -124,10 +192,12 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
         cause, after = "record", axis.sequence_of(seen_from - 1)
     else:
         cause = "tick"
-    return FiringRow(
-        **_content(row),
-        watermark=MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
-        arrival_ms=row["fired_at"],
-        after_record_id=after,
-        cause=cause,  # type: ignore[arg-type]
-    )
+    content = _content(row)
+    if content["end"] is not None:  # the timer of a window of all time is the end of it
+        content["timer"] = None if row["fired_by"] is not None else row["order_window_ms"] - 1
+    return content | {
+        "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
+        "arrival_ms": row["fired_at"],
+        "after_record_id": after,
+        "cause": cause,
+    }

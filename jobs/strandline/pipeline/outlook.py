@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from strandline.engine.kind import kind_of
-from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
@@ -26,6 +25,7 @@ from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.published_rows import first_open, last_end, last_slot, late_since, slots_of
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
+from strandline.pipeline.results_changed import first_moved
 from strandline.pipeline.world import World, world_of
 
 
@@ -185,7 +185,7 @@ def _planned(
     remembered = _remembered(ctx, request, entries, seen)
     if request.kind == "backfill":
         return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
-    first = partial(_first_not_final, ctx, request, seen.history, axis)
+    first = partial(_first_not_final, ctx, request, seen, axis)
     return seen, plan_advance(request, seen.history, remembered, world, first)
 
 
@@ -210,11 +210,13 @@ def _remembered(
 
 
 def _first_not_final(
-    ctx: Context, request: Request, history: History, axis: Axis, watermark_ms: int
+    ctx: Context, request: Request, seen: Observation, axis: Axis, watermark_ms: int
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
+    history = seen.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
-    return kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
+    first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
+    return first if seen.world.owes else min(first, first_moved(ctx, seen, request.until_ms))
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

@@ -17,9 +17,9 @@ from strandline.engine.records.days import in_days
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import diff
-from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
+from strandline.lake.results_landing import open_landing
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.pipeline.closures import closures_in
@@ -167,7 +167,8 @@ def revert_run(
         InputError: `require_revertible`, or a version of before is not there any more.
         RetryableError: somebody published into the range meanwhile.
     """
-    landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    landing = open_landing(spark, lake, spec, log=log)
     reverted = require_revertible(spec.pipeline, ledger.entries(), run_id)
     named = partial(as_next_attempt, None, reverted.first_step(spec, reason, requested_by))
     first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))

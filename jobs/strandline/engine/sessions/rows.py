@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
+from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
-from strandline.engine.sessions.ahead import Parts, rise_days
+from strandline.engine.sessions.ahead import Parts
 from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
 from strandline.engine.sessions.firings import (
     fired,
@@ -47,6 +48,8 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
+        if self._spec.lets_records_go:  # single records stay or go
+            return None
         return in_two_steps(self.records, self._spec)
 
     def _parts_of(self, region: TimeRange) -> Parts:

@@ -13,8 +13,9 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import window_columns
 from strandline.engine.windows.assign import fires_at_once
-from strandline.engine.windows.firings import FIRING, OF_CAUSE
+from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL
+from strandline.engine.windows.units import OF_CAUSE
 from strandline.engine.windows.walk import STILL_HELD
 from strandline.spec.pipeline import PipelineSpec
 
