@@ -92,7 +92,8 @@ def outcome(run: Mapping[str, Any]) -> None:
             facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
     facts.add_row("malformed", _counts(run["malformed"]))
     _add_violations(facts, run)
-    facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
+    if run["slots"]:
+        facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
@@ -104,7 +105,8 @@ def outcome(run: Mapping[str, Any]) -> None:
                 f"on {result['table']}: {escape(result['figures'])}"
             )
     passed = sum(result["success"] for result in run["audit"])
-    out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
+    if run["audit"]:
+        out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
     for note in run["notes"]:
         out.print(f"note: {escape(note)}")
     if run["status"] == "prepared":
