@@ -18,7 +18,7 @@ GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 @pytest.mark.parametrize(
     ("files", "features"),
     [
-        ("[te]*", {"evictor", "trigger"}),
+        ("[te]*", {"trigger"}),
         ("joins*", {"join"}),
     ],
 )
