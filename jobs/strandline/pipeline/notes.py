@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
 import pyarrow.compute as pc
 
 from strandline.engine.calendar.timers import most_times
@@ -80,6 +81,16 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
         yield (
             "records by their order: window functions. The records of each window of a key are "
             "sorted, where other windows are only added up: two to three times as much work"
+        )
+
+
+def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:
+    """How many records windows have gone with before any firing told of them."""
+    count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
+    if count:
+        yield (
+            f"unfired: {count:,} records came after the last firing of their window, and went with "
+            "it: the trigger does not fire at the end"
         )
 
 

@@ -29,7 +29,7 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of
+from strandline.pipeline.notes import notes_of, of_unfired
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
 from strandline.pipeline.preview import preview_of
@@ -163,7 +163,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
-        notes=notes,
+        notes=[*notes, *of_unfired(staged.calendar)],
         seconds=journal.seconds,
     )
 

@@ -74,6 +74,8 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         found["join"] = "interval"
     if isinstance(spec, WindowJoinSpec):
         found["join"] = "cogroup" if spec.join.window is None else "window"
+    if isinstance(spec, ChainedSpec) and spec.goes_by_order:
+        found["source.pipeline"] = "windows that go by the order of results"
     if isinstance(spec, WindowedSpec):
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""

@@ -147,6 +147,8 @@ def with_contents_of_none(
     rows: DataFrame, members: DataFrame, contents: Mapping[str, Column], count: str
 ) -> DataFrame:
     """Rows whose contents are null, as their count is, with those of no record."""
+    if not contents:
+        return rows
     of_none = members.where(F.lit(False)).agg(
         *(column.alias(_OF_NONE + name) for name, column in contents.items())
     )

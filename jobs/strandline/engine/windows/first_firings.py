@@ -187,8 +187,8 @@ def turn_of(number: Column, axis: Axis) -> Column:
     A window whose first record came behind waits for the next rise with what has been reached.
     """
     place = F.size(c.TIMES) - 1 + number.cast("int")
-    seen_from, rank, at_ms = (F.get(name, place) for name in (c.TIMES, c.TIME_RANKS, c.TIMES_AT))
-    return F.greatest(_turn(seen_from, rank, at_ms, axis), NEXT)
+    times, ranks, moments = (F.get(name, place) for name in (c.TIMES, c.TIME_RANKS, c.TIMES_AT))
+    return F.greatest(_turn(times, ranks, moments, axis), NEXT)
 
 
 def number_ms(number: Column, grid: Grid) -> Column:
