@@ -96,8 +96,8 @@ def last_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
     if spec.empties_as_it_fires:
         return last
-    names = (c.START, c.END, ORDER, NEWEST)
-    later = last.select(*session, *(F.col(name).alias(_LATER + name) for name in names))
+    names = (*session, c.START, c.END, ORDER, NEWEST)
+    later = told.select(*(F.col(name).alias(_LATER + name) for name in names))
     covers = (F.col(_LATER + c.START) <= F.col(c.START)) & (F.col(_LATER + c.END) >= F.col(c.END))
     is_later = F.col(_LATER + ORDER) > F.col(ORDER)
     replaces = takes_place_of(F.col(NEWEST), F.col(OLDEST_TOLD), F.col(_LATER + NEWEST), spec)

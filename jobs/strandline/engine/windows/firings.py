@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS
-from strandline.engine.results.aggregates import with_contents_of_none
+from strandline.engine.results.aggregates import Partial, with_contents_of_none
 from strandline.engine.results.rows import window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
@@ -53,7 +53,10 @@ def firings(
 
 
 def contents_of_firings(
-    units: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column]
+    units: DataFrame,
+    spec: PipelineSpec,
+    aggregates: dict[str, Column],
+    partials: dict[str, Partial] | None,
 ) -> DataFrame:
     """What the firings hold of windows that fire as the watermark and late records have them.
 
@@ -63,8 +66,34 @@ def contents_of_firings(
         units: of the accepted records; RECORD_ID is the `fired_by` of a LATE firing.
         spec: the pipeline.
         aggregates: the content of a firing, over its units.
+        partials: the same in two steps, where units hold the first; None: they are single records.
     """
-    return _contents(_members(units, spec), aggregates, spec)
+    if partials is None or spec.empties_as_it_fires:
+        return _contents(_members(units, spec), aggregates, spec)
+    return _grown(units, spec, partials)
+
+
+def _grown(units: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
+    """The same by running sums: each unit counts once, however many firings hold it."""
+    window = Window.partitionBy(*window_of(spec)).orderBy(FIRST_HELD_BY)
+    up_to_here = window.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    waits = [NEXT] if spec.fires_at_times else []
+    sums = {name: partial.running(up_to_here) for name, partial in partials.items()}
+    sums["records"] = F.sum(c.RECORDS).over(up_to_here)
+    causes = {name: F.when(is_late(), F.col(name)) for name in OF_CAUSE}
+    told = units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).select(
+        *(*window_of(spec), FIRST_HELD_BY, LAST_FIRING, *waits),
+        *(column.alias(name) for name, column in (sums | causes).items()),
+    )
+    # until something new is held, a firing holds what the one before did
+    until = F.coalesce(F.lead(FIRST_HELD_BY).over(window) - 1, LAST_FIRING)
+    return (
+        told.groupBy(*window_of(spec), FIRST_HELD_BY, LAST_FIRING)
+        .agg(*(F.any_value(name).alias(name) for name in (*waits, *sums, *causes)))
+        .withColumn(FIRING, until)
+        .withColumn(FIRING, F.explode(F.sequence(FIRST_HELD_BY, FIRING)))
+        .drop(FIRST_HELD_BY, LAST_FIRING)
+    )
 
 
 def _members(units: DataFrame, spec: PipelineSpec) -> DataFrame:

@@ -112,7 +112,10 @@ class GridRebuild(Rebuild):
         if spec.goes_by_order:
             ordered = self._in_order(windows, identity)
             return by_order.contents_of_firings(ordered, spec, aggregates, self._partials)
-        return contents_of_firings(self._units(identity), spec, self._of_units(aggregates))
+        partials = None if self._cells is None else self._partials
+        return contents_of_firings(
+            self._units(identity), spec, self._of_units(aggregates), partials
+        )
 
     def _units(self, identity: Column) -> DataFrame:
         """What firings are put together of; `identity` orders records of equal position."""
