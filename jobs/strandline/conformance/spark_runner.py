@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from strandline.conformance.answer import Answer, FiringRow, LateRow, OpenRow, WindowRow
+from strandline.conformance.answer import (
+    Answer,
+    AnyAnswer,
+    FiringRow,
+    LateRow,
+    OpenRow,
+    WindowRow,
+)
 from strandline.conformance.scenario import ChainedScenario, Scenario, Unsupported
+from strandline.conformance.spark_joins import (
+    IDS_OF_SIDES,
+    answer_pairs,
+    clock_of,
+    windows_of_two,
+)
 from strandline.engine import columns as c
 from strandline.engine.past.observed import observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.results.rows import ORDER
 from strandline.model.intervals import EVERYTHING
-from strandline.spec import PipelineSpec
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
@@ -32,6 +45,7 @@ _FIELDS = pa.schema(
         ("value", pa.int64()),
         ("marker", pa.bool_()),
         ("gap_ms", pa.int64()),
+        ("input", pa.string()),
     ]
 )
 
@@ -43,50 +57,68 @@ class SparkEngine:
         """Use a session that is there; it is not stopped here."""
         self._spark = spark
 
-    def __call__(self, scenario: Scenario) -> Answer:
-        """Observe, close, place, split and fire the scenario's records."""
-        rebuild = self._rebuild(scenario)
-        firings = _rows(rebuild.firings(F.col("id").cast("string")))
-        last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
-        refused = _rows(rebuild.late())
-        return Answer(
-            firings=[_firing(row, rebuild) for row in firings],
-            late=[
-                LateRow(id=row["id"], watermark=row["watermark_ms"])
-                for row in refused
-                if row["reason"] == "late"
-            ],
-            no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
-            final=[WindowRow(**_content(row)) for row in last.values()],
-            open_at_end=[
-                OpenRow(**_content(row), end_passed=row["state"] == "fired")
-                for row in _rows(rebuild.held())
-            ],
-            final_watermark=rebuild.final_watermark(),
-        )
+    def __call__(self, scenario: Scenario) -> AnyAnswer:
+        """Observe, close, place, split and fire the scenario's records, or join them."""
+        _refuse_what_is_not_run(scenario)
+        spec = scenario.spec
+        if isinstance(spec, IntervalJoinSpec):
+            return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
+        if isinstance(spec, WindowJoinSpec):
+            rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
+            return _of_windows(rebuild, _content if spec.join.window is None else _pairs_of)
+        return _of_windows(self._rebuild(scenario), _content)
+
+    def _landing(self, scenario: Scenario) -> DataFrame:
+        table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
+        return self._spark.createDataFrame(table)
 
     def _rebuild(self, scenario: Scenario) -> Rebuild:
-        spec = _runnable(scenario)
+        spec = runnable(scenario.spec, origin=scenario.name)
         axis = Axis.of(spec, scenario.start_ms)
-        table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
-        landing = self._spark.createDataFrame(table)
+        landing = self._landing(scenario)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
-        ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
-        clock = Clock(scenario.horizon_ms, ended)
-        columns = SourceColumns(tuple(landing.columns))
+        columns, clock = SourceColumns(tuple(landing.columns)), clock_of(scenario)
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
-def _runnable(scenario: Scenario) -> PipelineSpec:
-    """The scenario's pipeline, if the engine runs it."""
+def _refuse_what_is_not_run(scenario: Scenario) -> None:
     features = not_yet(scenario.spec)
     if isinstance(scenario, ChainedScenario):
         features |= not_yet(scenario.then)
     if features:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
-    return runnable(scenario.spec, origin=scenario.name)
+
+
+_Content = Callable[[dict[str, Any]], dict[str, Any]]
+"""What is told of a window."""
+
+
+def _of_windows(rebuild: Rebuild, content: _Content) -> Answer:
+    firings = [
+        row
+        for row in _rows(rebuild.firings(F.col("id").cast("string")))
+        if content is not _pairs_of or (row["left"] and row["right"])
+    ]
+    last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
+    refused = _rows(rebuild.late())
+    return Answer(
+        firings=[_firing(row, rebuild, content) for row in firings],
+        late=[_late(row) for row in refused if row["reason"] == "late"],
+        no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
+        final=[WindowRow(**content(row)) for row in last.values()],
+        open_at_end=[
+            OpenRow(**_of_all(row), end_passed=row["state"] == "fired")
+            for row in _rows(rebuild.held())
+        ],
+        final_watermark=rebuild.final_watermark(),
+    )
+
+
+def _late(row: dict[str, Any]) -> LateRow:
+    told = {"input": row["input"]} if row["input"] else {}
+    return LateRow(id=row["id"], watermark=row["watermark_ms"], **told)
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -99,7 +131,7 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _content(row: dict[str, Any]) -> dict[str, Any]:
+def _of_all(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "key": row["key"],
         "start": row["window_start"],
@@ -110,7 +142,19 @@ def _content(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
+def _content(row: dict[str, Any]) -> dict[str, Any]:
+    """All records of a window, and of two inputs those of each side."""
+    return _of_all(row) | {name: row[name] for name in IDS_OF_SIDES if name in row}
+
+
+def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The pairs of a window of a join."""
+    both = _content(row)
+    del both["sum"]
+    return both | {"count": len(both["left"]) * len(both["right"])}
+
+
+def _firing(row: dict[str, Any], rebuild: Rebuild, content: _Content) -> FiringRow:
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
@@ -123,7 +167,7 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> FiringRow:
     else:
         cause = "tick"
     return FiringRow(
-        **_content(row),
+        **content(row),
         watermark=row["watermark_ms"],
         arrival_ms=row["fired_at"],
         after_record_id=after,

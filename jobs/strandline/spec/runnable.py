@@ -7,7 +7,7 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.evictor import TimeEvictor
-from strandline.spec.join import IntervalJoinSpec, JoinSpec, WindowJoinSpec
+from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import EventTime
 from strandline.spec.window import CountWindow, Global, GridWindow, Session
@@ -31,12 +31,19 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "evict by time, or choose other windows",
         )
     features = not_yet(spec)
-    if features or not isinstance(spec, PipelineSpec):
+    if features:
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(
             f"{origin}: {next(iter(features))}",
             f"not yet run by the engine ({told})",
             "the reference knows it: strandline conformance --engine reference",
+        )
+    if not isinstance(spec, PipelineSpec):
+        kind = "join: " + _kind(spec.join) if isinstance(spec, JoinSpec) else "source.pipeline"
+        raise InputError(
+            f"{origin}: {kind.split(':')[0]}",
+            f"not yet landed and published by a pipeline ({kind})",
+            "both engines know it: strandline conformance",
         )
     return spec
 
@@ -44,10 +51,11 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
 def not_yet(spec: AnySpec) -> dict[str, str]:
     """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
     found = {}
-    if isinstance(spec, IntervalJoinSpec):
-        found["join"] = "interval"
-    if isinstance(spec, WindowJoinSpec):
-        found["join"] = "cogroup" if spec.join.window is None else "window"
+    if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
+        for name in SIDES:
+            side = getattr(spec.sources, name)
+            if side.watermark.combine == "splits" and side.channels == "discovered":
+                found[f"sources.{name}.channels"] = "discovered splits"
     if isinstance(spec, ChainedSpec):
         found["source.pipeline"] = "chained windows"
     if isinstance(spec, WindowedSpec):
@@ -82,4 +90,5 @@ def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
 def _kind(value: Any) -> str:
     """The key that a value's kind is told by."""
     own = [name for name in type(value).__annotations__ if not name.startswith("_")]
+    own = [name for name in own if getattr(value, name) is not None]
     return own[0].removesuffix("_")

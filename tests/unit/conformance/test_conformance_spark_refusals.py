@@ -19,7 +19,6 @@ GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
     ("files", "features"),
     [
         ("[te]*", {"evictor", "trigger", "window"}),
-        ("joins*", {"join"}),
         ("chained*", {"source.pipeline"}),
     ],
 )

@@ -14,6 +14,11 @@ from strandline.spec.trigger import Count, EventTime, Never
 SOURCE = {"table": "landing", "arrival_time": "at", "event_time": "ts"}
 WATERMARK = {"strategy": "ascending"}
 INTERVAL = {"interval": ["-5m", "1h"]}
+DISCOVERED_SPLITS = {
+    "channel": "c",
+    "channels": "discovered",
+    "watermark": WATERMARK | {"combine": "splits"},
+}
 
 
 def windows(**fields: Any) -> dict[str, Any]:
@@ -237,6 +242,7 @@ NOT_YET = [
     (windows(window={"session": "5m"}, evictor={"time": "5m"}), "evictor: time"),
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
+    (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (
         {"pipeline": "p", "source": {"pipeline": "x"}, "window": {"tumbling": "1d"}},
         "source.pipeline: chained windows",
