@@ -49,7 +49,8 @@ def test_no_scenario_disagrees_and_none_fails_to_run(result):
     assert result.unsupported == []
 
 
-def test_the_sample_has_windows_of_every_kind_and_both_combiners(result):
+def test_the_sample_has_windows_of_every_kind_both_combiners_and_joins(result):
     names = " ".join(result.agreed)
-    assert all(kind in names for kind in ("tumbling", "sliding", "session", "splits"))
+    kinds = ("tumbling", "sliding", "session", "splits", "joins")
+    assert all(kind in names for kind in kinds)
     assert len(result.agreed) >= len(supported()) // (2 * ONE_IN)

@@ -41,7 +41,7 @@ IDLE = watermarks_of(
     st.sampled_from(["valve", "splits"]),
 )
 KINDS = {"marked": MARKED, "idle": IDLE, "any": any_watermarks()}
-ROWS = [(kind, number) for number in range(2 * ROUNDS) for kind in KINDS]
+ROWS = [(kind, number) for number in range(ROUNDS) for kind in KINDS]
 
 
 def happenings(join: TwoInputs) -> int:

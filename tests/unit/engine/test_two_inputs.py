@@ -8,11 +8,16 @@ from two_inputs import two_inputs
 
 from strandline.reference.answer import Cause
 
+SOME = settings(
+    max_examples=max(settings.default.max_examples // 3, 5),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+"""An example costs some 30 ms, and shrinking one minutes."""
 FINE = (1,)
 """Slots so short that every millisecond is a threshold of the grid."""
 
 
-@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@SOME
 @given(two_inputs(slots_ms=FINE))
 def test_two_inputs_reach_a_threshold_where_they_do_record_by_record(stream):
     crossings, replayed = stream.crossings(), stream.replay()
@@ -31,7 +36,7 @@ def test_two_inputs_reach_a_threshold_where_they_do_record_by_record(stream):
             assert axis.event_ms(int(instant), int(rank)) == moment.at_ms, threshold
 
 
-@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@SOME
 @given(two_inputs())
 def test_behind_one_valve_the_steps_of_two_inputs_are_the_rises_of_the_reference(stream):
     steps, told = stream.union_steps(), stream.replay_windows().watermarks
