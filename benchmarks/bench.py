@@ -34,6 +34,7 @@ from strandline.engine.position.axis import Axis
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Ledger
 from strandline.lake.session import spark_session
+from strandline.lake.staged_cells import CELLS
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
@@ -95,7 +96,9 @@ class Bench:
     def engine_warm(self) -> None:
         """The same with the timeline at hand."""
         context, seen, axis = self._observed
-        shutil.rmtree(context.store.staging(context.run_id), ignore_errors=True)
+        for part in Path(context.store.staging(context.run_id)).iterdir():
+            if part.name != CELLS:  # of many days they lie there until the timeline takes them
+                shutil.rmtree(part)
         self._rebuild(context, seen, axis)
 
     def whole_run(self) -> None:

@@ -6,7 +6,7 @@
 Each pair runs `strandline` twice, one after the other: over a lake that has published so many days,
 and over one that has that day alone. Told are the ratios of wall time, of the peak memory of the
 driver's Python, and of what its JVM's heap held alive. That is what full collections leave, which
-are asked for all along one more pair, whose time does not count.
+are asked for all along as many more pairs, whose time does not count.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, 
     long.land(range(history))
     first = long.run("advance", "--to", str(world.date(history)))
     timed = [pair_of_runs(long, history, scratch) for _ in range(pairs)]
-    collected = pair_of_runs(long, history, scratch, collecting=True)
+    collected = [pair_of_runs(long, history, scratch, collecting=True) for _ in range(pairs)]
     shutil.rmtree(long.folder)
     return {
         "history": history,
@@ -199,9 +199,9 @@ def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, 
             name: {
                 "wall_s": _compared(timed, name, "wall_s"),
                 "python_mib": _compared(timed, name, "python_mib"),
-                "heap_mib": _compared([collected], name, "heap_mib"),
+                "heap_mib": _compared(collected, name, "heap_mib"),
             }
-            for name in collected
+            for name in collected[0]
         },
     }
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from strandline_airflow.catalogue import published_asset, read_catalogue, timetable_of
+from strandline_airflow.catalogue import published_asset, read_catalogue, schedule_of
 from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.operators import StrandlineSparkOperator
 from strandline_airflow.params import daily_params
@@ -23,6 +23,9 @@ failure.
 **It goes up to** the last UTC midnight not after the end of the run's data interval, or after the
 param `to`. Nothing has to be caught up by hand: a run that was skipped or rejected is healed by the
 next one. To fill in a long time, trigger one run with `to`; there is no need for a run per day.
+
+**A pipeline that reads another one's results** runs whenever that one has published, and goes as
+far as that one has come. What changed there, be it of long ago, it heals.
 
 **When it fails**, the task's error says what the job said:
 
@@ -41,7 +44,7 @@ for pipeline, spec in read_catalogue(pipelines_folder()).specs.items():
     with DAG(
         dag_id=f"strandline_daily_{pipeline}",
         description=f"Advance {pipeline} to the end of the day",
-        schedule=timetable_of(spec),
+        schedule=schedule_of(spec),
         start_date=datetime(1970, 1, 1, tzinfo=UTC),  # `airflow backfill` reaches all of history
         catchup=False,
         max_active_runs=1,

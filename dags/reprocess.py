@@ -32,7 +32,7 @@ For a bug fix, a new aggregate, an outage or a migration. *Trigger*, fill in the
 2. `approval` asks a person, with that preview before them (*Required Actions*), where the param
    `approval` is on; else it is skipped. Rejected, nothing is published, and `publish` is skipped;
    what was prepared stays until `strandline runs cancel` removes it. Without an answer within a
-   day it fails. Until it is answered no other range is reprocessed.
+   day it fails. Other ranges are reprocessed meanwhile.
 3. `publish` publishes just what was prepared.
 4. `report` makes the pipeline's report anew, also after a failure.
 
@@ -45,8 +45,9 @@ The range means the windows that **start** in [`start`, `end`). The numbers are 
 of all history, restricted to the range. An empty diff writes nothing, so a range may be rebuilt
 twice. Without `as_of` all that has arrived counts; what a run knew once is never taken back.
 
-It may run beside the daily DAG: publishing is serialized by the pipeline's lock, and a run that was
-overtaken in its range ends with exit code 4 and is retried.
+One run prepares at a time, and one publishes. It may run beside the daily DAG: publishing is
+serialized by the pipeline's lock, and a run that was overtaken in its range ends with exit code 4
+and is retried.
 
 **When it fails**: exit code 2, the params or the pipeline are wrong (trigger it again, mended);
 3, the audit failed and nothing was published (see *Report* and `strandline runs show`); anything
@@ -59,7 +60,7 @@ with DAG(
     schedule=None,
     start_date=datetime(1970, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=16,  # a run that waits for a person holds no other up
     params=reprocess_params(read_catalogue(pipelines_folder()).names),
     default_args=task_defaults(),
     doc_md=DOC,
@@ -71,6 +72,7 @@ with DAG(
         pipeline=requested_pipeline,
         application_args=backfill_request(prepare=True),
         conf=requested_spark_conf,
+        max_active_tis_per_dag=1,
     )
     approval = PreviewApprovalOperator(
         task_id=APPROVAL,
@@ -83,6 +85,7 @@ with DAG(
         application_args=publish_request,
         again=backfill_request(prepare=False),
         conf=requested_spark_conf,
+        max_active_tis_per_dag=1,
         trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
         outlets=[AssetAlias("strandline_reprocessed")],
     )

@@ -85,6 +85,8 @@ COMPLETENESS = PublishedTable(
     start="slot_start",
     has_older_slots=True,
 )
+UNFIRED_COLUMN = {"unfired": "long"}
+"""What `completeness` counts, too, where windows can go with records that no firing told of."""
 QUARANTINE = PublishedTable(
     name="quarantine",
     columns={

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from strandline.errors import InputError, problem_of
 from strandline.spec import PipelineSpec, load_spec, spec_files
+from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ def timetable_of(spec: PipelineSpec, *, origin: str = "") -> CronDataIntervalTim
         way_out = 'write it like "0 6 * * *" (06:00 UTC), or null for runs by hand only'
         raise InputError(origin or spec.pipeline, problem, way_out) from None
     return timetable
+
+
+def schedule_of(spec: PipelineSpec) -> Asset | CronDataIntervalTimetable | None:
+    """What the pipeline's DAG is scheduled on: of one that reads results, these."""
+    if isinstance(spec, ResultsSpec):
+        return published_asset(spec.upstream.pipeline) if spec.when_published else None
+    return timetable_of(spec)
 
 
 def published_asset(pipeline: str) -> Asset:

@@ -15,13 +15,9 @@ import psutil
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import AssetAlias, BaseHook, Context
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-)
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from strandline.errors import InputError
+from strandline.errors import StrandlineError
 from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
 from strandline_airflow import settings
@@ -134,14 +130,14 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             raise AirflowFailException(problem) from None
         hook = super()._get_hook()
         local = str(hook._connection["master"]).startswith("local")
-        own = local_settings(light=self._is_light()) if local else cluster_settings()
+        own = local_settings(short=self._is_short()) if local else cluster_settings()
         hook._conf = {**own, **hook._conf}
         hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
         return hook
 
-    def _is_light(self) -> bool:
+    def _is_short(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
-        from strandline.lake.landing_log import LandingLog  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.results_log import log_of  # noqa: PLC0415 - DAG files parse
         from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.store import Lake  # noqa: PLC0415
 
@@ -150,9 +146,9 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         try:
             spec = find_spec(settings.pipelines_folder(), self.pipeline)
             lake = Lake.at(settings.lake())
-            log = LandingLog.of(lake, spec)
+            log = log_of(lake, spec)
             within = requested_range(self.application_args or ())
-        except InputError:
+        except StrandlineError:
             return False  # the job will say what is wrong
         return log is not None and is_small(spec, lake, log, within)
 

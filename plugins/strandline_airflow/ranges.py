@@ -32,11 +32,12 @@ def horizon_of(
     *,
     partition_date: datetime | None,
     data_interval_end: datetime | None,
+    run_after: datetime | None = None,
 ) -> str:
     """The instant that a scheduled run advances to: ISO-8601, UTC.
 
     It is the param `to`; else the end of the day that the partition stands for; else the end of
-    the data interval.
+    the data interval; else when the run was due, of one that an asset has triggered.
 
     Raises:
         InputError: `to` is not an instant, or there is none of the three (a run that was
@@ -49,6 +50,8 @@ def horizon_of(
         return _text_of(day + timedelta(days=1))
     if data_interval_end is not None:
         return _text_of(data_interval_end)
+    if run_after is not None:
+        return _text_of(run_after)
     place, problem = "param to", "this run has neither a logical date nor a partition"
     raise InputError(place, problem, "trigger it with `to`, an instant to advance to")
 

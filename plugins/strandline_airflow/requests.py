@@ -7,6 +7,7 @@ becomes one element of the argv, and is never read as a template, an option or a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk import Context
@@ -38,6 +39,7 @@ def advance_request(pipeline: str) -> Rendered:
                 context["params"],
                 partition_date=context.get("partition_date"),
                 data_interval_end=context.get("data_interval_end"),
+                run_after=_triggered_at(context),
             )
         may = _allowed(context["params"])
         return [pipeline, f"--to={to}", *may, "--json", *_who_asks(context)]
@@ -154,6 +156,11 @@ def requested_spec(context: Context) -> PipelineSpec:
 def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
     """The Spark configuration of the pipeline that the param `pipeline` names."""
     return dict(requested_spec(context).spark)
+
+
+def _triggered_at(context: Context) -> datetime | None:
+    """When a run was due that an asset has triggered; None: nothing of that sort has."""
+    return context["dag_run"].run_after if context.get("triggering_asset_events") else None
 
 
 def _allowed(params: Mapping[str, Any]) -> list[str]:

@@ -35,6 +35,11 @@ def test_a_partition_ends_with_its_utc_day():
     assert horizon == "2013-01-22T00:00:00Z"
 
 
+def test_a_run_that_an_asset_has_triggered_goes_up_to_when_it_was_due():
+    horizon = horizon_of({}, partition_date=None, data_interval_end=None, run_after=END)
+    assert horizon == "2013-01-15T06:00:00Z"
+
+
 def test_a_run_without_any_date_says_how_to_give_one():
     with pytest.raises(InputError, match="trigger it with `to`"):
         horizon_of({}, partition_date=None, data_interval_end=None)

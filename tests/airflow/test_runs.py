@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,25 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
     assert len({row["run_id"] for row in by_hand}) == 1  # the preview has left no trace
     assert {row["reason"] for row in by_hand} == {RANGE["reason"]}
     assert {row["requested_by"] for row in by_hand} == {"airflow: dag_test"}
+
+
+def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed, lake, oracle):
+    """Two pipelines in a line: the days go as far as the hours have come."""
+    hours = run("strandline_daily_flights_hourly", logical_date=THIRD)
+    assert hours.values["advance"]["frontier"] == "2013-01-03T00:00:00Z"
+    days = run("strandline_daily_flights_daily", {"to": "2013-01-09"})
+    answer = days.values["advance"]
+    assert (answer["status"], answer["frontier"]) == ("published", "2013-01-03T00:00:00Z")
+    assert any("source.pipeline has not published all" in note for note in answer["notes"])
+
+    departures: Counter[Any] = Counter()
+    for hour in oracle(int(THIRD.replace(hour=0).timestamp() * 1000)).windows:
+        day = datetime.fromtimestamp(hour["window_start_ms"] / 1000, UTC).date()
+        departures[day, hour["origin"]] += hour["departures"]
+    table = DeltaTable(str(lake / "flights_daily" / "windows")).to_pyarrow_table()
+    found = {(r["window_date"], r["origin"]): r["departures"] for r in table.to_pylist()}
+    assert len(found) == 3
+    assert found == {key: departures[key] for key in found}
 
 
 def test_what_a_real_spark_submit_ends_with_decides_that_wrong_input_is_not_retried(

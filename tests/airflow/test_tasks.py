@@ -243,10 +243,10 @@ def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipelin
     monkeypatch.setenv("STRANDLINE_LAKE", str(tmp_path / "lake"))
     if landed:  # a JVM that compiles quickly is enough for these
         write_deltalake(str(tmp_path / "lake/landing/flights"), pa.table({"flight": [1]}))
-    assert (local_settings(light=True) == local_settings()) is False
+    assert (local_settings(short=True) == local_settings()) is False
     execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
-    expected = local_settings(light=landed) | {"spark.driver.memory": "3g"}
+    expected = local_settings(short=landed) | {"spark.driver.memory": "3g"}
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.windows import GLOBAL_WINDOW, TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Firing, Timing
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.window import Session
 
 if TYPE_CHECKING:
@@ -88,8 +90,7 @@ def reference(stream: Stream) -> Answer:
         windows=by_window(
             {
                 "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
+                **edges(row.window),
                 **_content(row.members),
                 "late_accepted": row.late_accepted,
                 "firings": row.firings,
@@ -102,8 +103,7 @@ def reference(stream: Stream) -> Answer:
         open=by_window(
             {
                 "key": row.key[0],
-                "start": row.window.start_ms,
-                "end": row.window.end_ms,
+                **edges(row.window),
                 **_content(row.members),
             }
             for row in replay.open_at_end
@@ -125,8 +125,7 @@ def reference(stream: Stream) -> Answer:
                 _place(firing, stream.spec),
                 {
                     "key": firing.key[0],
-                    "start": firing.window.start_ms,
-                    "end": firing.window.end_ms,
+                    **edges(firing.window),
                     **_content(firing.members),
                     "timing": firing.timing.value,
                     "fired_at": firing.moment.at_ms,
@@ -144,6 +143,8 @@ def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
     if firing.timing is Timing.ON_TIME:
         return (firing.timing, firing.moment, firing.window.end_ms)
+    if isinstance(spec, ResultsSpec):
+        return (firing.timing, firing.seq)  # the results before have an order
     cause = firing.moment.after_record
     sequence = cause.sequence if spec.source.sequence is not None else 0
     # a record fires its newest window first; of sessions it fires one, after those of shorter gaps
@@ -151,6 +152,13 @@ def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     if isinstance(spec.window, Session) and spec.window.gap_ms is not None:
         last = 0
     return (firing.timing, cause.arrival_ms, sequence, cause.ts_ms, last)
+
+
+def edges(window: TimeWindow) -> dict[str, int]:
+    """Where a window starts and ends; all of time is the years that tables can hold."""
+    if window == GLOBAL_WINDOW:
+        return {"start": EVERYTHING.start_ms, "end": EVERYTHING.end_ms - 1}
+    return {"start": window.start_ms, "end": window.end_ms}
 
 
 def _content(members: Sequence[Record]) -> dict[str, Any]:

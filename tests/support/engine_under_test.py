@@ -174,6 +174,7 @@ class Engine:
 
 def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The windows that have been emitted, and those that are open."""
+    by_order = rebuild.history.spec.goes_by_order
     rows = rebuild.windows().select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
@@ -184,16 +185,29 @@ def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, A
     )
     emitted, still_open = [], []
     for row in rows.toArrow().to_pylist():
-        if not row["records"]:
-            continue  # only pairs that were missed
+        if not row["firings"] if by_order else not row["records"]:
+            continue  # not fired yet, or only pairs that were missed
         assert row.pop("records") == row["count"]
+        row["sum"] = row["sum"] or 0  # of no record it is null
         if row["state"] == "open":
             assert (row["fired_at"], row["closed_at"]) == (None, None)
             shown = ("key", "start", "end", "count", "sum", "ids")
             still_open.append({name: row[name] for name in shown})
         else:
             emitted.append(row)
-    return by_window(emitted), by_window(still_open)
+    return by_window(emitted), open_of(rebuild) if by_order else by_window(still_open)
+
+
+def open_of(rebuild: Rebuild) -> list[dict[str, Any]]:
+    """What windows hold that the watermark has not ended, be it that records have fired them."""
+    held = rebuild.held().where(F.col("state") == "open")
+    shown = held.select(
+        F.col("k").alias("key"),
+        _ms("window_start", "start"),
+        _ms("window_end", "end"),
+        *("count", "sum", "ids"),
+    )
+    return by_window(shown.toArrow().to_pylist())
 
 
 def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -208,9 +222,10 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     return by_id(rows.toArrow().to_pylist())
 
 
-def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
-    """The firings in Flink's order."""
-    rows = rebuild.firings(F.format_string("%04d", "id")).select(
+def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[str, Any]]:
+    """The firings in Flink's order; `identity` orders records of equal position."""
+    by_number = F.format_string("%04d", "id")
+    rows = rebuild.firings(by_number if identity is None else identity).select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
@@ -219,7 +234,10 @@ def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
         F.coalesce("watermark_ms", F.lit(MIN_WATERMARK)).alias("watermark"),
         F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER)).alias("order"),
     )
-    ordered = [(tuple(row.pop("order").values()), row) for row in rows.toArrow().to_pylist()]
+    ordered = [
+        (tuple(row.pop("order").values()), row | {"sum": row["sum"] or 0})
+        for row in rows.toArrow().to_pylist()
+    ]
     return in_order(sorted(ordered, key=lambda pair: pair[0]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from answers import edges
 from lakes import RESULTS, instant, land, ms
 
 from strandline.reference import Record, Tables, replay
@@ -101,7 +102,7 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
     return _sorted(
         windows=[
             (
-                (row.window.start_ms, row.window.end_ms, row.key[0]),
+                (*edges(row.window).values(), row.key[0]),
                 _content(row.members),
                 (row.late_accepted, row.firings, row.state, row.fired_at_ms, row.closed_at_ms),
             )
@@ -125,16 +126,17 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
         ],
         completeness=[
             (
-                (row.window.start_ms, row.window.end_ms),
+                tuple(edges(row.window).values()),
                 (row.slot.state, row.slot.fired_at_ms, row.slot.closed_at_ms),
                 (row.on_time, row.late_accepted, row.late, row.no_window, row.missed_pairs),
+                row.unfired,
                 list(row.channels_heard),
             )
             for row in tables.completeness()
         ],
         firings=[
             (
-                (firing.window.start_ms, firing.window.end_ms, firing.key[0]),
+                (*edges(firing.window).values(), firing.key[0]),
                 _content(firing.members),
                 (firing.timing.name, firing.watermark_ms, firing.moment.at_ms),
             )
@@ -179,6 +181,7 @@ def published(line: Line) -> Rows:
                     row["no_window"],
                     row["missed_pairs"],
                 ),
+                row.get("unfired") or 0,
                 row["channels_heard"],
             )
             for row in line.rows("completeness")
@@ -238,6 +241,8 @@ def _record(row: Mapping[str, Any], place: int, spec: PipelineSpec) -> Record | 
         key=(row["device"].upper() if "who" in spec.source.key else row["device"],),
         sequence=row["position"] if spec.source.sequence else None,
         gap_ms=60_000 * (10 + row["position"] % 50),
+        trigger_value=row["amount"],
+        evictor_value=row["amount"],
         payload=row,
     )
 

@@ -32,8 +32,7 @@ def runs_publish(
     pipeline: Pipeline,
     run_id: Run,
     accept: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Publish what the audit has rejected; why."),
+        str | None, typer.Option(metavar="REASON", help="Publish what the audit has rejected; why.")
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
@@ -45,20 +44,20 @@ def runs_publish(
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
     spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
-    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415
         outcome_of,
         publish_staged,
         require_publishable,
     )
 
-    log, ledger = LandingLog.of(root, spec), Ledger(root.pipeline(spec.pipeline))
+    log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
     run = require_publishable(spec, root, ledger.entries(), run_id, accept, log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
-        with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+        with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
             outcome = publish_staged(
                 spec,
                 root,
@@ -85,13 +84,13 @@ def runs_revert(
 ) -> None:
     """Publish, as a new run, what stood before a run has published."""
     spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
-    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
 
-    log, ledger = LandingLog.of(root, spec), Ledger(root.pipeline(spec.pipeline))
+    log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
     require_revertible(spec.pipeline, ledger.entries(), run_id)
-    with application(spec, root, as_json=as_json, master=master, light=True) as (spark, step):
+    with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
         outcome = revert_run(
             spec,
             root,

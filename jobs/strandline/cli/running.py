@@ -77,15 +77,15 @@ def run_pipeline(
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
     root = lake_at(lake)
-    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
+    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
-    log = LandingLog.of(root, spec)
+    log = log_of(root, spec)
     entries = Ledger(root.pipeline(spec.pipeline)).entries()
     require_same_layout(spec, entries, recreate=request.recreate)
     repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)
@@ -94,10 +94,10 @@ def run_pipeline(
         return
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)
-    light = log is not None and is_small(spec, root, log, request.range)
+    short = log is not None and is_small(spec, root, log, request.range)
     # Great Expectations takes seconds to import: let it, while the JVM starts
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
-    with application(spec, root, as_json=as_json, master=master, light=light) as (spark, step):
+    with application(spec, root, as_json=as_json, master=master, short=short) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
         outcome = run(spec, root, request, spark, step, log)
@@ -108,7 +108,7 @@ def run_pipeline(
 
 @contextmanager
 def application(
-    spec: PipelineSpec, lake: Lake, *, as_json: bool, master: str | None, light: bool
+    spec: PipelineSpec, lake: Lake, *, as_json: bool, master: str | None, short: bool
 ) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
     """The Spark application of a command, and what is told each step as it begins.
 
@@ -117,7 +117,7 @@ def application(
         lake: where its tables lie.
         as_json: whether machines read what the command says.
         master: Spark's, where it is given.
-        light: whether it is over before a JVM would have warmed up.
+        short: whether it is over before a JVM would have warmed up.
 
     Raises:
         InterruptedByUserError: somebody has interrupted it.
@@ -130,7 +130,7 @@ def application(
         name = f"strandline {spec.pipeline}"
         # who asks the process to end is told as who types Ctrl-C
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        spark = spark_session(name, spec.spark, master=master, light=light)
+        spark = spark_session(name, spec.spark, master=master, short=short)
         try:
             require_shared(spark, lake)
             yield spark, step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,10 @@ from strandline.conformance.answer import (
     FiringRow,
     LateRow,
     OpenRow,
+    ThenAnswer,
+    ThenFiring,
+    ThenLate,
+    ThenOpen,
     WindowRow,
 )
 from strandline.conformance.scenario import ChainedScenario, Scenario, Unsupported
@@ -25,13 +28,19 @@ from strandline.conformance.spark_joins import (
     windows_of_two,
 )
 from strandline.engine import columns as c
-from strandline.engine.past.observed import observed_history
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import History, Upstream
+from strandline.engine.past.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
-from strandline.model.intervals import EVERYTHING
+from strandline.engine.timeline import Observed
+from strandline.engine.values.forwarded import history_behind
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
@@ -59,14 +68,19 @@ class SparkEngine:
 
     def __call__(self, scenario: Scenario) -> AnyAnswer:
         """Observe, close, place, split and fire the scenario's records, or join them."""
-        _refuse_what_is_not_run(scenario)
+        _require_runnable(scenario)
         spec = scenario.spec
         if isinstance(spec, IntervalJoinSpec):
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            return _of_windows(rebuild, _content if spec.join.window is None else _pairs_of)
-        return _of_windows(self._rebuild(scenario), _content)
+            return _answer(rebuild, _firings(rebuild), pairs=spec.join.window is not None)
+        rebuild = self._rebuild(scenario)
+        firings = _firings(rebuild)
+        answer = _answer(rebuild, firings)
+        if isinstance(scenario, ChainedScenario):
+            return answer.model_copy(update={"then": self._then(scenario, rebuild, firings)})
+        return answer
 
     def _landing(self, scenario: Scenario) -> DataFrame:
         table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
@@ -79,11 +93,45 @@ class SparkEngine:
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
+        return self._closed(scenario, records, landing, history)
+
+    def _then(self, scenario: ChainedScenario, first: Rebuild, firings: pa.Table) -> ThenAnswer:
+        """The same of the second windows: their records are the firings of the first."""
+        spec = scenario.then.over(first.history.spec)
+        table = self._spark.createDataFrame(_as_records(firings))
+        results = results_of(table, first.windows(), spec)
+        records = read_records(results, spec, first.history.axis)
+        upstream = Upstream(first.records, in_probe_order(first.records, first.history))
+        cells = Observed(cells_of(records, spec, first.history.axis))
+        history = history_behind(self._spark, spec, cells, upstream)
+        then = self._closed(scenario, records, results, history)
+        return ThenAnswer(
+            firings=[
+                ThenFiring(**_content(row), **_moment(row, then), seqs=row["ids"])
+                for row in _rows(then.firings(F.col("fired_by")).toArrow())
+            ],
+            late=[
+                ThenLate(seq=row["id"], watermark=row["watermark_ms"])
+                for row in _rows(then.late().toArrow())
+            ],
+            open_at_end=[
+                ThenOpen(**_held(row), seqs=row["ids"]) for row in _rows(then.held().toArrow())
+            ],
+        )
+
+    def _closed(
+        self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
+    ) -> Rebuild:
         columns, clock = SourceColumns(tuple(landing.columns)), clock_of(scenario)
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
-def _refuse_what_is_not_run(scenario: Scenario) -> None:
+def _require_runnable(scenario: Scenario) -> None:
+    """Refuse what the engine does not run.
+
+    Raises:
+        Unsupported: the scenario's pipeline is such.
+    """
     features = not_yet(scenario.spec)
     if isinstance(scenario, ChainedScenario):
         features |= not_yet(scenario.then)
@@ -91,27 +139,25 @@ def _refuse_what_is_not_run(scenario: Scenario) -> None:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 
 
-_Content = Callable[[dict[str, Any]], dict[str, Any]]
-"""What is told of a window."""
+def _firings(rebuild: Rebuild) -> pa.Table:
+    return rebuild.firings(F.col("id").cast("string")).toArrow()
 
 
-def _of_windows(rebuild: Rebuild, content: _Content) -> Answer:
-    firings = [
-        row
-        for row in _rows(rebuild.firings(F.col("id").cast("string")))
-        if content is not _pairs_of or (row["left"] and row["right"])
-    ]
+def _answer(rebuild: Rebuild, told: pa.Table, *, pairs: bool = False) -> Answer:
+    """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
+    firings = [row for row in _rows(told) if not pairs or (row["left"] and row["right"])]
+    content = _pairs_of if pairs else _content
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
-    refused = _rows(rebuild.late())
+    refused = _rows(rebuild.late().toArrow())
     return Answer(
-        firings=[_firing(row, rebuild, content) for row in firings],
+        firings=[
+            FiringRow(**content(row), **_moment(row, rebuild), seq=seq)
+            for seq, row in enumerate(firings)
+        ],
         late=[_late(row) for row in refused if row["reason"] == "late"],
         no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
         final=[WindowRow(**content(row)) for row in last.values()],
-        open_at_end=[
-            OpenRow(**_of_all(row), end_passed=row["state"] == "fired")
-            for row in _rows(rebuild.held())
-        ],
+        open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held().toArrow())],
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -121,23 +167,38 @@ def _late(row: dict[str, Any]) -> LateRow:
     return LateRow(id=row["id"], watermark=row["watermark_ms"], **told)
 
 
-def _rows(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a small result; firings in Flink's order."""
-    moments = [name for name in frame.columns if name in {"window_start", "window_end", "fired_at"}]
-    frame = frame.withColumns({name: F.unix_millis(name) for name in moments})
-    rows = list(frame.toArrow().to_pylist())
-    if "order_instant" in frame.columns:
-        rows.sort(key=lambda row: tuple(row[name] or 0 for name in ORDER))
-    return rows
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a small result, their times in ms; firings in Flink's order."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            in_ms = table[field.name].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+            table = table.set_column(place, field.name, in_ms)
+    return _in_order(table.to_pylist())
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not rows or ORDER[0] not in rows[0]:
+        return rows
+    return sorted(rows, key=lambda row: tuple(row[name] or 0 for name in ORDER))
+
+
+def _as_records(firings: pa.Table) -> pa.Table:
+    """Firings with the fields that records of a scenario have: their number, and their value."""
+    columns = pa.schema([*firings.schema, ("id", pa.int64()), ("value", pa.int64())])
+    rows = enumerate(_in_order(firings.to_pylist()))
+    return pa.Table.from_pylist(
+        [row | {"id": seq, "value": row["sum"]} for seq, row in rows], schema=columns
+    )
 
 
 def _of_all(row: dict[str, Any]) -> dict[str, Any]:
+    of_all_time = row["window_start"] == LEAST_INSTANT_MS
     return {
-        "key": row["key"],
-        "start": row["window_start"],
-        "end": row["window_end"],
+        "key": row.get("key", ""),  # one window for all has none
+        "start": None if of_all_time else row["window_start"],
+        "end": None if of_all_time else row["window_end"],
         "count": row["count"],
-        "sum": row["sum"],
+        "sum": row["sum"] or 0,  # Spark's sum of no record is null
         "ids": row["ids"],
     }
 
@@ -154,11 +215,16 @@ def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
     return both | {"count": len(both["left"]) * len(both["right"])}
 
 
-def _firing(row: dict[str, Any], rebuild: Rebuild, content: _Content) -> FiringRow:
+def _held(row: dict[str, Any]) -> dict[str, Any]:
+    return _of_all(row) | {"end_passed": row["state"] == "fired"}
+
+
+def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
+    """When a window fired, and why."""
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
-    if row["timing"] == "LATE":
+    if row["fired_by"] is not None:
         cause, after = "record", int(row["fired_by"])
     elif seen_from == axis.end:
         cause = "end"
@@ -166,10 +232,9 @@ def _firing(row: dict[str, Any], rebuild: Rebuild, content: _Content) -> FiringR
         cause, after = "record", axis.sequence_of(seen_from - 1)
     else:
         cause = "tick"
-    return FiringRow(
-        **content(row),
-        watermark=row["watermark_ms"],
-        arrival_ms=row["fired_at"],
-        after_record_id=after,
-        cause=cause,  # type: ignore[arg-type]
-    )
+    return {
+        "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
+        "arrival_ms": row["fired_at"],
+        "after_record_id": after,
+        "cause": cause,
+    }

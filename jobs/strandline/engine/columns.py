@@ -55,6 +55,8 @@ IN_NEWEST_WINDOW = _PREFIX + "in_newest_window"
 """Accepted records whose newest window this is: they are counted in it, and in no other one."""
 ACCEPTED = _PREFIX + "accepted"
 """The records that a window accepted, where its last firing does not hold them all."""
+UNFIRED = _PREFIX + "unfired"
+"""The records that went with a window before any firing had told of them."""
 MISSED_PAIRS = _PREFIX + "missed_pairs"
 """Records that this window refused and another kept."""
 

@@ -22,7 +22,7 @@ from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
+from strandline.spec.window import Session, WindowOfAllTime
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,14 @@ class GridWindows(WindowKind):
         return cleanup_time(slot_end_ms - 1, allowed_lateness_ms=self.spec.allowed_lateness) - 1
 
 
+class GlobalWindows(GridWindows):
+    """Global windows, and those that count: one slot of all time, made of the whole history."""
+
+    def whole_slots(self, within: TimeRange) -> TimeRange:
+        """Everything, whatever is asked for."""
+        return EVERYTHING
+
+
 class SessionWindows(WindowKind):
     """Sessions: they begin and end anywhere, and the calendar's slots are apart from them."""
 
@@ -133,4 +141,8 @@ class SessionWindows(WindowKind):
 
 def kind_of(spec: PipelineSpec) -> WindowKind:
     """The kind of a pipeline's windows."""
-    return SessionWindows(spec) if isinstance(spec.window, Session) else GridWindows(spec)
+    if isinstance(spec.window, Session):
+        return SessionWindows(spec)
+    if isinstance(spec.window, WindowOfAllTime):
+        return GlobalWindows(spec)
+    return GridWindows(spec)

@@ -36,15 +36,37 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
     }
 
 
+def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | None:
+    """The days of which commits have brought rows or taken some away; None: it may be any.
+
+    Args:
+        table: as it was opened.
+        partition: the column that tells the day of a file.
+        since: the version since which it is asked about.
+    """
+    days: set[date | None] = set()
+    for version in range(since + 1, table.version() + 1):
+        for action in ("add", "remove"):
+            days |= _days_of(action, table, version, partition)
+    return None if None in days else {day for day in days if day is not None}
+
+
 def _days_of_removals(table: DeltaTable, version: int, partition: str | None) -> set[date | None]:
     """The days whose rows a commit has taken away; None: it may have been any."""
+    return _days_of("remove", table, version, partition)
+
+
+def _days_of(
+    action: str, table: DeltaTable, version: int, partition: str | None
+) -> set[date | None]:
+    """The days of the files that a commit has added, or removed, and not for being moved."""
     try:
         with files_of(table).open_input_stream(f"_delta_log/{version:020}.json") as log:
             lines = log.read().decode().splitlines()
     except OSError:
         return {None}  # the log has been cleaned up
-    removed = [json.loads(line).get("remove") for line in lines if '"remove"' in line]
-    return {_day_of(one, partition) for one in removed if one and one.get("dataChange", True)}
+    found = [json.loads(line).get(action) for line in lines if f'"{action}"' in line]
+    return {_day_of(one, partition) for one in found if one and one.get("dataChange", True)}
 
 
 def _day_of(file: Mapping[str, Any], partition: str | None) -> date | None:

@@ -74,6 +74,11 @@ class LandingLog:
         """The table's own id: a table that is created anew has another one."""
         return str(self.table.metadata().id)
 
+    @property
+    def known_until_ms(self) -> int | None:
+        """The midnight up to which all rows have landed; None: the clock alone decides."""
+        return None
+
     @cached_property
     def files(self) -> dict[str, list[Any]]:
         """The files of the version: a list for each fact (`path`, `num_records`, …)."""

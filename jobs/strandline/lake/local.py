@@ -53,20 +53,20 @@ def cluster_settings() -> dict[str, str]:
     return dict(_ANYWHERE)
 
 
-def local_settings(*, light: bool = False) -> dict[str, str]:
+def local_settings(*, short: bool = False) -> dict[str, str]:
     """Spark's settings for one machine, for a JVM that starts with them.
 
     Under spark-submit it has to be told them when it is started. Where the set-up has left an
     archive of classes, the JVM maps it instead of reading and checking each class anew, which takes
     a third of a short run; one that does not fit the JVM or the jars is passed over in silence.
 
-    `light`: the run is over before a JVM would have warmed up (`small_runs.is_small`).
+    `short`: the run is over before a JVM would have warmed up (`small_runs.is_small`).
     """
     settings = dict(_SETTINGS)
     spark = spark_folder()
     if spark is not None and class_archive(spark).is_file():
         settings[CLASS_PATH] = class_path(spark)
         settings[JAVA_OPTIONS] += f" -XX:SharedArchiveFile={class_archive(spark)} -Xlog:cds=off"
-    if light:
+    if short:
         settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
     return settings

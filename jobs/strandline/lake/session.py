@@ -67,7 +67,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     *,
     master: str | None = None,
-    light: bool = False,
+    short: bool = False,
 ) -> SparkSession:
     """The session of a run; under spark-submit the one whose master the submit names.
 
@@ -75,7 +75,7 @@ def spark_session(
         app_name: shown in Spark's own pages.
         conf: the pipeline's own settings; they win over the defaults.
         master: a Spark master; None: what spark-submit says, or this machine.
-        light: whether the run is over before a JVM on this machine would have warmed up.
+        short: whether the run is over before a JVM on this machine would have warmed up.
 
     Raises:
         InputError: Delta's jars or Java are missing.
@@ -95,7 +95,7 @@ def spark_session(
         builder = builder.master(master or "local[*]")
     if not submitted:
         local = (master or "local").startswith("local")
-        settings |= local_settings(light=light) if local else cluster_settings()
+        settings |= local_settings(short=short) if local else cluster_settings()
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     try:

@@ -19,7 +19,8 @@ from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
 from strandline.model.intervals import EVERYTHING, TimeRange
 
-_PART = "cells"
+CELLS = "cells"
+"""The part of a staging where they lie."""
 _BY_DAY = ds.partitioning(pa.schema([("arrival_date", pa.date32())]), flavor="hive")
 
 
@@ -36,7 +37,7 @@ class StagedCells:
     def written(cls, observed: DataFrame, axis: Axis, staging: Staging) -> StagedCells:
         """Stage the cells that `observe` counts, each day's by slot and threshold."""
         cells = cell_rows.cell_rows(observed, axis)
-        folder = staging.folder(_PART)
+        folder = staging.folder(CELLS)
         (
             cells.repartition("arrival_date")
             .sortWithinPartitions("arrival_date", "slot_ms", "threshold_ms")

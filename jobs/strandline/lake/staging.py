@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -54,6 +54,10 @@ class Staging:
     def folder(self, part: str) -> str:
         """Where a part lies that is read without Spark."""
         return self.uri(part)
+
+    def beside(self) -> Staging:
+        """A part of its own for what is staged of another pipeline; it goes with the rest."""
+        return replace(self, run_id=f"{self.run_id}/_upstream")
 
     def drop(self) -> None:
         """Remove all of it, where it lies in a folder."""

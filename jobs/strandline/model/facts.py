@@ -55,6 +55,11 @@ class LandingChanges:
         lost = frozenset(days)
         return replace(self, lost=self.lost | lost, unknown=self.unknown - lost)
 
+    @property
+    def without_losses(self) -> LandingChanges:
+        """The same of rows that may go as they may come: what has lost some has changed."""
+        return replace(self, changed=self.changed | self.lost, lost=frozenset())
+
 
 def compare(
     known: Mapping[date, DayFacts],

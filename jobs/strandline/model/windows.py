@@ -52,6 +52,24 @@ class WindowAssigner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class GlobalWindows:
+    """One window that holds everything. Flink: `GlobalWindows`."""
+
+    @property
+    def step_ms(self) -> int:
+        """The length of the window: there is no neighbour."""
+        return GLOBAL_WINDOW.end_ms - GLOBAL_WINDOW.start_ms
+
+    def newest_start(self, ts_ms: int) -> int:
+        """The start of all time."""
+        return GLOBAL_WINDOW.start_ms
+
+    def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
+        """The window."""
+        return (GLOBAL_WINDOW,)
+
+
+@dataclass(frozen=True, slots=True)
 class TumblingWindows:
     """Windows of one size, side by side, from `offset_ms` on in both directions.
 

@@ -16,16 +16,16 @@ from strandline.engine.position.grid import Grid
 from strandline.quality.completeness import Accepted
 
 Rows: TypeAlias = DataFrame | pa.Table
-_COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS)
+_COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED)
 """What is staged with windows to be counted, where they have it, and is no column of theirs."""
 
 
 def fired(windows: Rows) -> Any:
     """The staged windows that Flink has emitted; the others were staged to be counted."""
     if isinstance(windows, DataFrame):
-        emitted = windows.where((F.col("state") != "open") & (F.col("records") > 0))
+        emitted = windows.where((F.col("state") != "open") & (F.col("firings") > 0))
         return emitted.drop(*_COUNTS)
-    emitted = windows.filter((ds.field("state") != "open") & (ds.field("records") > 0))
+    emitted = windows.filter((ds.field("state") != "open") & (ds.field("firings") > 0))
     return emitted.select([name for name in emitted.column_names if name not in _COUNTS])
 
 
@@ -41,11 +41,11 @@ def starting_from(rows: Rows, start: str, since_ms: int | None) -> Rows:
 def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
     """What each window accepted, over all keys, by its id.
 
-    Of published windows without the last two counts: these are known for what is staged only.
+    Of published windows without the last counts: these are known for what is staged only.
     """
     names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
     accepted = c.ACCEPTED if c.ACCEPTED in names else "records"
-    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS]
+    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED]
     known = [name for name in counts if name in names]
     sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
     return {int(id_): Accepted(*map(int, counts)) for id_, *counts in sums}

@@ -36,7 +36,7 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 
 @contextmanager
-def failures_told(
+def failures_recorded(
     pipeline: str, run_id: str, say_failed: Callable[[str], object]
 ) -> Iterator[None]:
     """Leave a `failed` step for whatever is raised inside; only then is it raised, as one of ours.

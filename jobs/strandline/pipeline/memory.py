@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from strandline.lake.ledger import Entry, frontier
-from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class FirstOpen:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What a scheduled run must know of the runs before it.
+    """What a run must know of the runs before it.
 
     Attributes:
         entries: the ledger.
@@ -38,6 +38,8 @@ class Remembered:
             nothing has.
         late_slots: gives the slots before an instant that hold published late records which arrived
             from another instant on.
+        last_end: gives the last end of the published windows that start in a range; None: there is
+            none.
     """
 
     entries: list[Entry]
@@ -45,6 +47,7 @@ class Remembered:
     first_open: FirstOpen | None = None
     last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
+    last_end: Callable[[TimeRange], int | None] = lambda within: None
 
     @property
     def frontier_ms(self) -> int | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
 import pyarrow.compute as pc
 
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
+from strandline.engine.windows.order import needs_a_walk
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
@@ -17,6 +19,8 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import WindowOfAllTime
 from strandline.tables import COMPLETENESS
 
 
@@ -28,6 +32,7 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
         *_of_violations(seen),
@@ -43,6 +48,41 @@ def of_publishers(lake: Lake) -> Iterator[str]:
         yield (
             "publishers: one. This lake is on an object store, where the pipeline has no lock: let "
             "no second run of it publish at the same time"
+        )
+
+
+def of_form(spec: PipelineSpec) -> Iterator[str]:
+    """In which form windows are computed that sets alone do not tell, and what that costs."""
+    if isinstance(spec.window, WindowOfAllTime):
+        yield (
+            "windows of all time: whole history. Every run reads all that has landed, whatever "
+            "range is asked for, and publishes what differs: a day does not cost a day"
+        )
+    if spec.lets_records_go and not spec.goes_by_order:
+        yield (
+            "records that firings let go: sets. The records of a window are counted once as "
+            "accepted, and once as what its last firing held"
+        )
+    elif spec.goes_by_order and needs_a_walk(spec):
+        yield (
+            "records by their order: per group in workers. The records of each window of a key are "
+            "fed to a Python worker, which holds one such group at a time and walks over it; its "
+            "executors need Python with pyarrow"
+        )
+    elif spec.goes_by_order:
+        yield (
+            "records by their order: window functions. The records of each window of a key are "
+            "sorted, where other windows are only added up: two to three times as much work"
+        )
+
+
+def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:
+    """How many records windows have gone with before any firing told of them."""
+    count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
+    if count:
+        yield (
+            f"unfired: {count:,} records came after the last firing of their window, and went with "
+            "it: the trigger does not fire at the end"
         )
 
 

@@ -11,6 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import Upstream
 from strandline.engine.past.observed import (
     KnownSteps,
     ObservedDay,
@@ -23,16 +25,19 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
+from strandline.engine.values.forwarded import history_behind
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
+from strandline.lake.ledger import Ledger
+from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.staged_cells import StagedCells
 from strandline.lake.staging import Staging
 from strandline.lake.timeline import StoredTimeline, read_steps, read_violations
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.world import World
+from strandline.pipeline.world import World, world_of
 from strandline.spec import PipelineSpec
 
 _AT_ONCE = 1_000_000
@@ -100,9 +105,27 @@ def observe_landing(
     table = world.timeline
     steps, followed = _steps_of(records, table, spec, axis, fresh, days)
     timeline = Together(_known(table, spec, days), fresh)
-    history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
+    if isinstance(landing, ResultsLanding):
+        upstream = _upstream_of(landing, staging, axis, horizon_ms)
+        history = history_behind(landing.spark, landing.of, timeline, upstream)
+    else:
+        history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
     observation = Observation(history, days.whole, days.partial, fresh, records, followed, world)
     return _with_violations(observation, landing, table, days)
+
+
+def _upstream_of(
+    landing: ResultsLanding, staging: Staging, axis: Axis, horizon_ms: int
+) -> Upstream:
+    """The pipeline whose results a landing holds, as it was when it published them.
+
+    Of what it has observed since nothing is kept, and nothing has to be accepted: it does that.
+    """
+    source, store = landing.upstream, landing.upstream_store
+    world = world_of(source, store, Ledger(store).entries())
+    seen = observe_landing(source, staging.beside(), axis, horizon_ms, world.accepting(world.lost))
+    records = source.records(axis, seen.history.days.rebuilt)
+    return Upstream(records, in_probe_order(records, seen.history))
 
 
 def _records_of(landing: Landing, axis: Axis, days: _Days) -> DataFrame:

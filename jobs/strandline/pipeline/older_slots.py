@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
-from strandline.lake.reads import dataset_of, files_started_in, started_in
+from strandline.lake.reads import columns_of, dataset_of, files_started_in, started_in
 from strandline.lake.small_diff import published_rows
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
@@ -21,7 +21,13 @@ from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_newe
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
 from strandline.quality.completeness import Accepted
-from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, windows_table
+from strandline.tables import (
+    COMPLETENESS,
+    QUARANTINE,
+    UNFIRED_COLUMN,
+    PublishedTable,
+    windows_table,
+)
 
 _REFUSAL_KEY = ["record_id", "slot_start"]
 """A record is refused once in a slot."""
@@ -96,7 +102,8 @@ def _few_refused(
 def _accepted_in(slot: dict[str, Any]) -> Accepted:
     """What was accepted into a published slot, whatever windows hold of it."""
     every = slot["on_time"] + slot["late_accepted"]
-    return Accepted(every, slot["late_accepted"], every, slot["missed_pairs"])
+    counts = (slot["late_accepted"], every, slot["missed_pairs"])
+    return Accepted(every, *counts, unfired=slot.get("unfired") or 0)
 
 
 def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
@@ -105,6 +112,7 @@ def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
     if table is None:
         return []
     names = ["slot_start", "slot_end", "on_time", "late_accepted", "missed_pairs"]
+    names += [name for name in UNFIRED_COLUMN if name in columns_of(table).names]
     within, files = _starting("slot_start", older)
     rows: list[dict[str, Any]] = dataset_of(table, files).to_table(names, filter=within).to_pylist()
     return rows

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from strandline.engine.kind import kind_of
-from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
@@ -23,9 +22,10 @@ from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_all, require_rows
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.published_rows import first_open, last_slot, late_since, slots_of
+from strandline.pipeline.published_rows import first_open, last_end, last_slot, late_since, slots_of
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
+from strandline.pipeline.results_changed import first_moved
 from strandline.pipeline.world import World, world_of
 
 
@@ -185,7 +185,7 @@ def _planned(
     remembered = _remembered(ctx, request, entries, seen)
     if request.kind == "backfill":
         return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
-    first = partial(_first_not_final, ctx, request, seen.history, axis)
+    first = partial(_first_not_final, ctx, request, seen, axis)
     return seen, plan_advance(request, seen.history, remembered, world, first)
 
 
@@ -195,7 +195,7 @@ def _remembered(
     """What the runs before have left that this one must know."""
     owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
     if request.kind == "backfill" or request.recreate:
-        return Remembered(entries, owed)
+        return Remembered(entries, owed, last_end=partial(last_end, ctx.store))
     opened = first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots)
     remembered = Remembered(entries, owed, opened)
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
@@ -210,11 +210,13 @@ def _remembered(
 
 
 def _first_not_final(
-    ctx: Context, request: Request, history: History, axis: Axis, watermark_ms: int
+    ctx: Context, request: Request, seen: Observation, axis: Axis, watermark_ms: int
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
+    history = seen.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
-    return kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
+    first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
+    return first if seen.world.owes else min(first, first_moved(ctx, seen, request.until_ms))
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

@@ -32,7 +32,7 @@ from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted, completeness, in_ms
-from strandline.tables import COMPLETENESS, QUARANTINE, windows_table
+from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN, windows_table
 
 Refused = Mapping[tuple[int, str], int]
 """By the start of the newest window and by reason: the records that no window accepted."""
@@ -68,9 +68,9 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     late = starting_from(late, QUARANTINE.start, since_ms)
     refused = refused_by_newest(late, history.grid)
     calendar = _calendar(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
-    table = pa.Table.from_pandas(
-        calendar, schema=arrow_schema(COMPLETENESS.columns), preserve_index=False
-    )
+    unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
+    schema = arrow_schema({**COMPLETENESS.columns, **unfired})
+    table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
     staged["completeness"] = ctx.staging.put("completeness", table, piece=number)
     return Piece(
         staged=staged,
@@ -134,6 +134,7 @@ def _calendar(
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
     )
     ended = [closure.windows for closure in plan.clock.closures]
     starts = in_ms(rows["slot_start"]).tolist()

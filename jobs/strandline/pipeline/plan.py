@@ -13,7 +13,8 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, clock_start, largest_horizon
+from strandline.lake.ledger import Entry, Ledger, clock_start, largest_horizon
+from strandline.lake.results_landing import ResultsLanding
 from strandline.model.intervals import (
     EVERYTHING,
     TimeRange,
@@ -52,6 +53,8 @@ def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
 
     Once a run has fixed the default in the ledger it stays, whatever lands before it later.
     """
+    if isinstance(landing, ResultsLanding):
+        return axis_of(landing.upstream, Ledger(landing.upstream_store).entries())
     start = landing.spec.source.start
     if start is None:
         start = clock_start(entries)
@@ -63,11 +66,13 @@ def axis_of(landing: Landing, entries: list[Entry]) -> Axis:
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, entries: list[Entry]) -> int:
     """The instant up to which a run knows records; none lies after the time of the clock."""
-    if request.as_of_ms is not None:
-        return request.as_of_ms
     if request.kind == "advance":
         # a later horizon published into the range is used once the range is known
         return request.until_ms
+    if isinstance(landing, ResultsLanding):
+        return landing.horizon(request.as_of_ms)
+    if request.as_of_ms is not None:
+        return request.as_of_ms
     last = landing.last_arrival(axis)
     by_arrivals = EVERYTHING.start_ms if last is None else axis.horizon_after(last)
     if request.now_ms is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from itertools import pairwise
 
 import numpy as np
@@ -61,9 +63,24 @@ def plan_backfill(
         completes_ms,
         owed=remembered.owed,
         settles=remembered.settled_by(completes_ms),
-        lost=tuple(world.lost_within(history.days.events_of(within))),
+        lost=tuple(_lost(within, history, remembered, world)),
         notes=tuple(notes),
     )
+
+
+def _lost(
+    within: TimeRange, history: History, remembered: Remembered, world: World
+) -> Sequence[date]:
+    """The days whose rows have gone that windows of a range are made of.
+
+    Sessions may reach further than the records of the range by themselves: those that are published
+    tell how far.
+    """
+    if not world.lost:
+        return ()
+    events = history.days.events_of(within)
+    end_ms = max(events.end_ms, remembered.last_end(within) or events.end_ms)
+    return world.lost_within(TimeRange(events.start_ms, end_ms))
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:

@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
-from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, published_since, unfinished_publish
+from strandline.lake.results_landing import open_landing
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import day_of, midnight_of, text_of
@@ -65,7 +65,8 @@ def publish_staged(
         RetryableError: the lock was held for a quarter of an hour.
     """
     progress("publish")
-    landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    landing = open_landing(spark, lake, spec, log=log)
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
     require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)

@@ -80,6 +80,19 @@ def last_slot(store: Store) -> int | None:
     return None if slots is None else instant_of(pc.max(slots["slot_start"]).as_py())
 
 
+def last_end(store: Store, within: TimeRange) -> int | None:
+    """The last end of the published windows that start in a range; None: there is none."""
+    table = store.table("windows")
+    if table is None:
+        return None
+    rows = dataset_of(table, files_started_in("window_start", within))
+    batches = rows.scanner(
+        columns=["window_end"], filter=started_in("window_start", within)
+    ).to_batches()
+    ends = [pc.max(batch["window_end"]).as_py() for batch in batches if batch.num_rows]
+    return instant_of(max(ends)) if ends else None
+
+
 def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:
     """The published late records of slots before an instant that arrived from another one on.
 

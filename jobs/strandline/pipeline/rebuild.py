@@ -20,8 +20,8 @@ from strandline.pipeline.piece import Piece, stage_piece
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import in_ms
 
-_MOST_RECORDS = 1_000_000
-"""Of a range with more records the driver would hold too many cells: it is rebuilt in pieces."""
+_MOST_CELLS = 1_000_000
+"""Of a range with more the driver would hold too many: it is rebuilt in pieces."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _together(
 
 def _pieces_of(scope: Scope, history: History) -> list[Scope]:
     """A scope in pieces that are not too large; the first one has the older windows."""
-    first, *others = in_pieces(history, scope.windows, _MOST_RECORDS)
+    first, *others = in_pieces(history, scope.windows, _MOST_CELLS)
     return [
         replace(scope, windows=first, older_before_ms=scope.older_end_ms),
         *(Scope(windows) for windows in others),

@@ -92,6 +92,8 @@ def repeat(
     Nothing is computed, and nothing but the ledger is written.
     """
     request = request.ready(spec.source.ready_after)
+    if log is not None:
+        request = request.known(log.known_until_ms)
     last = run_repeated(spec, lake, request, log)
     if last is None:
         return None

@@ -39,6 +39,8 @@ class Request:
             `allowed_lateness`, `bound`. The spec that it is given has these already.
         not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
             yet (`ready`); None: it is.
+        not_published_ms: of a scheduled run the midnight that was asked for, where the pipeline
+            whose results it reads has not come so far (`known`); None: it has.
         prepare: whether the run keeps what it would publish, for `runs publish`, in place of
             publishing it.
         preview_rows: in a preview at most so many windows of each kind are shown.
@@ -65,6 +67,7 @@ class Request:
     preview_rows: int = MOST_SHOWN
     overrides: Mapping[str, str] = field(default_factory=dict)
     not_ready_ms: int | None = None
+    not_published_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a horizon that has not come yet, what contradicts itself, and what is not told.
@@ -128,6 +131,16 @@ class Request:
             return self
         return replace(self, to_ms=ready_ms, not_ready_ms=self.until_ms)
 
+    def known(self, until_ms: int | None) -> Request:
+        """The same; of a scheduled run no further than to where its source is known.
+
+        Args:
+            until_ms: the midnight up to which all that it reads has landed; None: not known.
+        """
+        if self.kind != "advance" or until_ms is None or self.until_ms <= until_ms:
+            return self
+        return replace(self, to_ms=until_ms, not_published_ms=self.until_ms)
+
     @property
     def notes(self) -> list[str]:
         """What a person should know of how it was understood."""
@@ -135,6 +148,11 @@ class Request:
         if self.not_ready_ms is not None:
             notes.append(
                 f"the day before {text_of(self.not_ready_ms)} is not ready (source.ready_after): "
+                f"this run goes up to {text_of(self.until_ms)}"
+            )
+        if self.not_published_ms is not None:
+            notes.append(
+                f"source.pipeline has not published all up to {text_of(self.not_published_ms)}: "
                 f"this run goes up to {text_of(self.until_ms)}"
             )
         if self.overrides:

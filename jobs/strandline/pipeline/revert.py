@@ -17,16 +17,16 @@ from strandline.engine.records.days import in_days
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import diff
-from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
+from strandline.lake.results_landing import open_landing
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
-from strandline.pipeline.failures import failures_told
+from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
@@ -113,6 +113,15 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
         )
     if begun.versions is None or done.versions is None:
         raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
+    if done.recreated:
+        raise InputError(
+            place,
+            "has replaced all that was published (--recreate): the tables of before have another "
+            "key or window than the pipeline has now",
+            f"read them with strandline read {pipeline} TABLE --as-of-ledger "
+            f"{begun.position - 1}; or give the pipeline file its old key and window, and go on "
+            f"with strandline advance {pipeline} --to INSTANT --recreate --reason TEXT",
+        )
     if done.accepted_loss is not None:
         raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
     before = [entry for entry in entries if entry.position < begun.position]
@@ -158,7 +167,8 @@ def revert_run(
         InputError: `require_revertible`, or a version of before is not there any more.
         RetryableError: somebody published into the range meanwhile.
     """
-    landing, ledger = Landing.open(spark, lake, spec, log=log), Ledger(lake.pipeline(spec.pipeline))
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    landing = open_landing(spark, lake, spec, log=log)
     reverted = require_revertible(spec.pipeline, ledger.entries(), run_id)
     named = partial(as_next_attempt, None, reverted.first_step(spec, reason, requested_by))
     first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))
@@ -168,7 +178,7 @@ def revert_run(
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
 
-    with failures_told(spec.pipeline, ctx.run_id, say_failed):
+    with failures_recorded(spec.pipeline, ctx.run_id, say_failed):
         try:
             return _steps(ctx, first, reverted, progress)
         finally:

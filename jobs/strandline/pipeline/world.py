@@ -9,6 +9,7 @@ from datetime import date
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, frontier, largest_horizon
+from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.lake.timeline_rows import TimelineTable
@@ -29,6 +30,8 @@ class World:
         rows_before: with how many rows the days were observed whose facts nobody has kept.
         event_times: those of the records of each day whose rows have gone.
         accepted: the days that the run goes by what is left of.
+        owes: whether all is judged again from a day on that has changed; no: what it changes is
+            told otherwise.
         ready_ms: the days that end by then are over, by the clock and by what the pipeline says.
         landing_version: the version of the landing table.
         timeline: the timeline table, as it was asked.
@@ -44,6 +47,7 @@ class World:
     timeline: TimelineTable
     accepted: frozenset[date] = frozenset()
     ready_ms: int = EVERYTHING.end_ms
+    owes: bool = True
 
     @property
     def lost(self) -> frozenset[date]:
@@ -124,6 +128,8 @@ class World:
             new_days: the whole days that are observed now.
             rows: with how many rows each of them is.
         """
+        if not self.owes:
+            return []
         changes = self.changes
         other = {day for day in changes.unknown if self.rows_before.get(day) != rows.get(day, 0)}
         owed = changes.changed | changes.behind | self.accepted | other
@@ -181,6 +187,8 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         changes = changes.with_lost(
             day for day in changes.unknown if rows_before.get(day, 0) > (landed[day].rows or 0)
         )
+    if isinstance(landing, ResultsLanding):  # nobody has taken away what is no longer a result
+        changes = changes.without_losses
     fingerprint = landing.spec.timeline_fingerprint
     return World(
         landed=landed,
@@ -192,6 +200,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         landing_version=landing.version,
         timeline=timeline,
         ready_ms=landing.ready_ms,
+        owes=not (isinstance(landing, ResultsLanding) and landing.of.by_slots),
     )
 
 

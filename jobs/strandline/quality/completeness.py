@@ -23,12 +23,14 @@ class Accepted:
         late_accepted: those of them that fired it at once.
         in_newest: those of them whose newest window it is.
         missed_pairs: the records that it refused and another window kept.
+        unfired: the records that it has gone with before any firing told of them.
     """
 
     records: int = 0
     late_accepted: int = 0
     in_newest: int = 0
     missed_pairs: int = 0
+    unfired: int = 0
 
 
 def completeness(
@@ -39,6 +41,7 @@ def completeness(
     refused: Mapping[tuple[int, str], int],
     spec_fingerprint: str,
     run_id: str,
+    may_go_unfired: bool = False,
 ) -> pd.DataFrame:
     """The rows of `completeness` for some slots.
 
@@ -49,11 +52,13 @@ def completeness(
         refused: the records that no window accepted, by their newest window's id and by reason.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
+        may_go_unfired: whether the pipeline's windows can go with records that were never told.
     """
     both = pd.concat([slots.assign(gap=False), gaps.assign(gap=True)], ignore_index=True)
     starts = both["slot_ms"].astype("int64").tolist()
     ids = both["window_id"].astype("int64").tolist()
     held = [accepted.get(window, Accepted()) for window in ids]
+    unfired = {"unfired": _counts(window.unfired for window in held)} if may_go_unfired else {}
     return pd.DataFrame(
         {
             "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
@@ -70,6 +75,7 @@ def completeness(
                 for reason in ("late", "no_window")
             },
             "missed_pairs": _counts(window.missed_pairs for window in held),
+            **unfired,
             "channels_heard": _heard(both),
             "run_id": run_id,
             "spec_fingerprint": spec_fingerprint,

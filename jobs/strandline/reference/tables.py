@@ -9,7 +9,7 @@ from typing import Any
 
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
-from strandline.model.windows import TimeWindow, TumblingWindows, WindowAssigner
+from strandline.model.windows import GlobalWindows, TimeWindow, TumblingWindows, WindowAssigner
 from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
 from strandline.reference.panes import Fate, Pane
 from strandline.reference.records import Record
@@ -81,6 +81,8 @@ class Tables:
             window.assigner
             if isinstance(window, GridWindow)
             else TumblingWindows(spec.quality.session_slot)
+            if self._gap
+            else GlobalWindows()
         )
         self._allowed_lateness_ms = spec.allowed_lateness
         self._replayed = replayed

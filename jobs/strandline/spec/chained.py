@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from hashlib import sha256
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from strandline.spec.source import key_of
+from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
+from strandline.spec.source import Source, key_of
 from strandline.spec.values import Expression, Name, PipelineName, SpecModel
+from strandline.spec.watermark import NoWatermarks
+from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
+
+WHEN_PUBLISHED: Literal["published"] = "published"
+"""The schedule of who runs whenever the other pipeline has published."""
 
 
 class Upstream(SpecModel):
@@ -28,7 +35,78 @@ class Upstream(SpecModel):
     key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
 
 
+def _when_published(value: Any) -> Any:
+    if value not in {None, WHEN_PUBLISHED}:
+        msg = (
+            "not a schedule of a pipeline that reads results, which runs when the other one has "
+            "published; leave it out, or write null for runs by hand only"
+        )
+        raise ValueError(msg)
+    return value
+
+
 class ChainedSpec(WindowedSpec):
     """Windows over the results of another pipeline's windows."""
 
     source: Upstream
+    schedule: Annotated[Literal["published"] | None, BeforeValidator(_when_published)] = (
+        WHEN_PUBLISHED
+    )
+
+    @model_validator(mode="after")
+    def _result_columns_are_distinct(self) -> ChainedSpec:
+        refuse_names_in_use(self.source.key, self.aggregates)
+        return self
+
+    def over(self, upstream: PipelineSpec) -> ResultsSpec:
+        """The same as a pipeline of records: the results of the other pipeline."""
+        said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
+        return ResultsSpec.model_construct(
+            **said | {"schedule": None},
+            source=Source(
+                table=f"{upstream.pipeline}/firings",
+                arrival_time="fired_at",
+                event_time="window_end - INTERVAL '0.001' SECOND",
+                key=self.source.key,
+                id=("window_start", "window_end", *upstream.source.key, "firing"),
+            ),
+            watermark=NoWatermarks(strategy="none"),
+            upstream=upstream,
+            last_firings=self.source.table == "windows",
+            when_published=self.schedule is not None,
+        )
+
+
+class ResultsSpec(PipelineSpec):
+    """A pipeline whose records are results: rows of the other pipeline's table `firings`.
+
+    It has no watermark of its own: the other pipeline's goes on.
+
+    Attributes:
+        upstream: the other pipeline.
+        last_firings: whether only the last firing of each window counts.
+        when_published: whether it is run whenever the other pipeline has published.
+    """
+
+    upstream: PipelineSpec
+    last_firings: bool
+    when_published: bool
+
+    @property
+    def by_slots(self) -> bool:
+        """Whether a changed result changes the slots of its event time alone: no sessions."""
+        return not any(isinstance(one.window, Session) for one in (self, self.upstream))
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """See `PipelineSpec`; it covers what decides the results."""
+        return self._with_upstream(super().spec_fingerprint)
+
+    @property
+    def timeline_fingerprint(self) -> str:
+        """See `PipelineSpec`; it covers what decides the results."""
+        return self._with_upstream(super().timeline_fingerprint)
+
+    def _with_upstream(self, own: str) -> str:
+        parts = (own, self.upstream.spec_fingerprint, str(self.last_firings))
+        return sha256("|".join(parts).encode()).hexdigest()[:16]

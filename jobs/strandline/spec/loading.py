@@ -57,16 +57,19 @@ def _shape(content: dict[Any, Any]) -> type[AnySpec]:
     return ChainedSpec if chained else PipelineSpec
 
 
-def load_spec(path: Path, overrides: Mapping[str, str] | None = None) -> PipelineSpec:
+def load_spec(
+    path: Path, overrides: Mapping[str, str] | None = None, *, behind: tuple[str, ...] = ()
+) -> PipelineSpec:
     """The spec of one pipeline file.
 
     Args:
-        path: the file.
+        path: the file; a pipeline whose results it reads is defined in the same folder.
         overrides: what counts in place of what the file says: `allowed_lateness`, `bound`.
+        behind: the pipelines that read this one's results.
 
     Raises:
         InputError: the file is missing, is not YAML, is not a valid pipeline, or the engine does
-            not run such a pipeline yet.
+            not run such a pipeline yet; or it reads results that there are none of.
     """
     content = read_document(path)
     origin = path.name
@@ -78,7 +81,29 @@ def load_spec(path: Path, overrides: Mapping[str, str] | None = None) -> Pipelin
             part = part.get(step) if isinstance(part, dict) else None
         if isinstance(part, dict):  # else the file itself is wrong, which is told
             part[key] = value
-    return parse_spec(content, origin=origin)
+    spec = parse_any(content, origin=origin)
+    if not isinstance(spec, ChainedSpec):
+        return runnable(spec, origin=origin)
+    return _over_its_upstream(spec, path, origin, behind)
+
+
+def _over_its_upstream(
+    spec: ChainedSpec, path: Path, origin: str, behind: tuple[str, ...]
+) -> PipelineSpec:
+    """A pipeline that reads another one's results, with that one."""
+    place, name = f"{origin}: source.pipeline", spec.source.pipeline
+    after = (*behind, spec.pipeline)
+    if name in after:
+        around = " reads ".join((*after[after.index(name) :], name))
+        raise InputError(place, f"a circle: {around}", "read another pipeline, or a landing table")
+    upstream = find_spec(path.parent, name, behind=after)
+    if not upstream.firings:
+        raise InputError(
+            place,
+            f"{name} keeps no firings, and a result comes at the instant of its firing",
+            f"write firings: true into the file of {name}",
+        )
+    return runnable(spec.over(upstream), origin=origin)
 
 
 def spec_files(folder: Path) -> list[Path]:
@@ -87,11 +112,15 @@ def spec_files(folder: Path) -> list[Path]:
 
 
 def find_spec(
-    folder: Path, pipeline: str, overrides: Mapping[str, str] | None = None
+    folder: Path,
+    pipeline: str,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    behind: tuple[str, ...] = (),
 ) -> PipelineSpec:
     """The spec of a pipeline by its name; a broken file breaks only its own pipeline.
 
-    `overrides`: see `load_spec`.
+    `overrides`, `behind`: see `load_spec`.
 
     Raises:
         InputError: no file, or more than one, defines the pipeline; or its file is wrong.
@@ -112,7 +141,7 @@ def find_spec(
     if not found:
         known = ", ".join(names) or "none"
         raise InputError(pipeline, "no such pipeline", f"the folder {folder.name}/ has: {known}")
-    return load_spec(found[0], overrides)
+    return load_spec(found[0], overrides, behind=behind)
 
 
 def _name_in(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import model_validator
@@ -28,16 +29,7 @@ class PipelineSpec(WindowedSpec):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
-        in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
-        for place, names in (("source.key", self.source.key), ("aggregates", self.aggregates)):
-            for name in names:
-                if name.lower().startswith(OWN_PREFIX):
-                    problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
-                    refuse_at(f"{place}.{name}", name, problem)
-                if name.lower() in in_use:
-                    problem = "a result column that exists already; choose another name"
-                    refuse_at(f"{place}.{name}", name, problem)
-                in_use.add(name.lower())
+        refuse_names_in_use(self.source.key, self.aggregates)
         return self
 
     @model_validator(mode="after")
@@ -104,6 +96,20 @@ class PipelineSpec(WindowedSpec):
         slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
         parts = {"source", "watermark", "window", "allowed_lateness"}
         return _fingerprint(self, parts, **slot)
+
+
+def refuse_names_in_use(key: Iterable[str], aggregates: Iterable[str]) -> None:
+    """Refuse names of keys and aggregates that would stand twice among the columns of a result."""
+    in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
+    for place, names in (("source.key", key), ("aggregates", aggregates)):
+        for name in names:
+            if name.lower().startswith(OWN_PREFIX):
+                problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
+                refuse_at(f"{place}.{name}", name, problem)
+            if name.lower() in in_use:
+                problem = "a result column that exists already; choose another name"
+                refuse_at(f"{place}.{name}", name, problem)
+            in_use.add(name.lower())
 
 
 def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:

@@ -9,8 +9,8 @@ from strandline.spec.chained import ChainedSpec
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import EventTime
-from strandline.spec.window import CountWindow, Global, GridWindow, Session
+from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
@@ -38,11 +38,16 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             f"not yet run by the engine ({told})",
             "the reference knows it: strandline conformance --engine reference",
         )
-    if not isinstance(spec, PipelineSpec):
-        kind = "join: " + _kind(spec.join) if isinstance(spec, JoinSpec) else "source.pipeline"
+    if isinstance(spec, ChainedSpec):
         raise InputError(
-            f"{origin}: {kind.split(':')[0]}",
-            f"not yet landed and published by a pipeline ({kind})",
+            f"{origin}: source.pipeline",
+            f"what {spec.source.pipeline} is stands in a file of its own",
+            "read both from one folder",
+        )
+    if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
+        raise InputError(
+            f"{origin}: join",
+            f"not yet landed and published by a pipeline (join: {_kind(spec.join)})",
             "both engines know it: strandline conformance",
         )
     return spec
@@ -56,11 +61,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
             side = getattr(spec.sources, name)
             if side.watermark.combine == "splits" and side.channels == "discovered":
                 found[f"sources.{name}.channels"] = "discovered splits"
-    if isinstance(spec, ChainedSpec):
-        found["source.pipeline"] = "chained windows"
     if isinstance(spec, WindowedSpec):
-        if isinstance(spec.window, Global | CountWindow):
-            found["window"] = _kind(spec.window)
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
@@ -70,16 +71,20 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire at their end and with late records; those on a grid may purge."""
-    purges = isinstance(spec.window, GridWindow) and spec.fires_by == EventTime(purging=True)
-    return purges or spec.fires_by == EventTime()
+    """Whether sessions fire as they do by default, and other windows not by the clock."""
+    if isinstance(spec.window, Session):
+        return spec.fires_by == EventTime()
+    return not isinstance(spec.fires_by, Continuous)
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether windows on a grid evict by time, before they fire, and keep some record."""
+    """Whether windows other than sessions evict by order; or by time before, keeping some record.
+
+    Those that go by the order of their records for other reasons evict in any way.
+    """
     evictor = spec.evictor
     by_time = isinstance(evictor, TimeEvictor) and evictor.time > 0 and not evictor.after
-    return by_time and isinstance(spec.window, GridWindow)
+    return (spec.goes_by_order or by_time) and not isinstance(spec.window, Session)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

@@ -21,6 +21,11 @@ class _AnyTrigger(SpecModel):
         """Whether a window may fire before the watermark has reached its end."""
         return False
 
+    @property
+    def fires_at_end(self) -> bool:
+        """Whether a window fires once the watermark has reached its end, with all it holds."""
+        return True
+
 
 class EventTime(_AnyTrigger):
     """`{event_time: {}}`: at the window's end, and with each record that comes late."""
@@ -41,13 +46,20 @@ class Continuous(_Early):
     continuous: Length
 
 
-class Count(_Early):
+class _ByRecords(_Early):
+    @property
+    def fires_at_end(self) -> bool:
+        """It does not: only records fire it."""
+        return False
+
+
+class Count(_ByRecords):
     """`{count: 100}`: at every so many records, and never at the end."""
 
     count: AtLeastOne
 
 
-class Delta(_Early):
+class Delta(_ByRecords):
     """`{delta: 5.0, of: EXPRESSION}`: where a value is further than this from the last that fired.
 
     The first record of a window is the reference; it never fires at the end.
@@ -61,6 +73,11 @@ class Never(_AnyTrigger):
     """`{never: {}}`: the default of a global window."""
 
     never: Empty = Empty()
+
+    @property
+    def fires_at_end(self) -> bool:
+        """It does not."""
+        return False
 
 
 class EndOfInput(_AnyTrigger):

@@ -111,6 +111,8 @@ class CountWindow(SpecModel):
 
 GridWindow = Tumbling | Sliding | Cumulative
 """Windows whose starts lie on a grid: they have an `assigner`."""
+WindowOfAllTime = Global | CountWindow
+"""One window a key, whatever the event times are."""
 Window = Annotated[
     Annotated[Tumbling, Tag("tumbling")]
     | Annotated[Sliding, Tag("sliding")]

@@ -88,4 +88,15 @@ class WindowedSpec(CommonSpec):
     @property
     def lets_records_go(self) -> bool:
         """Whether the last firing of a window need not hold all that it accepted."""
-        return self.fires_by.purging or self.evicts_by is not None
+        return self.fires_by.purging or self.evicts_by is not None or self.may_go_unfired
+
+    @property
+    def may_go_unfired(self) -> bool:
+        """Whether a window may go with records that no firing has told of."""
+        return not self.fires_by.fires_at_end
+
+    @property
+    def goes_by_order(self) -> bool:
+        """Whether what a window fires with depends on the order in which its records came."""
+        evictor = self.evicts_by
+        return self.may_go_unfired or (evictor is not None and evictor.goes_by_order)

@@ -254,6 +254,23 @@ def test_it_is_no_question_when_what_was_closed_is_reopened(until4, tmp_path):
     assert strict.backfill("1", "6", as_of="5", reopen=True).diff["windows"]["delete"]
 
 
+def test_a_session_that_reaches_far_behind_its_range_is_not_made_anew_of_what_is_left(
+    spark, tmp_path
+):
+    """The rows that have gone are more than a gap behind it: a chain of records leads there."""
+    spec = a_spec(source__channels=["a"], window={"session": "1h"})
+    line = Line(spark, tmp_path, spec)
+    chain = ["1 23:30", "2 00:20", "2 01:10", "2 02:00"]
+    rows = [a_record(when, when, position=place) for place, when in enumerate(chain)]
+    rows += [a_record("3 00:05", "2 02:50", position=4), a_record("4 10:00", "4 10:00", position=5)]
+    land(tmp_path, rows)
+    line.advance("5")
+    assert [row["window_end"] for row in line.rows("windows")] == [at("2 03:50")]
+    take_away(line, 3)
+    with pytest.raises(InputError, match=r"2024-03-03.* have gone .*--accept-loss"):
+        line.backfill("1", "2", as_of="5")
+
+
 def test_sessions_that_merge_are_not_removed(spark, tmp_path):
     spec = a_spec(source__channels=["a"], window={"session": "1h"}, quality__max_removed_share=0.0)
     line = Line(spark, tmp_path, spec)

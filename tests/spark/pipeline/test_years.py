@@ -22,6 +22,7 @@ from replayed import assert_books_balance, published, told_by_replay
 
 from strandline.lake import publish as out
 from strandline.lake.ledger import owed_days
+from strandline.pipeline.maintain import Retention, maintain, upkeep_of
 from strandline.pipeline.request import Request
 from strandline.pipeline.views.status import status_of
 
@@ -42,6 +43,8 @@ EDITS = [
     {"allowed_lateness": "2h"},
     {"watermark__bound": "30m", "allowed_lateness": "1h"},
 ]
+NOTHING_KEPT = Retention(keep_days=0, staging_days=0, report_days=0, ledger_days=0)
+"""Of an upkeep that leaves what is published, what is unfinished, and no more."""
 NIGHTS = ("run",) * 14 + ("skip", "rebuild", "audit", "publish", "publishing", "by hand")
 """What a night brings: a run, none, one that dies at a step or amid its commits, one by hand."""
 
@@ -70,6 +73,12 @@ class Life:
             oldest = today - timedelta(days=RETAINED)
             landing_of(self.line).delete(f"arrived_on < '{oldest}'")
         self._night(self.chance.choice(NIGHTS), today + timedelta(days=1))
+        if number % 30 == 29:
+            self.upkeep()
+
+    def upkeep(self) -> dict[str, Any]:
+        """Files are put together, and all that may go does: even of a run that has just died."""
+        return maintain(self.line.spec, self.line.lake, NOTHING_KEPT)
 
     def end(self) -> str:
         """All that is still on its way lands, and a last run follows: up to which midnight."""
@@ -163,10 +172,13 @@ def test_after_a_long_life_the_last_months_are_a_replays_and_nothing_has_piled_u
     assert owed_days(line.ledger) == []
     assert status_of(line.spec, line.lake)["open_behind_watermark"] == 0
 
-    files = [name for name in line.files() if name.startswith("meter/")]
-    staged = [name for name in files if "/_staging/" in name]
-    assert staged == []
-    assert len(list((line.root / "runs").glob("*.parquet"))) < 40 + DAYS // 2
+    kept = life.upkeep()["tables"]
+    assert [name for name in line.files() if "meter/_staging/" in name] == []
+    for name, sizes in kept.items():
+        assert sizes["in_use"]["files"] <= 2 * (DAYS + 5), name
+        assert sizes["stored"]["files"] <= sizes["in_use"]["files"] + 10, name
+    assert upkeep_of(line.spec, line.lake, NOTHING_KEPT)["ledger"] == 0
+    assert len(line.ledger.entries()) <= 3 * DAYS
 
 
 def starting_from(rows: list[Any], since_ms: int) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import cumulative_windows, sliding_windows, windows
@@ -158,14 +157,19 @@ def test_the_edges_around_a_range_are_thresholds_next_to_it(gap_ms, start_ms, le
     assert {below % step, past % step} == {grid.residues[0]}
 
 
-@pytest.mark.parametrize("window", [{"global": {}}, {"count": 3}])
-def test_windows_that_lie_on_no_grid_have_none(window):
+@given(st.sampled_from([LEAST_INSTANT_MS, 0, END_OF_INSTANTS_MS - 2]), st.sampled_from([0, 7]))
+def test_windows_of_all_time_are_one_slot_that_only_the_end_of_the_input_ends(ts_ms, lateness_ms):
     content = {
         "pipeline": "p",
         "source": {"table": "t", "arrival_time": "a", "event_time": "t"},
         "watermark": {"strategy": "ascending"},
-        "window": window,
-        "firings": True,
+        "window": {"global": {}},
+        "allowed_lateness": f"{lateness_ms}ms",
     }
-    with pytest.raises(TypeError, match="p has no windows on a grid"):
-        Grid.of(parse_any(content, origin="p.yaml"))
+    grid = Grid.of(parse_any(content, origin="p.yaml"))
+    (slot,) = ids_of(grid, ts_ms)
+    assert grid.window(slot) == TimeWindow(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    assert grid.fire_thresholds(np.array([slot])) == [MAX_WATERMARK]
+    assert grid.close_thresholds(np.array([slot])) == [MAX_WATERMARK]
+    assert grid.first_not_final(END_OF_INSTANTS_MS - 3) == LEAST_INSTANT_MS
+    assert grid.one_window_each

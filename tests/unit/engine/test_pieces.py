@@ -1,4 +1,4 @@
-"""A long range in pieces: together the range, and none with too many records."""
+"""A long range in pieces: together the range, and none with too many cells."""
 
 from __future__ import annotations
 
@@ -18,17 +18,24 @@ from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.reference import Record
 
 HOUR_MS = 3_600_000
+HOURLY = a_meter({"tumbling": "1h"}, {"strategy": "ascending", "emit": "per_record"})
+AN_HOURLY = (HOURLY, Axis.of(HOURLY, 0))
 
 
 def a_past(of_days: list[int], window: dict[str, str]) -> History:
     """So many records on each day, spread over it."""
-    spec = a_meter(window, {"strategy": "ascending", "emit": "per_record"})
-    axis = Axis.of(spec, 0)
     times = [
         day * DAY_MS + number * DAY_MS // records
         for day, records in enumerate(of_days)
         for number in range(records)
     ]
+    return of_times(times, window)
+
+
+def of_times(times: list[int], window: dict[str, str]) -> History:
+    """Records of some event times, each in a cell of its own."""
+    spec = a_meter(window, {"strategy": "ascending", "emit": "per_record"})
+    axis = Axis.of(spec, 0)
     rows = [
         cell_of(spec, axis, Record(arrival_ms=ms, ts_ms=ms, record_id=str(ms), gap_ms=HOUR_MS))
         for ms in times
@@ -66,13 +73,27 @@ def test_a_range_with_few_records_is_one_piece():
     assert in_pieces(history, EVERYTHING, 30) == [EVERYTHING]
 
 
-def test_days_are_put_together_as_long_as_they_are_not_too_many_records():
+def test_days_are_put_together_as_long_as_they_have_not_too_many_records():
     history = a_past([10, 10, 10, 10], {"tumbling": "1h"})
     borders = [piece.start_ms for piece in in_pieces(history, EVERYTHING, 20)[1:]]
     assert borders == [2 * DAY_MS]
 
 
-def test_a_day_with_too_many_records_is_cut_within():
+def test_a_day_with_too_many_cells_is_cut_within():
     history = a_past([24], {"tumbling": "1h"})
     borders = [piece.start_ms for piece in in_pieces(history, TimeRange(0, DAY_MS), 12)[1:]]
     assert borders == [12 * HOUR_MS]
+
+
+def test_a_day_is_cut_where_its_records_lie():
+    times = [9 * HOUR_MS + number * HOUR_MS // 8 for number in range(24)]
+    history = of_times(times, {"tumbling": "15m"})
+    borders = [piece.start_ms for piece in in_pieces(history, TimeRange(0, DAY_MS), 12)[1:]]
+    assert borders == [10 * HOUR_MS + HOUR_MS // 2]
+
+
+def test_a_day_of_many_records_in_few_cells_is_one_piece():
+    one_cell = cell_of(*AN_HOURLY, Record(arrival_ms=0, ts_ms=0, record_id="0"))
+    cells = cells_from(pd.DataFrame([one_cell], columns=list(COUNTED)), AN_HOURLY[1])
+    history = history_of(Observed(cells.assign(records=1_000)), *AN_HOURLY)
+    assert in_pieces(history, TimeRange(0, DAY_MS), 12) == [TimeRange(0, DAY_MS)]

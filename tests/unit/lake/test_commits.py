@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 from lakes import FIRST_DAY, a_record, a_spec, land
 
-from strandline.lake.commits import only_moved
+from strandline.lake.commits import days_changed, only_moved
 from strandline.lake.landing import Landing
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges, compare
@@ -101,3 +101,23 @@ def _compared(before: DayFacts, now: DayFacts) -> LandingChanges:
         published_ms=None,
         only_moved=lambda days: set(),
     )
+
+
+def test_days_have_changed_whose_rows_have_come_or_gone_and_not_those_that_moved(landed):
+    since = landed.table.version()
+    landed.table.optimize.compact()
+    assert days_changed(landed.table, "arrived_on", since) == set()
+    land(landed.folder, [a_record("2 12:00", "2 12:00")], mode="append")
+    assert days_changed(landed.table, "arrived_on", since) == {DAYS[1]}
+    landed.table.delete("arrived_on = '2024-03-03'")
+    assert days_changed(landed.table, "arrived_on", since) == {DAYS[1], DAYS[2]}
+    assert days_changed(landed.table, "arrived_on", landed.table.version()) == set()
+
+
+def test_any_day_may_have_changed_once_the_log_is_cleaned_up(landed):
+    since = landed.table.version()
+    land(landed.folder, [a_record("2 12:00", "2 12:00")], mode="append")
+    for step in (landed.folder / "landing/meter/_delta_log").glob(f"{since + 1:020}.json"):
+        table = landed.table
+        step.unlink()
+        assert days_changed(table, "arrived_on", since) is None

@@ -54,6 +54,12 @@ def test_a_run_under_later_ones_is_refused_with_their_names():
         require_revertible("meter", [*NIGHTS, *later], "second")
 
 
+def test_a_run_that_has_replaced_all_is_refused_with_where_the_old_rows_are_read():
+    anew = published("anew", "1", "4", 5, recreated=True)
+    with pytest.raises(InputError, match=r"--recreate\).*--as-of-ledger 4;.*--recreate --reason"):
+        require_revertible("meter", [*NIGHTS, *anew], "anew")
+
+
 def test_a_run_whose_ledger_names_no_versions_is_refused():
     with pytest.raises(InputError, match=rf"too old to say.*{REBUILD}"):
         require_revertible("meter", published("old", "2", "3", 1, versions=None), "old")

@@ -232,11 +232,8 @@ NOT_YET = [
         "trigger: purging event_time",
     ),
     (windows(trigger={"continuous": "10m"}), "trigger: continuous"),
-    (windows(trigger={"count": 5}), "trigger: count"),
-    (windows(trigger={"delta": 5, "of": "x"}), "trigger: delta"),
-    (windows(window={"global": {}}), "window: global"),
-    (windows(window={"count": 5}), "window: count"),
-    (windows(evictor={"count": 5}), "evictor: count"),
+    (windows(window={"session": "5m"}, trigger={"count": 5}), "trigger: count"),
+    (windows(window={"global": {}}, trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(evictor={"time": "5m", "after": True}), "evictor: time"),
     (windows(evictor={"time": "0ms"}), "evictor: time"),
     (windows(window={"session": "5m"}, evictor={"time": "5m"}), "evictor: time"),
@@ -244,8 +241,14 @@ NOT_YET = [
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (
-        {"pipeline": "p", "source": {"pipeline": "x"}, "window": {"tumbling": "1d"}},
-        "source.pipeline: chained windows",
+        {
+            "pipeline": "p",
+            "source": {"pipeline": "x"},
+            "window": {"tumbling": "1d"},
+            "firings": True,
+            "trigger": {"continuous": "1h"},
+        },
+        "trigger: continuous",
     ),
 ]
 
@@ -258,7 +261,41 @@ def test_what_the_engine_does_not_run_yet_is_refused_by_its_name(content, featur
     assert refused.value.exit_code == 2
 
 
-@pytest.mark.parametrize("window", [{"tumbling": "1h"}, {"sliding": "1h", "every": "5m"}])
+ON_A_GRID = [{"tumbling": "1h"}, {"sliding": "1h", "every": "5m"}]
+BY_ORDER = [
+    {"trigger": {"count": 5}},
+    {"trigger": {"delta": 5, "of": "x", "purging": True}},
+    {"evictor": {"count": 5, "after": True}},
+    {"evictor": {"delta": 5, "of": "x"}},
+    {"trigger": {"count": 5}, "evictor": {"time": "5m", "after": True}},
+]
+
+
+@pytest.mark.parametrize("window", [*ON_A_GRID, {"global": {}}])
+@pytest.mark.parametrize("fields", BY_ORDER)
+def test_windows_other_than_sessions_may_go_by_the_order_of_their_records(window, fields):
+    spec = parse_spec(windows(window=window, **fields), origin="p.yaml")
+    assert spec.goes_by_order
+    assert spec.lets_records_go
+    fires_at_end = "trigger" not in fields and "global" not in window
+    assert spec.may_go_unfired is not fires_at_end
+
+
+@pytest.mark.parametrize(
+    ("fields", "may_go_unfired"),
+    [
+        ({"window": {"count": 5}}, True),
+        ({"window": {"count": 5, "every": 2}}, True),
+        ({"window": {"global": {}}}, True),
+        ({"window": {"global": {}}, "trigger": {"end_of_input": {}}}, False),
+    ],
+)
+def test_windows_of_all_time_are_run(fields, may_go_unfired):
+    spec = parse_spec(windows(**fields), origin="p.yaml")
+    assert spec.goes_by_order is spec.may_go_unfired is may_go_unfired
+
+
+@pytest.mark.parametrize("window", ON_A_GRID)
 def test_windows_on_a_grid_may_purge_as_they_fire_or_evict_by_time(window):
     content = windows(window=window, trigger={"event_time": {}, "purging": True})
     assert parse_spec(content, origin="p.yaml").lets_records_go

@@ -11,7 +11,7 @@ import pandas as pd
 
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 
 
 @dataclass(frozen=True)
@@ -53,24 +53,3 @@ class Parts:
         }
         ends = self.days.map(after).to_numpy()
         return set(self.days[np.asarray(ends > ahead, dtype=bool)])
-
-
-def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
-    """The days on which the watermark can reach a value of a range."""
-    axis, grid, crossings = history.axis, history.grid, history.crossings
-    last_ms = within.end_ms + grid.threshold_step_ms
-    edges = grid.edges_around(TimeRange(within.start_ms, last_ms))
-    (first, last), _ = crossings.reached(edges, clock.horizon_ms)
-    days = {*history.days.every, *crossings.days_of_steps(clock.horizon_ms)}
-    if axis.ticks is not None:
-        ticks = [axis.ticks.after(midnight_of(day) + DAY_MS - 1) for day in days]
-        days |= {day_of(tick) for tick in ticks if tick < clock.horizon_ms}
-    rising = {
-        day
-        for day in days
-        if axis.first_of(midnight_of(day)) <= last
-        and axis.first_of(midnight_of(day) + DAY_MS) >= first
-    }
-    if clock.closes_now:  # as the channels end one by one, it rises to what the others offer
-        rising.add(day_of(clock.horizon_ms - 1))
-    return sorted(rising)

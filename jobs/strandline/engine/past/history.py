@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from pyspark.sql import DataFrame
+
 from strandline.engine.idleness.kept_steps import KeptSteps
 from strandline.engine.past.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
@@ -28,12 +30,14 @@ class History:
         axis: of the instants.
         timeline: what was observed of the arrival days below the horizon.
         crossings: when the combined watermark reached thresholds.
+        upstream: where the watermark comes from, if the records are results of other windows.
     """
 
     spec: PipelineSpec
     axis: Axis
     timeline: Timeline
     crossings: Crossings
+    upstream: Upstream | None = None
 
     @cached_property
     def grid(self) -> Grid:
@@ -48,6 +52,19 @@ class History:
     def probed_in(self, order: ProbeOrder) -> History:
         """The same, its channels in another order."""
         return replace(self, crossings=self.crossings.in_order(order))
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The pipeline whose results are the records of another one.
+
+    Attributes:
+        records: its landing as `read_records` reads it, at least of the days of its history.
+        history: everything observed of it below the horizon, its channels in probe order.
+    """
+
+    records: DataFrame
+    history: History
 
 
 def history_of(

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 
 SEQUENCE_SPAN = 2**64
@@ -55,6 +56,8 @@ class Axis:
     @classmethod
     def of(cls, spec: PipelineSpec, start_ms: int) -> Axis:
         """The axis of a pipeline whose clock started at `start_ms`."""
+        if isinstance(spec, ResultsSpec):  # the watermark is the other pipeline's
+            return cls.of(spec.upstream, start_ms)
         interval = spec.watermark.emission_interval_ms
         return cls(
             start_ms,

@@ -23,13 +23,15 @@ from strandline.model.intervals import (
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Cumulative, Session, Sliding, Tumbling
+from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 
 WIDEST_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: such a window always leaves them, and no sum overflows."""
 _MOST_PARTS = 3_600
 """Into how many parts a slot of a sessions' calendar is cut at most: a second of an hour."""
 _PARTS_OF_A_GAP = 8
+_ALL_TIME_MS = END_OF_INSTANTS_MS - 1 - LEAST_INSTANT_MS
+"""The years 0001 to 9999 but for the last millisecond: the end is an instant, too."""
 Longs = npt.NDArray[Any]
 
 
@@ -46,6 +48,7 @@ class Grid:
         cumulative: whether windows grow by the step up to the size, and their ids are ends.
         allowed_lateness_ms: of the pipeline.
         threshold_step_ms: between neighbouring thresholds of firing: the step, or a part of it.
+        all_time: whether there is one window alone, which nothing but the end of the input ends.
     """
 
     step_ms: int
@@ -56,6 +59,7 @@ class Grid:
     cumulative: bool
     allowed_lateness_ms: int
     threshold_step_ms: int
+    all_time: bool = False
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
@@ -64,8 +68,7 @@ class Grid:
         Sessions lie on no grid. Their own thresholds are looked up between those of the grid, so
         there are several in a slot, the closer to each other the shorter the gap.
 
-        Raises:
-            TypeError: the windows are global ones, or count.
+        Global windows, and those that count, are one slot of all instants that there are.
         """
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
@@ -81,9 +84,11 @@ class Grid:
             size_ms = min(window.cumulative, WIDEST_MS // step_ms * step_ms)
             offset_ms = window.offset % size_ms
             return cls(step_ms, offset_ms, size_ms, size_ms, 0, True, lateness_ms, step_ms)
-        if not isinstance(window, Tumbling | Cumulative):
-            msg = f"{spec.pipeline} has no windows on a grid"
-            raise TypeError(msg)
+        if isinstance(window, WindowOfAllTime):
+            size_ms, offset_ms = _ALL_TIME_MS, LEAST_INSTANT_MS % _ALL_TIME_MS
+            return cls(
+                size_ms, offset_ms, size_ms, size_ms, 0, False, lateness_ms, size_ms, all_time=True
+            )
         whole_ms = window.cumulative if isinstance(window, Cumulative) else window.tumbling
         size_ms = min(whole_ms, WIDEST_MS)
         offset_ms = window.offset % size_ms
@@ -216,6 +221,8 @@ class Grid:
 
     def fire_thresholds(self, windows: Longs) -> Longs:
         """The watermarks that fire some windows: the array form of `max_timestamp_ms`."""
+        if self.all_time:
+            return np.full_like(windows, MAX_WATERMARK)
         return self.ends_of(windows) - 1
 
     def close_thresholds(self, windows: Longs) -> Longs:

@@ -18,10 +18,12 @@ from strandline.engine.records.expressions import (
     whole_number,
 )
 from strandline.engine.records.malformed import reason_of
+from strandline.engine.records.results import places_of_results
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
@@ -58,6 +60,8 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
         c.CANDIDATE: _candidate(landing, spec),
     }
     rows = rows.withColumns(as_given).withColumns(derived).withColumn(c.PANE, pane_of(grid))
+    if isinstance(spec, ResultsSpec):
+        rows = rows.withColumns(places_of_results(spec, axis))
     if isinstance(spec.window, Session):
         rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec, spec.window))
     return rows.withColumn(c.REASON, reason_of(landing, spec, ts_given))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.window import WindowSpec
 
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
@@ -33,10 +34,24 @@ _SORTERS = {"ArraySort", "SortArray"}
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in two steps: `parts` over records, by name, and the `whole` over those."""
+    """An aggregate in two steps: over records, and over the results of that.
+
+    Attributes:
+        parts: the first step, by the names of its results.
+        put_together: the second step, given how each aggregate of these is to be taken.
+    """
 
     parts: dict[str, Column]
-    whole: Column
+    put_together: Callable[[Callable[[Column], Column]], Column]
+
+    @property
+    def whole(self) -> Column:
+        """The second step over groups."""
+        return self.put_together(lambda aggregate: aggregate)
+
+    def running(self, window: WindowSpec) -> Column:
+        """The second step over the rows of a window function."""
+        return self.put_together(lambda aggregate: aggregate.over(window))
 
 
 Problem = tuple[str, str]
@@ -78,25 +93,33 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
     function, argument = call[1].lower(), call[2]
     kind = aggregated.schema[0].dataType
     part = f"_strandline_part_{name}"
+    parts = {part: F.expr(text)}
     if function == "count":
-        whole = F.coalesce(F.sum(part), F.lit(0)).cast(kind)
-    elif function == "sum":
-        whole = F.sum(part).cast(kind)
-    elif function in {"min", "max"}:
-        whole = F.expr(f"{function}(`{part}`)")
-    elif isinstance(kind, T.DoubleType):
+        return Partial(parts, lambda of: F.coalesce(of(F.sum(part)), F.lit(0)).cast(kind))
+    if function == "sum":
+        return Partial(parts, lambda of: of(F.sum(part)).cast(kind))
+    if function in {"min", "max"}:
+        return Partial(parts, lambda of: of(F.expr(f"{function}(`{part}`)")))
+    if isinstance(kind, T.DoubleType):
         number = f"{part}_number"
         parts = {
             part: F.expr(f"sum(CAST({argument} AS DOUBLE))"),
             number: F.expr(f"count({argument})"),
         }
-        return Partial(parts, F.sum(part) / F.nullif(F.sum(number), F.lit(0)))
-    else:
-        return (
-            f"{text!r} gives {kind.simpleString()}",
-            f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
-        )
-    return Partial({part: F.expr(text)}, whole)
+        return Partial(parts, lambda of: of(F.sum(part)) / F.nullif(of(F.sum(number)), F.lit(0)))
+    return (
+        f"{text!r} gives {kind.simpleString()}",
+        f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
+    )
+
+
+def columns_read(records: DataFrame, aggregates: Mapping[str, Column]) -> list[str]:
+    """The columns of the records that some aggregates read."""
+    if not aggregates:
+        return []
+    analysed = records.groupBy().agg(*aggregates.values())._jdf.queryExecution().analyzed()
+    read = analysed.references().toSeq()
+    return sorted({str(read.apply(i).name()) for i in range(read.size())})
 
 
 def _is_one_argument(text: str) -> bool:

@@ -30,6 +30,8 @@ def emissions(
         clock: what is known.
         days: the days at which positions will be asked for.
     """
+    while history.upstream is not None:
+        records, history = history.upstream.records, history.upstream.history
     crossings = history.crossings
     if isinstance(crossings, StepCrossings):
         return step_emissions(

@@ -16,45 +16,52 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _FIRST_HELD_BY = "_strandline_first_held_by"
-_FIRING = "_strandline_nth_firing"
+FIRING = "_strandline_nth_firing"
 """The number of a firing in its window: 0 is the one on time, n the n-th late one."""
+OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
+"""What is told of the record that fires a window."""
 
 
 def firings(
-    accepted: DataFrame,
-    windows: DataFrame,
-    emitted: Emissions,
-    spec: PipelineSpec,
-    aggregates: dict[str, Column],
-    identity: Column,
+    contents: DataFrame, windows: DataFrame, emitted: Emissions, spec: PipelineSpec
 ) -> DataFrame:
     """One row for each firing of each window, with its content, its watermark and its position.
 
-    A window fires when the watermark reaches its end, if it holds a record by then (`ON_TIME`),
-    and again at each record that it accepts later (`LATE`), with all that it holds by then: that
-    record alone, if firings purge.
+    A window fires when the watermark reaches its end (`ON_TIME`), or at a record that comes before
+    (`EARLY`) or after that (`LATE`), as its trigger says.
 
     Args:
-        accepted: the accepted records, once for each window that took them.
+        contents: what each firing holds, and where the record is that causes it.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
-        aggregates: the content of a firing.
-        identity: orders records of equal position; its value is the `fired_by` of a LATE firing.
     """
-    contents = _contents(
-        _members(accepted.withColumn(c.RECORD_ID, identity), spec), aggregates, spec
-    )
     placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
-    firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(_FIRING)
+    firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(FIRING)
     replaces = F.lit(not spec.fires_by.purging) & (F.col("firing") > 1)
     return (
         emitted.at(placed)
-        .select(*_columns(spec), _FIRING)
+        .select(*_columns(spec), FIRING)
         .withColumn("firing", F.row_number().over(firing).cast("bigint"))
         .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
-        .drop(_FIRING)
+        .drop(FIRING)
     )
+
+
+def contents_of_firings(
+    accepted: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column]
+) -> DataFrame:
+    """What the firings hold of windows that fire at their end, and again at each late record.
+
+    All that has come by then; if firings purge, of a late one that record alone.
+
+    Args:
+        accepted: the accepted records, once for each window that took them; their RECORD_ID orders
+            those of equal position, and is the `fired_by` of a LATE firing.
+        spec: the pipeline.
+        aggregates: the content of a firing.
+    """
+    return _contents(_members(accepted, spec), aggregates, spec)
 
 
 def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -73,17 +80,16 @@ def _members(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
     return (
         accepted.where(F.col(c.FIRE_AT).isNotNull())
         .withColumn(_FIRST_HELD_BY, F.count_if(fires_at_once()).over(up_to_here))
-        .withColumn(_FIRING, last_firing)
-        .withColumn(_FIRING, F.explode(F.sequence(_FIRST_HELD_BY, _FIRING)))
+        .withColumn(FIRING, last_firing)
+        .withColumn(FIRING, F.explode(F.sequence(_FIRST_HELD_BY, FIRING)))
     )
 
 
 def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec) -> DataFrame:
     """What each FIRING of each window holds; of a late one, where the record that causes it is."""
-    firing = [*_window_of(spec), _FIRING]
-    is_cause = fires_at_once() & (F.col(_FIRST_HELD_BY) == F.col(_FIRING))
-    of_cause = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause]
+    firing = [*_window_of(spec), FIRING]
+    is_cause = fires_at_once() & (F.col(_FIRST_HELD_BY) == F.col(FIRING))
+    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in OF_CAUSE]
     contents = [
         *(column.alias(name) for name, column in aggregates.items()),
         F.count(F.lit(1)).alias("records"),
@@ -112,10 +118,11 @@ def _columns(spec: PipelineSpec) -> list[Column]:
     fired_at = F.timestamp_millis(_on_time_or_late(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
     # a watermark fires by rising ends, a record its newest window first
     order_window = _on_time_or_late(F.col(c.SLOT_END), -F.col(c.SLOT_END))
+    late_or_early = F.when(fires_at_once(), "LATE").otherwise("EARLY")
     return [
         *window_columns(c.SLOT, c.SLOT_END, spec),
         F.col("records"),
-        _on_time_or_late(F.lit("ON_TIME"), F.lit("LATE")).alias("timing"),
+        _on_time_or_late(F.lit("ON_TIME"), late_or_early).alias("timing"),
         fired_at.alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
         F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
@@ -130,7 +137,7 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 def _on_time_or_late(on_time: Column, late: Column) -> Column:
     """What holds of a firing on time, or of a late one."""
-    return F.when(F.col(_FIRING) == 0, on_time).otherwise(late)
+    return F.when(F.col(FIRING) == 0, on_time).otherwise(late)
 
 
 def _window_of(spec: PipelineSpec) -> list[str]:

@@ -16,13 +16,15 @@ from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import in_two_steps
+from strandline.engine.results.aggregates import columns_read, in_two_steps
 from strandline.engine.scope import Rebuild
 from strandline.engine.values.of_days import emissions
+from strandline.engine.windows import by_order
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
-from strandline.engine.windows.firings import firings
+from strandline.engine.windows.firings import contents_of_firings, firings
 from strandline.engine.windows.last_firing import fire_last
+from strandline.engine.windows.order import in_order
 from strandline.model.intervals import day_of, midnight_of
 
 
@@ -35,9 +37,11 @@ class GridRebuild(Rebuild):
         spec, grid = self.history.spec, self.history.grid
         windows = window_table(self.spark, self.slots, self.history.axis)
         aggregates = self._aggregates()
+        if spec.goes_by_order:
+            return self._windows_by_order(windows, aggregates)
         if spec.lets_records_go:
-            order = identity(spec, self.source_columns)
-            return fire_last(self._pairs(windows), windows, spec, aggregates, grid, order)
+            pairs = self._pairs(windows)
+            return fire_last(pairs, windows, spec, aggregates, grid, self._identity)
         partials = None if grid.one_window_each else in_two_steps(self.records, spec)
         if partials is None:
             counted = count_each(self._pairs(windows), spec, aggregates, grid)
@@ -50,6 +54,10 @@ class GridRebuild(Rebuild):
 
         If firings purge, those that have fired hold nothing.
         """
+        if self.history.spec.goes_by_order:
+            windows = window_table(self.spark, self.slots, self.history.axis)
+            ordered = self._in_order(windows, self._identity)
+            return by_order.held(ordered, windows, self.history.spec, self._aggregates())
         purging = F.lit(self.history.spec.fires_by.purging)
         emptied = (F.col("state") == "closed") | (purging & (F.col("state") == "fired"))
         return self.windows().where(~emptied & (F.col("records") > 0))
@@ -87,14 +95,44 @@ class GridRebuild(Rebuild):
         history = in_probe_order(self.records, self.history)
         slots = replace(self.calendar, history=history).starting_in(self.scope.windows)
         windows = window_table(self.spark, slots, history.axis)
+        emitted = emissions(self.spark, self.records, history, self.clock, days)
         return firings(
-            self._pairs(windows).where(is_accepted()),
-            windows,
-            emissions(self.spark, self.records, history, self.clock, days),
-            self.history.spec,
-            self._aggregates(),
-            identity,
+            self._contents_of_firings(windows, identity), windows, emitted, self.history.spec
         )
+
+    def _contents_of_firings(self, windows: DataFrame, identity: Column) -> DataFrame:
+        spec, aggregates = self.history.spec, self._aggregates()
+        if not spec.goes_by_order:
+            accepted = self._accepted(windows).withColumn(c.RECORD_ID, identity)
+            return contents_of_firings(accepted, spec, aggregates)
+        partials = in_two_steps(self.records, spec)
+        ordered = self._in_order(windows, identity)
+        return by_order.contents_of_firings(ordered, spec, aggregates, partials)
+
+    def _windows_by_order(self, windows: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+        spec, grid = self.history.spec, self.history.grid
+        ordered = self._in_order(windows, self._identity)
+        fired = by_order.last_firings(ordered, windows, spec, aggregates)
+        if grid.one_window_each:
+            return fired
+        refused = self._pairs(windows).where(~is_accepted())
+        without_content = dict.fromkeys(aggregates, F.lit(None))
+        missed = count_each(refused, spec, {}, grid).withColumns(without_content)
+        none = F.lit(0).cast("bigint")
+        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
+        return fired.unionByName(rows)
+
+    def _in_order(self, windows: DataFrame, identity: Column) -> DataFrame:
+        read = columns_read(self.records, self._aggregates())
+        return in_order(self._accepted(windows), self.history.spec, identity, read)
+
+    def _accepted(self, windows: DataFrame) -> DataFrame:
+        """The accepted records, once for each window that took them."""
+        return self._pairs(windows).where(is_accepted())
+
+    @property
+    def _identity(self) -> Column:
+        return identity(self.history.spec, self.source_columns)
 
     @cached_property
     def _older_and_own(self) -> pd.DataFrame:

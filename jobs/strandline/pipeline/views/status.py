@@ -13,12 +13,14 @@ from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import UPKEEP, Entry, Ledger, frontier
 from strandline.lake.read import tables_shown
+from strandline.lake.reads import columns_of
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.remembered import remembered
 from strandline.spec import PipelineSpec
+from strandline.tables import UNFIRED_COLUMN
 
 
 def status_of(
@@ -142,7 +144,10 @@ def _moment(entry: Entry) -> str | None:
 
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], dict[str, int]]:
-    counts = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
+    table = store.table("completeness")
+    there = () if table is None else columns_of(table).names
+    counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
+    counts += [name for name in UNFIRED_COLUMN if name in there]
     rows = read_days(store, "completeness", ["state", "gap", *counts], days)
     if rows is None:
         return {}, dict.fromkeys(counts, 0)

@@ -13,7 +13,7 @@ from pydantic.v1 import ValidationError
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec
 from strandline.spec.quality import ExpectationSpec
-from strandline.tables import COMPLETENESS, WINDOW_COLUMNS
+from strandline.tables import COMPLETENESS, UNFIRED_COLUMN, WINDOW_COLUMNS
 
 _ENGINES = {"windows": "Spark", "completeness": "Pandas"}
 _NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
@@ -86,7 +86,8 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
     """The columns that an expectation can name."""
     if table == "completeness":
-        return tuple(COMPLETENESS.columns)
+        unfired = UNFIRED_COLUMN if spec.may_go_unfired else ()
+        return (*COMPLETENESS.columns, *unfired)
     return (*spec.source.key, *spec.aggregates, *WINDOW_COLUMNS)
 
 

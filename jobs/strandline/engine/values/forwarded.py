@@ -1,0 +1,150 @@
+"""A watermark that goes on: that of one pipeline's windows is that of the windows behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from strandline.engine import columns as c
+from strandline.engine.past.history import History, Upstream
+from strandline.engine.past.rise_days import rise_days
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.timeline import Timeline
+from strandline.engine.values.of_days import emissions
+from strandline.engine.watermark.by_records import RecordCrossings
+from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
+from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.chained import ResultsSpec
+
+
+@dataclass(frozen=True)
+class ForwardedCrossings:
+    """See `Crossings`. The other pipeline's, also at thresholds that are none of its own.
+
+    Attributes:
+        spark: the session.
+        upstream: the other pipeline.
+    """
+
+    spark: SparkSession
+    upstream: Upstream
+
+    def in_order(self, order: ProbeOrder) -> Self:
+        """See `Crossings.in_order`."""
+        history = self.upstream.history.probed_in(order)
+        return replace(self, upstream=replace(self.upstream, history=history))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """See `Crossings`."""
+        return self._own.channels
+
+    @property
+    def joined(self) -> list[int]:
+        """See `Crossings`."""
+        return self._own.joined
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """See `Crossings.reached`."""
+        seen, number = self._own.reached(thresholds, horizon_ms, ended)
+        ends = np.zeros(len(thresholds), dtype=bool) if ended is None else ended
+        unsure = self._unsure(np.asarray(thresholds, dtype=np.int64), horizon_ms, ends)
+        if unsure.any():
+            asked = np.asarray(thresholds, dtype=np.int64)[unsure]
+            found = self._looked_up(np.unique(asked), horizon_ms, closes=bool(ends.any()))
+            never, end = self._axis.never, self._axis.end
+            for place, threshold_ms in zip(np.flatnonzero(unsure), asked.tolist(), strict=True):
+                at, rank = found[threshold_ms]
+                seen[place] = end if at == never and ends[place] else at
+                number[place] = rank
+        return seen, number
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """See `Crossings.watermark_reached`: of the other pipeline's grid, so rather too little."""
+        return self._own.watermark_reached(horizon_ms)
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """See `Crossings.days_of_steps`."""
+        return self._own.days_of_steps(horizon_ms)
+
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """See `Crossings.without_dropped_end`."""
+        return self._own.without_dropped_end(clock)
+
+    @property
+    def _own(self) -> Crossings:
+        return self.upstream.history.crossings
+
+    @property
+    def _axis(self) -> Axis:
+        return self.upstream.history.axis
+
+    def _unsure(
+        self, thresholds: npt.NDArray[np.int64], horizon_ms: int, ends: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Which thresholds have to be looked up between those of the other pipeline's grid.
+
+        The watermark has not passed them together with the next one of the grid, and its cells tell
+        nothing closer. Other forms of crossings tell of any threshold.
+        """
+        grid = self.upstream.history.grid
+        if not isinstance(self._own, RecordCrossings):
+            return np.zeros(len(thresholds), dtype=bool)
+        step = grid.threshold_step_ms
+        between = thresholds < MAX_WATERMARK - step
+        for residue in grid.residues:
+            between &= (thresholds - residue) % step != 0
+        below = thresholds - (thresholds - grid.residues[0]) % step
+        edges = np.where(between, below, 0), np.where(between, below + step, 0)
+        (before, first), (after, last) = (
+            self._own.reached(edge.tolist(), horizon_ms) for edge in edges
+        )
+        apart = (before != after) | (first != last) | ends
+        return np.asarray(between & apart, dtype=bool)
+
+    def _looked_up(
+        self, thresholds: npt.NDArray[np.int64], horizon_ms: int, *, closes: bool
+    ) -> dict[int, tuple[int, int]]:
+        """Where the watermark reaches some thresholds, by all that it rises to around them."""
+        history = self.upstream.history
+        ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
+        clock = Clock(horizon_ms, ended)
+        days: set[date] = set()
+        for threshold_ms in thresholds.tolist():
+            days.update(rise_days(history, TimeRange(threshold_ms, threshold_ms + 1), clock))
+        emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
+        asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
+        rows = emitted.crossings(self.spark.createDataFrame(asked)).select(
+            c.THRESHOLD, c.SEEN_FROM, c.RANK
+        )
+        return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}
+
+
+def history_behind(
+    spark: SparkSession, spec: ResultsSpec, timeline: Timeline, upstream: Upstream
+) -> History:
+    """The history of a pipeline whose records are another one's results.
+
+    Args:
+        spark: the session.
+        spec: the pipeline.
+        timeline: what was observed of the results.
+        upstream: the other pipeline.
+    """
+    crossings = ForwardedCrossings(spark, upstream)
+    return History(spec, upstream.history.axis, timeline, crossings, upstream)

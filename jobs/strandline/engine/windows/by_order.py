@@ -1,0 +1,221 @@
+"""Windows that fire, or let records go, by the order in which these came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
+from strandline.engine.records.expressions import quoted
+from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.rows import window_columns
+from strandline.engine.windows.assign import fires_at_once
+from strandline.engine.windows.firings import FIRING, OF_CAUSE
+from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL
+from strandline.engine.windows.walk import STILL_HELD
+from strandline.spec.pipeline import PipelineSpec
+
+_IN_LAST = "_strandline_in_last_firing"
+_CONTENT = "_strandline_content"
+_FIRED_AT = "_strandline_fired_at_ms"
+_ON_TIME = "_strandline_on_time"
+_OF_NOTHING = "_strandline_of_nothing_"
+_COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
+
+# ------------------------------------------------------------------------------------ the windows
+
+
+def last_firings(
+    ordered: DataFrame, windows: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+) -> DataFrame:
+    """The rows of `fire`, their content that of the last firing; ACCEPTED is what all held.
+
+    A window that has not fired is there to be counted: its `firings` are 0. UNFIRED are the records
+    that it has gone with before any firing told of them.
+
+    Args:
+        ordered: the records of `in_order`.
+        windows: the windows of the range.
+        spec: the pipeline.
+        aggregates: the content of a firing.
+    """
+    in_last = (F.col(FIRST) <= F.col(FIRINGS)) & (F.col(UNTIL) > F.col(FIRINGS))
+    fired_at = F.when(_by_watermark(spec), F.col(c.FIRE_AT)).otherwise(F.col(c.ARRIVAL))
+    is_newest = F.lit(True)
+    if c.NEWEST_WINDOW in ordered.columns:
+        is_newest = F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
+    parts = (
+        ordered.withColumn(_IN_LAST, in_last)
+        .groupBy(*_window_of(spec), _IN_LAST)
+        .agg(
+            *_content(aggregates),
+            F.count(F.lit(1)).alias(c.ACCEPTED),
+            F.count_if(fires_at_once()).alias("late_accepted"),
+            F.count_if(is_newest).alias(c.IN_NEWEST_WINDOW),
+            F.count_if(F.col(FIRST) > F.col(FIRINGS)).alias(c.UNFIRED),
+            F.max(FIRINGS).alias("firings"),
+            F.min(F.when(F.col(FIRES), fired_at)).alias(_FIRED_AT),
+        )
+    )
+    content = F.when(F.col(_IN_LAST), F.struct(*map(quoted, aggregates), "records"))
+    whole = parts.groupBy(*_window_of(spec)).agg(
+        F.first(content, ignorenulls=True).alias(_CONTENT),
+        F.max("firings").alias("firings"),
+        F.min(_FIRED_AT).alias(_FIRED_AT),
+        *(F.sum(name).alias(name) for name in _COUNTS),
+    )
+    shown = whole.select("*", f"{_CONTENT}.*")
+    return _as_windows(_or_of_nothing(shown, ordered, spec, aggregates), windows, spec)
+
+
+def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    state = F.col(c.SLOT_STATE)
+    is_closed, has_fired = state == "closed", F.col("firings") > 0
+    return counted.join(F.broadcast(windows), c.WINDOW).select(
+        *window_columns(c.SLOT, c.SLOT_END, spec),
+        "records",
+        "late_accepted",
+        "firings",
+        F.when(has_fired & ~is_closed, "fired").otherwise(state).alias("state"),
+        F.timestamp_millis(_FIRED_AT).alias("fired_at"),
+        F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        c.IN_NEWEST_WINDOW,
+        F.lit(0).cast("bigint").alias(c.MISSED_PAIRS),
+        c.ACCEPTED,
+        F.when(is_closed, F.col(c.UNFIRED)).otherwise(F.lit(0)).alias(c.UNFIRED),
+    )
+
+
+def held(
+    ordered: DataFrame, windows: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+) -> DataFrame:
+    """What the windows that have not closed hold, each with the `state` of its slot."""
+    contents = (
+        ordered.where(F.col(UNTIL) == STILL_HELD)
+        .groupBy(*_window_of(spec))
+        .agg(*_content(aggregates))
+    )
+    shown = contents.join(F.broadcast(windows), c.WINDOW).where(F.col(c.SLOT_STATE) != "closed")
+    state = F.col(c.SLOT_STATE).alias("state")
+    return shown.select(*window_columns(c.SLOT, c.SLOT_END, spec), "records", state)
+
+
+# ----------------------------------------------------------------------------------- their firings
+
+
+def contents_of_firings(
+    ordered: DataFrame,
+    spec: PipelineSpec,
+    aggregates: Mapping[str, Column],
+    partials: Mapping[str, Partial] | None,
+) -> DataFrame:
+    """What each firing of each window holds, as `firings` takes it: 0 is the one on time.
+
+    Where nothing is let go, and its aggregates allow it, a firing is put together of what has come
+    since the one before and of that: each record is counted once, however many firings hold it.
+
+    Args:
+        ordered: the records of `in_order`.
+        spec: the pipeline.
+        aggregates: the content of a firing.
+        partials: the same in two steps; None: one of them has none.
+    """
+    fired = ordered.where(F.col(FIRST) <= F.col(FIRINGS)).withColumn(FIRING, F.col(FIRST))
+    if spec.evicts_by is not None:
+        contents = _without_evicted(fired, spec, aggregates)
+    elif spec.fires_by.purging:
+        contents = fired.groupBy(*_window_of(spec), FIRING).agg(
+            *_content(aggregates), *_causes(spec)
+        )
+    elif partials is not None:
+        contents = _grown(fired, spec, partials)
+    else:
+        every = _in_each(fired).groupBy(*_window_of(spec), FIRING)
+        contents = every.agg(*_content(aggregates), *_causes(spec))
+    number = F.when(F.col(_ON_TIME), 0).otherwise(F.col(FIRING))
+    return contents.withColumn(FIRING, number).drop(_ON_TIME)
+
+
+def _grown(fired: DataFrame, spec: PipelineSpec, partials: Mapping[str, Partial]) -> DataFrame:
+    """Firings that hold all that came before: of each what is new in it, then running sums."""
+    window = _window_of(spec)
+    up_to_here = (
+        Window.partitionBy(*window)
+        .orderBy(FIRING)
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    new = fired.groupBy(*window, FIRING).agg(
+        *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
+        F.count(F.lit(1)).alias("records"),
+        *_causes(spec),
+    )
+    return new.select(
+        *(*window, FIRING, _ON_TIME, *OF_CAUSE),
+        *(partial.running(up_to_here).alias(name) for name, partial in partials.items()),
+        F.sum("records").over(up_to_here).alias("records"),
+    )
+
+
+def _without_evicted(
+    fired: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+) -> DataFrame:
+    """Firings that may hold nothing: a record can be evicted by the very firing that it causes."""
+    firing = [*_window_of(spec), FIRING]
+    causes = fired.where(FIRES).groupBy(*firing).agg(*_causes(spec))
+    contents = _in_each(fired).groupBy(*firing).agg(*_content(aggregates))
+    return _or_of_nothing(causes.join(contents, firing, "left"), fired, spec, aggregates)
+
+
+def _in_each(fired: DataFrame) -> DataFrame:
+    """The records once for each firing that holds them."""
+    last = F.least(F.col(UNTIL) - 1, F.col(FIRINGS))
+    held = fired.where(F.col(FIRST) < F.col(UNTIL))
+    return held.withColumn(FIRING, F.explode(F.sequence(F.col(FIRST), last)))
+
+
+def _causes(spec: PipelineSpec) -> list[Column]:
+    """What is told of the record that fires; null where the watermark does."""
+    is_cause, on_time = F.col(FIRES) & (F.col(FIRST) == F.col(FIRING)), _by_watermark(spec)
+    of_record = [F.max(F.when(is_cause & ~on_time, F.col(name))).alias(name) for name in OF_CAUSE]
+    return [*of_record, F.bool_or(is_cause & on_time).alias(_ON_TIME)]
+
+
+# ------------------------------------------------------------------------------------ in common
+
+
+def _window_of(spec: PipelineSpec) -> list[str]:
+    return [*keys_of(spec), c.WINDOW]
+
+
+def _content(aggregates: Mapping[str, Column]) -> list[Column]:
+    contents = [column.alias(name) for name, column in aggregates.items()]
+    return [*contents, F.count(F.lit(1)).alias("records")]
+
+
+def _by_watermark(spec: PipelineSpec) -> Column:
+    """Whether what fires after a record is the watermark, at the window's end."""
+    return ~fires_at_once() if spec.fires_by.fires_at_end else F.lit(False)
+
+
+def _or_of_nothing(
+    rows: DataFrame, records: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+) -> DataFrame:
+    """Rows whose `records` are null with what the aggregates give of no record at all."""
+    counted = F.coalesce("records", F.lit(0).cast("bigint"))
+    evictor = spec.evicts_by
+    if evictor is None or evictor.after or not aggregates:
+        return rows.withColumn("records", counted)
+    empty = {name: f"{_OF_NOTHING}{name}" for name in aggregates}
+    of_nothing = records.where(F.lit(False)).agg(
+        *(column.alias(empty[name]) for name, column in aggregates.items())
+    )
+    filled = {
+        name: F.when(F.col("records").isNull(), quoted(empty[name])).otherwise(quoted(name))
+        for name in aggregates
+    }
+    both = rows.crossJoin(F.broadcast(of_nothing)).withColumns(filled)
+    return both.withColumn("records", counted).drop(*empty.values())

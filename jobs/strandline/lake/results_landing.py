@@ -1,0 +1,133 @@
+"""What has landed for a pipeline that reads another one's results: those, as last published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from hashlib import sha256
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import on_days
+from strandline.engine.records.read import read_records
+from strandline.engine.records.results import results_of
+from strandline.errors import InputError
+from strandline.lake.identities import nulls_counted
+from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.results_log import ResultsLog
+from strandline.lake.store import Lake, Store
+from strandline.model.facts import DayFacts
+from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.pipeline import PipelineSpec
+
+
+def open_landing(
+    spark: SparkSession,
+    lake: Lake,
+    spec: PipelineSpec,
+    now_ms: int | None = None,
+    log: LandingLog | None = None,
+) -> Landing:
+    """A pipeline's landing table, or the results that it reads: see `Landing.open`.
+
+    Raises:
+        InputError: there is no such table, or the pipeline before has published nothing.
+        RetryableError: the pipeline before has not yet run by its present rules.
+    """
+    if not isinstance(spec, ResultsSpec):
+        return Landing.open(spark, lake, spec, now_ms, log)
+    results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
+    upstream = open_landing(spark, lake, spec.upstream, now_ms)
+    if not isinstance(upstream, ResultsLanding):
+        upstream = replace(upstream, log=results.source_log(upstream.log))
+    counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+    return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsLanding(Landing):
+    """The results of another pipeline, by the day of their firing.
+
+    Attributes:
+        results: the log of them.
+        upstream: what had landed for the other pipeline as it published them.
+    """
+
+    results: ResultsLog
+    upstream: Landing
+
+    @property
+    def of(self) -> ResultsSpec:
+        """The pipeline.
+
+        Raises:
+            TypeError: it is no such one.
+        """
+        if not isinstance(self.spec, ResultsSpec):
+            msg = f"{self.spec.pipeline} reads no results"
+            raise TypeError(msg)
+        return self.spec
+
+    @property
+    def upstream_store(self) -> Store:
+        """The tables of the other pipeline."""
+        return self.results.tables.store.lake.pipeline(self.of.upstream.pipeline)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """See `Landing.frame`."""
+        tables = self.results.tables
+        firings, windows = (tables.frame(self.spark, name) for name in ("firings", "windows"))
+        return results_of(firings, windows, self.of)
+
+    @property
+    def ready_ms(self) -> int:
+        """See `Landing.ready_ms`; days that the other pipeline has not published are not over."""
+        return min(super().ready_ms, self.results.known_until_ms)
+
+    @cached_property
+    def facts(self) -> dict[date | None, DayFacts]:
+        """See `Landing.facts`; a day's watermark comes of what the other pipeline has landed."""
+        fired, before = super().facts, self.upstream.facts
+        days = {*fired, *(day for day in before if day is not None)}
+        return {day: self._facts_of(fired.get(day), before.get(day)) for day in days}
+
+    def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
+        parts = (said.digest if said else "" for said in (fired, before))
+        digest = sha256("|".join(parts).encode()).hexdigest()[:32]
+        return DayFacts(fired.rows if fired else 0, digest, self.version)
+
+    def only_moved(self, days: Mapping[date, int]) -> set[date]:
+        """See `Landing.only_moved`: of none is that known."""
+        return set()
+
+    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+        """See `Landing.records`."""
+        named = [day for day in days or () if day is not None]
+        if not named or len(named) >= len(self.every_day):
+            return super().records(axis, days)
+        first_ms, end_ms = midnight_of(min(named)), midnight_of(max(named)) + DAY_MS
+        since, until = (F.lit(datetime_of(ms)) for ms in (first_ms, end_ms))
+        near = self.frame.where((F.col("fired_at") >= since) & (F.col("fired_at") < until))
+        return on_days(read_records(near, self.spec, axis), days or (), self.every_day)
+
+    def horizon(self, as_of_ms: int | None) -> int:
+        """The horizon of a run by hand: the one that is asked for, else all that is known.
+
+        Raises:
+            InputError: the other pipeline is not known up to there.
+        """
+        known_ms = self.results.horizon_ms
+        if as_of_ms is not None and as_of_ms > known_ms:
+            upstream = self.of.upstream.pipeline
+            problem = f"{upstream} is published up to {text_of(known_ms)} alone"
+            raise InputError(
+                "--as-of", problem, f"run {upstream} first, or name an earlier instant"
+            )
+        return known_ms if as_of_ms is None else as_of_ms

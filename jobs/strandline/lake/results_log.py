@@ -1,0 +1,113 @@
+"""The log of what a pipeline has landed that reads another one's results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from strandline.errors import InputError, RetryableError
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Entry, Ledger, frontier, of_these_tables
+from strandline.lake.read import TablesTogether, published_tables
+from strandline.lake.store import Lake
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.pipeline import PipelineSpec
+
+
+def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
+    """The log of a pipeline's landing table; None: only a catalog knows where it lies.
+
+    Raises:
+        InputError: there is no such table, or the pipeline before has published nothing.
+        RetryableError: the pipeline before has not yet run by its present rules.
+    """
+    if isinstance(spec, ResultsSpec):
+        return ResultsLog.published(lake, spec)
+    return LandingLog.of(lake, spec)
+
+
+@dataclass(frozen=True)
+class ResultsLog(LandingLog):
+    """The log of the other pipeline's table `firings`, as it was last published.
+
+    Attributes:
+        tables: of the other pipeline, those that belong together.
+        entries: its ledger up to there.
+    """
+
+    tables: TablesTogether
+    entries: list[Entry]
+
+    @classmethod
+    def published(cls, lake: Lake, spec: ResultsSpec) -> ResultsLog:
+        """That of the newest results.
+
+        Raises:
+            InputError: nothing is published.
+            RetryableError: what is published is of other rules than the pipeline now has.
+        """
+        upstream = spec.upstream
+        place = f"{spec.pipeline}: source.pipeline"
+        tables = published_tables(lake, upstream.pipeline)
+        known = Ledger(lake.pipeline(upstream.pipeline)).entries()
+        entries = of_these_tables([e for e in known if e.position <= tables.step.position])
+        rules = [e.spec_fingerprint for e in entries if e.step == "published"]
+        if rules[-1:] != [upstream.spec_fingerprint]:
+            problem = f"{upstream.pipeline} has not run yet by the rules that its file now says"
+            raise RetryableError(place, problem, f"run {upstream.pipeline} first")
+        table = tables.store.table("firings")
+        if table is None:
+            problem = f"{upstream.pipeline} has no table firings yet"
+            raise InputError(place, problem, f"run {upstream.pipeline} first")
+        return cls(table.table_uri, table, tables, entries)
+
+    @cached_property
+    def table_id(self) -> str:
+        """See `LandingLog`; whatever is published makes another input of it: its watermark too."""
+        return f"{self.table.metadata().id}@{self.tables.step.position}"
+
+    @property
+    def known_until_ms(self) -> int:
+        """The midnight up to which all results are published; the first of all instants: none."""
+        reached_ms = frontier(self.entries)
+        return LEAST_INSTANT_MS if reached_ms is None else reached_ms
+
+    @property
+    def horizon_ms(self) -> int:
+        """The instant up to which all results are known: that midnight, or of a run over them all.
+
+        A run over a part of them may know more, of that part alone.
+        """
+        dates = sorted(str(day)[:10] for day in self.files.get("partition.window_date", ()))
+        if not dates:
+            return self.known_until_ms
+        first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
+        horizons = [
+            entry.horizon_ms
+            for entry in self.entries
+            if entry.step == "published"
+            and entry.range is not None
+            and entry.horizon_ms is not None
+            if entry.range.start_ms <= first and last + DAY_MS <= entry.range.end_ms
+        ]
+        return max([self.known_until_ms, *horizons])
+
+    def source_log(self, log: LandingLog) -> LandingLog:
+        """The log of the other pipeline's own landing table, as it was when it published last."""
+        versions = (
+            entry.landing_version
+            for entry in reversed(self.entries)
+            if entry.step == "published" and entry.landing_version is not None
+        )
+        version = next(versions, None)
+        if version is None or version == log.version:
+            return log
+        try:
+            return LandingLog(log.uri, DeltaTable(log.uri, version=version))
+        except DeltaError:  # it is not there any more: what has landed since is judged with it
+            return log

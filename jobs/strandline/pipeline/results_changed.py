@@ -1,0 +1,109 @@
+"""What of a pipeline that reads results has to be rebuilt because the other one has changed some.
+
+Changed results change the windows that they go into, and these alone; a watermark that has become
+another one changes the slots whose moments are others now, and what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from strandline.engine.calendar.placed import placed
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid
+from strandline.lake.commits import days_changed
+from strandline.lake.ledger import Entry
+from strandline.lake.reads import dataset_of
+from strandline.lake.results_landing import ResultsLanding
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    EVERYTHING,
+    TimeRange,
+    datetime_of,
+    instant_of,
+    midnight_of,
+)
+from strandline.pipeline.closures import closures_in
+from strandline.pipeline.context import Context
+from strandline.pipeline.observation import Observation
+
+
+def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[TimeRange]:
+    """The ranges of closed windows whose results have changed since all was published.
+
+    By the dates that commits to the other pipeline's table have changed rows of. What is not closed
+    is rebuilt by a scheduled run anyway.
+
+    Args:
+        landing: the results.
+        entries: the pipeline's own ledger.
+    """
+    last = next((e for e in reversed(entries) if _published_all(e)), None)
+    if last is None or last.landing_version is None or not landing.of.by_slots:
+        return []
+    grid, first = Grid.of(landing.of), Grid.of(landing.of.upstream)
+    open_ms = last.first_open_ms
+    if open_ms is None:
+        open_ms = last.range.end_ms if last.range else EVERYTHING.start_ms
+    dates = days_changed(landing.results.table, "window_date", last.landing_version)
+    if dates is None:
+        return [TimeRange(EVERYTHING.start_ms, open_ms)]
+    ranges: list[TimeRange] = []
+    for day in sorted(dates):
+        starts = _starts_over(midnight_of(day), first, grid)
+        touches = ranges and starts.start_ms <= ranges[-1].end_ms
+        start_ms = ranges.pop().start_ms if touches else starts.start_ms
+        ranges.append(TimeRange(start_ms, starts.end_ms))
+    closed = (TimeRange(one.start_ms, min(one.end_ms, open_ms)) for one in ranges)
+    return [one for one in closed if one.start_ms < one.end_ms]
+
+
+def _published_all(entry: Entry) -> bool:
+    return entry.step == "published" and entry.completes_ms is not None
+
+
+def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
+    """Where the windows start that hold results of the first windows which start on a day."""
+    ids = first.ids_within(TimeRange(midnight_ms, midnight_ms + DAY_MS))
+    events = first.ends_of(np.array([ids[0], ids[-1]])) - 1 if len(ids) else np.zeros(0)
+    if not len(events):
+        return TimeRange(midnight_ms, midnight_ms)
+    oldest, _ = grid.windows_of_panes(grid.panes_of(events))
+    newest = grid.newest_starts(events)
+    start_ms = min(int(grid.starts_of(oldest)[0]), int(newest[0]))
+    return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
+
+
+def first_moved(ctx: Context, seen: Observation, horizon_ms: int) -> int:
+    """The start of the first closed slot that now fires or closes at another moment.
+
+    The end of all instants, if there is none, as where no day has changed that was observed before.
+    """
+    days = seen.world.changes.changed | seen.world.changes.behind
+    slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
+    if not slots:
+        return END_OF_INSTANTS_MS
+    starts, ends, fired, closed = np.array(slots, dtype=np.int64).T
+    history = seen.history
+    ids = ends if history.grid.cumulative else starts
+    clock = Clock(horizon_ms, tuple(closures_in(ctx.ledger.entries(), EVERYTHING)))
+    now = placed(ids.tolist(), history.grid, history.axis, history.crossings, clock)
+    same = (now["fire_at_ms"].fillna(-1) == fired) & (now["close_at_ms"].fillna(-1) == closed)
+    return int(min(starts[~same.to_numpy(dtype=bool)], default=END_OF_INSTANTS_MS))
+
+
+def _closed_since(completeness: DeltaTable | None, day: date) -> list[list[int]]:
+    """The slots that have closed from a day on: start, end, when each fired and closed."""
+    if completeness is None:
+        return []
+    since = ds.field("closed_at") >= datetime_of(midnight_of(day))
+    names = ["slot_start", "slot_end", "fired_at", "closed_at"]
+    closed = (ds.field("state") == "closed") & since
+    rows = dataset_of(completeness).to_table(columns=names, filter=closed).to_pylist()
+    return [[instant_of(row[name]) for name in names] for row in rows]

@@ -1,0 +1,158 @@
+"""Windows over the results of windows: on Spark as in the reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from answers import Answer, agree, reference
+from drawn import ROUNDS, drawn, in_words
+from engine_under_test import Engine, each, firings_of, late_of, windows_of
+from happenings import richness
+from law_streams import Row, rows, streams_of
+from pyspark.sql import functions as F
+
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.past.history import Upstream
+from strandline.engine.past.observed import cells_of
+from strandline.engine.rebuild import Scope, close
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.read import read_records
+from strandline.engine.records.results import results_of
+from strandline.engine.timeline import Observed
+from strandline.engine.values.forwarded import history_behind
+from strandline.model.intervals import EVERYTHING
+from strandline.reference import replay_chained
+from strandline.spec import parse_any
+
+if TYPE_CHECKING:
+    from strategies import Stream
+
+    from strandline.reference import Firing, Record, Replay
+    from strandline.spec.chained import ChainedSpec, ResultsSpec
+
+pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
+
+SECOND: dict[str, dict[str, Any]] = {
+    "of the same ends": {"tumbling": "{size}ms"},
+    "of any ends": {"tumbling": "37ms", "offset": "5ms"},
+    "sliding": {"sliding": "60ms", "every": "25ms"},
+}
+KEYS = {"same": {"k": "k"}, "one": {"k": "'x'"}}
+ROWS = rows(
+    window=("tumbling", "sliding", "session"),
+    second=tuple(SECOND),
+    second_lateness=("0ms", "20ms"),
+    table=("firings", "windows"),
+    key=tuple(KEYS),
+    lateness_ms=(0, 25, 400),
+    end_of_input=(False, True),
+)
+RICHEST = 4
+"""So many chains of a round go to Spark: those in which most happens."""
+RESULT = "concat_ws('|', k, unix_millis(window_start), unix_millis(window_end), firing)"
+"""What tells a result."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A stream, and windows over the results of its windows."""
+
+    first: Stream
+    then: ChainedSpec
+
+    @cached_property
+    def spec(self) -> ResultsSpec:
+        return self.then.over(self.first.spec)
+
+    def replay(self) -> Replay:
+        """The reference's answer of the second windows."""
+        told = self.first.replay()
+        times: Counter[Any] = Counter()
+        names = {}
+        for firing in told.firings:
+            times[firing.key, firing.window] += 1
+            window = (firing.key[0], firing.window.start_ms, firing.window.end_ms)
+            names[firing.seq] = "|".join(map(str, (*window, times[firing.key, firing.window])))
+
+        def result(firing: Firing, record: Record) -> Record:
+            value = sum(member.payload["value"] for member in firing.members)
+            key = firing.key if self.then.source.key["k"] == "k" else ("x",)
+            return replace(record, key=key, payload={"id": names[firing.seq], "value": value})
+
+        return replay_chained(self.then, told, result)
+
+
+def chain_of(stream: Stream, row: Row) -> Chain:
+    """A stream's results in second windows as a row of the law says."""
+    size_ms = getattr(stream.spec.window, "tumbling", 10)
+    window = {name: text.format(size=3 * size_ms) for name, text in SECOND[row["second"]].items()}
+    if row["second"] == "of the same ends":
+        window["offset"] = f"{getattr(stream.spec.window, 'offset', 0)}ms"
+    then = parse_any(
+        {
+            "pipeline": "second",
+            "source": {"pipeline": "first", "table": row["table"], "key": KEYS[row["key"]]},
+            "window": window,
+            "allowed_lateness": row["second_lateness"],
+            "aggregates": {
+                "count": "count(*)",
+                "sum": "sum(value)",
+                "ids": "array_sort(collect_list(id))",
+            },
+        },
+        origin="second.yaml",
+    )
+    return Chain(stream, cast("ChainedSpec", then))
+
+
+def happenings(chain: Chain) -> int:
+    """How much happens in second windows; what chance seldom brings counts most."""
+    told = chain.replay()
+    return richness(chain.first) + 3 * len(told.late) + 5 * len(told.accepted_late)
+
+
+def drawn_chain(number: int) -> Chain:
+    """The chain of a row: of some the one in which most happens."""
+    row = ROWS[number]
+    chains = streams_of(row).map(lambda stream: chain_of(stream, row))
+    return drawn(chains, f"{number} {in_words(row)}", best=happenings)
+
+
+def answer_of(session: Any, chain: Chain) -> Answer:
+    """The engine's answer of the second windows."""
+    engine = Engine.on(session, chain.first)
+    first, spec, axis = engine.rebuild(), chain.spec, engine.axis
+    firings = first.firings(F.format_string("%04d", "id"))
+    landing = results_of(firings, first.windows(), spec).withColumns(
+        {"id": F.expr(RESULT), "value": F.col("sum")}
+    )
+    landing = session.createDataFrame(landing.drop("count", "sum", "ids").toArrow())
+    records = read_records(landing, spec, axis)
+    upstream = Upstream(first.records, in_probe_order(first.records, first.history))
+    history = history_behind(session, spec, Observed(cells_of(records, spec, axis)), upstream)
+    columns = SourceColumns(tuple(landing.columns))
+    rebuild = close(session, records, columns, history, engine.clock, Scope(EVERYTHING))
+    emitted, still_open = windows_of(rebuild)
+    return Answer(
+        windows=emitted,
+        open=still_open,
+        late=late_of(rebuild),
+        firings=firings_of(rebuild, F.col("id")),
+        final_watermark=rebuild.final_watermark(),
+        violations=0,
+    )
+
+
+def test_windows_of_windows_are_those_of_the_reference(session):
+    drawn_chains = [drawn_chain(number) for number in range(len(ROWS))]
+    chains = sorted(drawn_chains, key=happenings)[-RICHEST * ROUNDS :]
+    answers = each(chains, lambda chain: answer_of(session, chain))
+    for chain, answer in answers:
+        expected = replace(reference(chain), violations=0)
+        agree(chain, answer, expected)
+    assert any(answer.late for _, answer in answers)
+    assert any(row["late_accepted"] for _, answer in answers for row in answer.windows)

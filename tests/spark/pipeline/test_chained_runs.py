@@ -1,0 +1,168 @@
+"""A pipeline of days over the results of one of hours, run after run, as the reference tells it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from lakes import Line, a_record, a_spec, a_week, instant, land, ms
+from replayed import assert_books_balance, assert_nothing_written, replay_of
+
+from strandline.errors import InputError
+from strandline.model.intervals import TimeRange
+from strandline.reference import Tables, replay_chained
+from strandline.spec import parse_any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from strandline.reference import Firing, Record
+    from strandline.spec.chained import ChainedSpec
+
+pytestmark = pytest.mark.spark
+
+HOURS = a_spec(firings=True)
+DAYS: dict[str, Any] = {
+    "pipeline": "days",
+    "source": {"pipeline": "meter", "key": ["device"]},
+    "window": {"tumbling": "1d", "offset": "15m"},
+    "allowed_lateness": "1h",
+    "aggregates": {"total": "sum(total)", "hours": "count(*)"},
+    "spark": {"spark.sql.shuffle.partitions": "2"},
+}
+
+
+class Chain:
+    """Both pipelines over one lake."""
+
+    def __init__(self, spark: SparkSession, folder: Path, **changed: Any) -> None:
+        self.then = cast("ChainedSpec", parse_any(DAYS | changed, origin="days.yaml"))
+        self.hours = Line(spark, folder, HOURS)
+        self.days = self.hours.of(self.then.over(HOURS))
+
+    def advance(self, to: str) -> Any:
+        """Both, one after the other; the outcome of the days."""
+        self.hours.advance(to)
+        return self.days.advance(to)
+
+
+def told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> dict[str, list[Any]]:
+    """The tables of the days by the reference."""
+    upstream = replay_of(HOURS, rows, horizon)
+    times: Counter[Any] = Counter()
+    numbers = {}
+    for firing in upstream.firings:
+        times[firing.key, firing.window] += 1
+        numbers[firing.seq] = times[firing.key, firing.window]
+
+    def result(firing: Firing, record: Record) -> Record:
+        total = sum(member.payload["amount"] for member in firing.members)
+        window = (firing.window.start_ms, firing.key[0], numbers[firing.seq])
+        return replace(record, key=firing.key, payload={"total": total, "window": window})
+
+    tables = Tables(chain.days.spec, replay_chained(chain.then, upstream, result))
+    return {
+        "windows": sorted(
+            (
+                (row.window.start_ms, row.window.end_ms, row.key[0]),
+                (sum(r.payload["total"] for r in row.members), len(row.members)),
+                (row.late_accepted, row.firings, row.state, row.fired_at_ms, row.closed_at_ms),
+            )
+            for row in tables.windows()
+        ),
+        "quarantine": sorted(
+            (row.record.payload["window"], row.reason, row.watermark_ms, row.late_by_ms)
+            for row in tables.quarantine()
+        ),
+        "completeness": sorted(
+            (
+                (row.window.start_ms, row.slot.state, row.slot.fired_at_ms),
+                (row.on_time, row.late_accepted, row.late, row.no_window),
+            )
+            for row in tables.completeness()
+        ),
+    }
+
+
+def found(chain: Chain) -> dict[str, list[Any]]:
+    """What is published of the days."""
+    days = chain.days
+    return {
+        "windows": sorted(
+            (
+                (ms(row["window_start"]), ms(row["window_end"]), row["device"]),
+                (row["total"], row["hours"]),
+                (
+                    *(row[name] for name in ("late_accepted", "firings", "state")),
+                    *(ms(row[name]) for name in ("fired_at", "closed_at")),
+                ),
+            )
+            for row in days.rows("windows")
+        ),
+        "quarantine": sorted(
+            (
+                (ms(row["window_start"]), row["device"], row["firing"]),
+                *(row[name] for name in ("reason", "watermark_ms", "late_by_ms")),
+            )
+            for row in days.rows("quarantine")
+        ),
+        "completeness": sorted(
+            (
+                (ms(row["slot_start"]), row["state"], ms(row["fired_at"])),
+                tuple(row[name] for name in ("on_time", "late_accepted", "late", "no_window")),
+            )
+            for row in days.rows("completeness")
+            if not row["gap"]
+        ),
+    }
+
+
+def assert_told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> None:
+    expected, published = told(chain, rows, horizon), found(chain)
+    for name, of_table in expected.items():
+        assert published[name] == of_table, name
+    assert_books_balance(chain.days)
+
+
+@pytest.mark.parametrize("table", ["windows", "firings"])
+def test_days_of_hours_are_as_the_reference_tells_them_run_after_run(spark, tmp_path, table):
+    rows = a_week(days=6)
+    chain = Chain(spark, tmp_path, source=DAYS["source"] | {"table": table}, allowed_lateness="0s")
+    land(tmp_path, rows)
+    chain.advance("3")
+    assert_told(chain, rows, "3")
+    chain.advance("6")
+    assert_told(chain, rows, "6")
+    assert chain.days.rows("quarantine")
+
+    # an old day has landed again, with one row more: what that changes heals in both
+    more = [*rows, a_record("2 12:00", "2 11:50", amount=1000, device="d2", position=-1)]
+    land(tmp_path, more)
+    steps = len(chain.days.ledger)
+    chain.advance("6")
+    assert_told(chain, more, "6")
+    ranges = [(e.kind, e.range) for e in chain.days.ledger[steps:] if e.step == "published"]
+    assert [kind for kind, _ in ranges] == ["backfill", "advance"]
+    assert ranges[0][1] == TimeRange(instant("2 00:15"), instant("3 00:15"))
+    assert_nothing_written(chain.days, lambda: chain.days.advance("6"))
+
+
+def test_a_run_goes_no_further_than_the_pipeline_before_it(spark, tmp_path):
+    rows = a_week(days=4)
+    chain = Chain(spark, tmp_path)
+    land(tmp_path, rows)
+    with pytest.raises(InputError, match="meter: has published nothing yet"):
+        chain.days.advance("3")
+    chain.hours.advance("3")
+    outcome = chain.days.advance("5")
+    assert outcome.horizon_ms == instant("3")
+    assert any("source.pipeline has not published all" in note for note in outcome.notes)
+    with pytest.raises(InputError, match="published up to 2024-03-03"):
+        chain.days.backfill("1", "3", as_of="4")
+    chain.days.backfill("1", "9")
+    assert_told(chain, rows, "3")

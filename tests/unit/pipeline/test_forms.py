@@ -1,0 +1,41 @@
+"""A plan says in which form the windows of a pipeline are computed, where sets alone do not do."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from lakes import a_spec
+
+from strandline.pipeline.notes import of_form, of_unfired
+
+SETS, FUNCTIONS, WORKERS, HISTORY = (
+    "sets",
+    "window functions",
+    "per group in workers",
+    "whole history",
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "forms"),
+    [
+        ({}, []),
+        ({"trigger": {"event_time": {}, "purging": True}}, [SETS]),
+        ({"trigger": {"count": 3}}, [FUNCTIONS]),
+        ({"evictor": {"count": 3, "after": True}}, [FUNCTIONS]),
+        ({"trigger": {"delta": 3, "of": "amount"}}, [WORKERS]),
+        ({"trigger": {"count": 3}, "evictor": {"delta": 3, "of": "amount"}}, [WORKERS]),
+        ({"window": {"count": 3}}, [HISTORY, FUNCTIONS]),
+        ({"window": {"global": {}}, "trigger": {"end_of_input": {}}}, [HISTORY]),
+    ],
+)
+def test_a_plan_names_the_form_of_what_sets_alone_do_not_tell(fields, forms):
+    lines = list(of_form(a_spec(firings=True, **fields)))
+    assert [line.partition(":")[2].partition(".")[0].strip() for line in lines] == forms
+
+
+def test_a_run_says_how_many_records_no_firing_told_of():
+    (note,) = of_unfired(pd.DataFrame({"unfired": [2, 0, 1]}))
+    assert note.startswith("unfired: 3 records came after the last firing of their window")
+    assert list(of_unfired(pd.DataFrame({"unfired": [0]}))) == []
+    assert list(of_unfired(pd.DataFrame({"late": [1]}))) == []
