@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from strandline.errors import InputError
@@ -55,12 +56,9 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
 
 def not_yet(spec: AnySpec) -> dict[str, str]:
     """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
-    found = {}
+    found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
-        for name in SIDES:
-            side = getattr(spec.sources, name)
-            if side.watermark.combine == "splits" and side.channels == "discovered":
-                found[f"sources.{name}.channels"] = "discovered splits"
+        found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
     if isinstance(spec, WindowedSpec):
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
@@ -68,6 +66,24 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         if spec.evictor is not None and not _runs_evictor(spec):
             found["evictor"] = _kind(spec.evictor)
     return found
+
+
+def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
+    """Sides whose discovered channels are not placed exactly beside those of the other side."""
+    sides = [(name, getattr(spec.sources, name)) for name in SIDES]
+    per_record = any(side.watermark.emission_interval_ms is None for _, side in sides)
+    for name, side in sides:
+        if side.channels != "discovered":
+            continue
+        if side.watermark.combine == "splits":
+            yield name, "discovered splits"
+        elif (
+            isinstance(spec, IntervalJoinSpec)
+            and side.watermark.idleness_in_effect
+            and side.sequence is not None
+            and per_record
+        ):
+            yield name, "discovered channels with idleness beside a sequence of single records"
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
