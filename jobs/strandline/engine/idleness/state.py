@@ -74,7 +74,7 @@ class SourceState:
         says_idle: whether a source of splits has said that it is idle.
         splits_idle: whether all its splits have been idle since its watermark rose.
         changes: where, since the state before, the source as a whole went idle or came back: what
-            counts where another input stands beside it.
+            counts where another input stands beside it. Not kept in the timeline.
     """
 
     until_ms: int | None = None
@@ -91,7 +91,7 @@ class SourceState:
         return cls(channels=tuple(Channel(name, last_shown_ms=axis.start_ms) for name in declared))
 
     def to_json(self) -> str:
-        """As a text for the timeline; a day without a change has the text that it always had."""
+        """As a text for the timeline."""
         return json.dumps(asdict(self, dict_factory=_stored))
 
     @classmethod
@@ -99,12 +99,11 @@ class SourceState:
         """The state of such a text."""
         state = _read(json.loads(text))
         channels = tuple(Channel(**_read(channel)) for channel in state.pop("channels"))
-        changes = tuple(StatusChange(**change) for change in state.pop("changes", ()))
-        return cls(channels=channels, changes=changes, **state)
+        return cls(channels=channels, **state)
 
 
 def _stored(items: list[tuple[str, object]]) -> dict[str, object]:
-    kept = (item for item in items if item != ("changes", ()))
+    kept = (item for item in items if item[0] != "changes")
     return {_STORED_AS.get(name, name): value for name, value in kept}
 
 
