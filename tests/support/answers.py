@@ -13,7 +13,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow
 from strandline.reference import Tables
-from strandline.reference.answer import Firing, Timing
+from strandline.reference.answer import Firing
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.window import Session
 
@@ -141,8 +141,8 @@ def reference(stream: Stream) -> Answer:
 
 def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
-    if firing.timing is Timing.ON_TIME:
-        return (firing.timing, firing.moment, firing.window.end_ms)
+    if firing.timer_ms is not None:
+        return (firing.moment, firing.timer_ms)
     if isinstance(spec, ResultsSpec):
         return (firing.timing, firing.seq)  # the results before have an order
     cause = firing.moment.after_record
@@ -183,5 +183,5 @@ def in_order(ordered: Iterable[tuple[Any, dict[str, Any]]]) -> list[dict[str, An
     """The rows as ordered; neighbours whose places are equal have no order: they go by content."""
     rows = []
     for _, tied in groupby(ordered, key=lambda pair: pair[0]):
-        rows += sorted((row for _, row in tied), key=lambda row: (row["key"], row["ids"]))
+        rows += sorted((row for _, row in tied), key=lambda row: (row["key"], row.get("ids")))
     return rows

@@ -118,9 +118,9 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         candidate = ts_ms if record.marker else None
     elif not isinstance(watermark, CandidateExpression):
         candidate = None
-    step_ms, threshold = grid.threshold_step_ms, None
+    threshold = None
     if candidate is not None:
-        reached = [candidate - (candidate - residue) % step_ms for residue in grid.residues]
+        reached = [candidate - (candidate - least) % step for step, least in grid.thresholds]
         threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
     own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
     pending = False

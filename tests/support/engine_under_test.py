@@ -49,7 +49,11 @@ LANDING = pa.schema(
         ("gap_ms", pa.int64()),
     ]
 )
-AGGREGATES = {"count": "count(*)", "sum": "sum(value)", "ids": "array_sort(collect_list(id))"}
+AGGREGATES = {
+    "count": "count(*)",
+    "sum": "sum(value)",
+    "ids": "array_sort(collect_list(id))",
+}
 AT_ONCE = 4
 """How many streams run at the same time: Spark is mostly waiting for itself on small input."""
 
@@ -174,28 +178,30 @@ class Engine:
 
 def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The windows that have been emitted, and those that are open."""
-    by_order = rebuild.history.spec.goes_by_order
-    rows = rebuild.windows().select(
+    letting_go = rebuild.history.spec.last_may_lack_records
+    windows = rebuild.windows()
+    rows = windows.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
-        *("count", "sum", "ids", "records", "late_accepted", "firings", "state"),
+        *contents_of(windows),
+        *("records", "late_accepted", "firings", "state"),
         _ms("fired_at", "fired_at"),
         _ms("closed_at", "closed_at"),
     )
     emitted, still_open = [], []
     for row in rows.toArrow().to_pylist():
-        if not row["firings"] if by_order else not row["records"]:
+        if not row["firings"]:
             continue  # not fired yet, or only pairs that were missed
         assert row.pop("records") == row["count"]
         row["sum"] = row["sum"] or 0  # of no record it is null
         if row["state"] == "open":
             assert (row["fired_at"], row["closed_at"]) == (None, None)
             shown = ("key", "start", "end", "count", "sum", "ids")
-            still_open.append({name: row[name] for name in shown})
+            still_open.append({name: row[name] for name in shown if name in row})
         else:
             emitted.append(row)
-    return by_window(emitted), open_of(rebuild) if by_order else by_window(still_open)
+    return by_window(emitted), open_of(rebuild) if letting_go else by_window(still_open)
 
 
 def open_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -205,9 +211,10 @@ def open_of(rebuild: Rebuild) -> list[dict[str, Any]]:
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
-        *("count", "sum", "ids"),
+        *contents_of(held),
     )
-    return by_window(shown.toArrow().to_pylist())
+    rows = shown.toArrow().to_pylist()
+    return by_window(row | {"sum": row["sum"] or 0} for row in rows)
 
 
 def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
@@ -225,11 +232,13 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
 def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[str, Any]]:
     """The firings in Flink's order; `identity` orders records of equal position."""
     by_number = F.format_string("%04d", "id")
-    rows = rebuild.firings(by_number if identity is None else identity).select(
+    firings = rebuild.firings(by_number if identity is None else identity)
+    rows = firings.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),
         _ms("window_end", "end"),
-        *("count", "sum", "ids", "timing"),
+        *contents_of(firings),
+        "timing",
         _ms("fired_at", "fired_at"),
         F.coalesce("watermark_ms", F.lit(MIN_WATERMARK)).alias("watermark"),
         F.struct(*(F.coalesce(name, F.lit(0)) for name in ORDER)).alias("order"),
@@ -239,6 +248,11 @@ def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[st
         for row in rows.toArrow().to_pylist()
     ]
     return in_order(sorted(ordered, key=lambda pair: pair[0]))
+
+
+def contents_of(windows: DataFrame) -> list[str]:
+    """The aggregates of windows: those of AGGREGATES that the pipeline has."""
+    return [name for name in AGGREGATES if name in windows.columns]
 
 
 def each(streams: Iterable[Stream], asked: Callable[[Stream], Any]) -> list[tuple[Stream, Any]]:

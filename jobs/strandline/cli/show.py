@@ -92,19 +92,13 @@ def outcome(run: Mapping[str, Any]) -> None:
             facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
     facts.add_row("malformed", _counts(run["malformed"]))
     _add_violations(facts, run)
-    facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
+    if run["slots"]:
+        facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
         out.print(part)
-    for result in run["audit"]:
-        if not result["success"]:
-            out.print(
-                f"[yellow]{result['severity']}[/] {escape(result['expectation'])} "
-                f"on {result['table']}: {escape(result['figures'])}"
-            )
-    passed = sum(result["success"] for result in run["audit"])
-    out.print(f"audit: {passed} of {len(run['audit'])} expectations met")
+    _audit(run["audit"])
     for note in run["notes"]:
         out.print(f"note: {escape(note)}")
     if run["status"] == "prepared":
@@ -114,6 +108,17 @@ def outcome(run: Mapping[str, Any]) -> None:
         )
     if not run["changed"]:
         out.print("nothing changes: what is published is what this run computes")
+
+
+def _audit(results: Sequence[Mapping[str, Any]]) -> None:
+    failed = [result for result in results if not result["success"]]
+    for result in failed:
+        out.print(
+            f"[yellow]{result['severity']}[/] {escape(result['expectation'])} "
+            f"on {result['table']}: {escape(result['figures'])}"
+        )
+    if results:
+        out.print(f"audit: {len(results) - len(failed)} of {len(results)} expectations met")
 
 
 def status(found: Mapping[str, Any]) -> None:

@@ -232,7 +232,10 @@ def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
         cause, after = "record", axis.sequence_of(seen_from - 1)
     else:
         cause = "tick"
-    return {
+    timer = {}
+    if _of_all(row)["end"] is not None:  # the timer of a window of all time is the end of it
+        timer["timer"] = None if row["fired_by"] is not None else row["order_window_ms"] - 1
+    return timer | {
         "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
         "arrival_ms": row["fired_at"],
         "after_record_id": after,

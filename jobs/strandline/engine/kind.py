@@ -104,8 +104,8 @@ class GlobalWindows(GridWindows):
     """Global windows, and those that count: one slot of all time, made of the whole history."""
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
-        """Everything, whatever is asked for."""
-        return EVERYTHING
+        """Everything, whatever is asked for; its end is an instant that can be named."""
+        return TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
 
 
 class SessionWindows(WindowKind):

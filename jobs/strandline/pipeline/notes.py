@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import pyarrow.compute as pc
 
+from strandline.engine.calendar.timers import most_times
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
@@ -57,6 +58,13 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
         yield (
             "windows of all time: whole history. Every run reads all that has landed, whatever "
             "range is asked for, and publishes what differs: a day does not cost a day"
+        )
+    if spec.fires_at_times:
+        most = most_times(Grid.of(spec)) - 1
+        yield (
+            "early firings: sets. Records are added up by the firing that holds them first. A "
+            f"window of a key fires up to {most:,} times before its end: as many more rows of "
+            "firings, and for each window as many more thresholds in the timeline"
         )
     if spec.lets_records_go and not spec.goes_by_order:
         yield (
@@ -167,13 +175,15 @@ def _of_another_grid(
 
 def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     """Which aggregates make every record meet each of its windows alone, and the way out."""
-    if grid.one_window_each:
+    each, most = "each of its windows", grid.most_windows
+    if ctx.spec.fires_at_times:
+        each, most = "each firing that holds it", most * most_times(grid)
+    if most == 1:
         return
     records = ctx.landing.records(axis)
     aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (
             f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "
-            f"computed from each record once for each of its windows (up to "
-            f"{grid.most_windows:,}); {way_out}"
+            f"computed from each record once for {each} (up to {most:,}); {way_out}"
         )

@@ -14,7 +14,8 @@ from strandline.spec.documents import read_document
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.runnable import AnySpec, runnable
+from strandline.spec.runnable import AnySpec, not_yet, runnable
+from strandline.spec.window import CountWindow, Global
 
 OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
 """What a run by hand may say in place of the file, and where the file says it."""
@@ -96,7 +97,15 @@ def _over_its_upstream(
     if name in after:
         around = " reads ".join((*after[after.index(name) :], name))
         raise InputError(place, f"a circle: {around}", "read another pipeline, or a landing table")
+    if not_yet(spec):
+        return runnable(spec, origin=origin)
     upstream = find_spec(path.parent, name, behind=after)
+    if isinstance(upstream.window, Global | CountWindow):
+        raise InputError(
+            place,
+            f"the windows of {name} have no end, which would be the event time of a result",
+            "read the results of other windows",
+        )
     if not upstream.firings:
         raise InputError(
             place,

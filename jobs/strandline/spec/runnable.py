@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from strandline.errors import InputError
-from strandline.spec.chained import ChainedSpec
+from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, EventTime
-from strandline.spec.window import Session
+from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 """All that a pipeline file can say."""
+MOST_TIMES = 10_000
+"""So often a window on a grid may fire before its end: a run holds the times of all of them."""
 
 
 def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
@@ -30,6 +32,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "on sessions only a time evictor has an answer: after a merge Flink keeps the records "
             "in the order of a hash table, so that which ones are the last is not determined",
             "evict by time, or choose other windows",
+        )
+    if isinstance(spec, WindowedSpec) and (times := _times_of_a_window(spec)) > MOST_TIMES:
+        raise InputError(
+            f"{origin}: trigger.continuous",
+            f"a window could fire {times:,} times before its end, more than {MOST_TIMES:,}",
+            "give a longer interval",
         )
     features = not_yet(spec)
     if features:
@@ -54,11 +62,25 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
     return spec
 
 
+def _times_of_a_window(spec: WindowedSpec) -> int:
+    """How often a window on a grid can fire before its end."""
+    trigger, window = spec.fires_by, spec.window
+    if not isinstance(trigger, Continuous) or not isinstance(window, GridWindow):
+        return 0
+    if isinstance(window, Tumbling | Sliding):
+        size_ms = window.tumbling if isinstance(window, Tumbling) else window.sliding
+    else:
+        size_ms = window.cumulative
+    return size_ms // trigger.continuous
+
+
 def not_yet(spec: AnySpec) -> dict[str, str]:
     """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
     found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
+    if isinstance(spec, ChainedSpec) and spec.goes_by_order:
+        found["source.pipeline"] = "windows that go by the order of results"
     if isinstance(spec, WindowedSpec):
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
@@ -87,20 +109,22 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether sessions fire as they do by default, and other windows not by the clock."""
+    """Whether windows other than sessions fire by what is not the clock; by it those on a grid.
+
+    Early firings do not yet go with an evictor that goes by the order of the records, nor over the
+    results of another pipeline.
+    """
     if isinstance(spec.window, Session):
-        return spec.fires_by == EventTime()
-    return not isinstance(spec.fires_by, Continuous)
+        return isinstance(spec.fires_by, EventTime)
+    if spec.fires_at_times:
+        of_results = isinstance(spec, ChainedSpec | ResultsSpec)
+        return isinstance(spec.window, GridWindow) and not (spec.goes_by_order or of_results)
+    return True
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether windows other than sessions evict by order; or by time before, keeping some record.
-
-    Those that go by the order of their records for other reasons evict in any way.
-    """
-    evictor = spec.evictor
-    by_time = isinstance(evictor, TimeEvictor) and evictor.time > 0 and not evictor.after
-    return (spec.goes_by_order or by_time) and not isinstance(spec.window, Session)
+    """Whether sessions evict by time; other windows evict in any way."""
+    return isinstance(spec.evictor, TimeEvictor) or not isinstance(spec.window, Session)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

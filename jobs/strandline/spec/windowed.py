@@ -7,8 +7,9 @@ from pydantic import Field, model_validator
 from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.common import CommonSpec
-from strandline.spec.evictor import CountEvictor, Evictor, EvictorField
+from strandline.spec.evictor import CountEvictor, Evictor, EvictorField, TimeEvictor
 from strandline.spec.trigger import (
+    Continuous,
     Count,
     Delta,
     EndOfInput,
@@ -100,3 +101,26 @@ class WindowedSpec(CommonSpec):
         """Whether what a window fires with depends on the order in which its records came."""
         evictor = self.evicts_by
         return self.may_go_unfired or (evictor is not None and evictor.goes_by_order)
+
+    @property
+    def empties_as_it_fires(self) -> bool:
+        """Whether nothing is left in a window that has fired: that purges it, or evicts all."""
+        evictor = self.evicts_by
+        evicts_all = isinstance(evictor, TimeEvictor) and evictor.time == 0
+        return self.fires_by.purging or evicts_all
+
+    @property
+    def fires_empty(self) -> bool:
+        """Whether a window evicts all before it fires, so that firings hold nothing."""
+        evictor = self.evicts_by
+        return isinstance(evictor, TimeEvictor) and evictor.time == 0 and not evictor.after
+
+    @property
+    def fires_at_times(self) -> bool:
+        """Whether a window fires as the watermark reaches times before its end, too."""
+        return isinstance(self.fires_by, Continuous)
+
+    @property
+    def last_may_lack_records(self) -> bool:
+        """Whether the last firing of a window, ended or not, need not hold all that it accepted."""
+        return self.lets_records_go or self.fires_at_times

@@ -40,6 +40,7 @@ SECOND: dict[str, dict[str, Any]] = {
     "of the same ends": {"tumbling": "{size}ms"},
     "of any ends": {"tumbling": "37ms", "offset": "5ms"},
     "sliding": {"sliding": "60ms", "every": "25ms"},
+    "sessions": {"session": "15ms"},
 }
 KEYS = {"same": {"k": "k"}, "one": {"k": "'x'"}}
 ROWS = rows(
@@ -51,7 +52,7 @@ ROWS = rows(
     lateness_ms=(0, 25, 400),
     end_of_input=(False, True),
 )
-RICHEST = 4
+RICHEST = 3
 """So many chains of a round go to Spark: those in which most happens."""
 RESULT = "concat_ws('|', k, unix_millis(window_start), unix_millis(window_end), firing)"
 """What tells a result."""

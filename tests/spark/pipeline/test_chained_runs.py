@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from lakes import Line, a_record, a_spec, a_week, instant, land, ms
-from replayed import assert_books_balance, assert_nothing_written, replay_of
+from replayed import assert_books_balance, replay_of
 
 from strandline.errors import InputError
+from strandline.lake.results_landing import ResultsLanding, open_landing
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.results_changed import ranges_changed
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -31,7 +33,7 @@ DAYS: dict[str, Any] = {
     "pipeline": "days",
     "source": {"pipeline": "meter", "key": ["device"]},
     "window": {"tumbling": "1d", "offset": "15m"},
-    "allowed_lateness": "1h",
+    "allowed_lateness": "0s",
     "aggregates": {"total": "sum(total)", "hours": "count(*)"},
     "spark": {"spark.sql.shuffle.partitions": "2"},
 }
@@ -44,11 +46,6 @@ class Chain:
         self.then = cast("ChainedSpec", parse_any(DAYS | changed, origin="days.yaml"))
         self.hours = Line(spark, folder, HOURS)
         self.days = self.hours.of(self.then.over(HOURS))
-
-    def advance(self, to: str) -> Any:
-        """Both, one after the other; the outcome of the days."""
-        self.hours.advance(to)
-        return self.days.advance(to)
 
 
 def told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> dict[str, list[Any]]:
@@ -129,40 +126,39 @@ def assert_told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -
     assert_books_balance(chain.days)
 
 
-@pytest.mark.parametrize("table", ["windows", "firings"])
-def test_days_of_hours_are_as_the_reference_tells_them_run_after_run(spark, tmp_path, table):
-    rows = a_week(days=6)
-    chain = Chain(spark, tmp_path, source=DAYS["source"] | {"table": table}, allowed_lateness="0s")
-    land(tmp_path, rows)
-    chain.advance("3")
-    assert_told(chain, rows, "3")
-    chain.advance("6")
-    assert_told(chain, rows, "6")
-    assert chain.days.rows("quarantine")
-
-    # an old day has landed again, with one row more: what that changes heals in both
-    more = [*rows, a_record("2 12:00", "2 11:50", amount=1000, device="d2", position=-1)]
-    land(tmp_path, more)
-    steps = len(chain.days.ledger)
-    chain.advance("6")
-    assert_told(chain, more, "6")
-    ranges = [(e.kind, e.range) for e in chain.days.ledger[steps:] if e.step == "published"]
-    assert [kind for kind, _ in ranges] == ["backfill", "advance"]
-    assert ranges[0][1] == TimeRange(instant("2 00:15"), instant("3 00:15"))
-    assert_nothing_written(chain.days, lambda: chain.days.advance("6"))
-
-
-def test_a_run_goes_no_further_than_the_pipeline_before_it(spark, tmp_path):
+def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path):
     rows = a_week(days=4)
-    chain = Chain(spark, tmp_path)
+    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
     land(tmp_path, rows)
     with pytest.raises(InputError, match="meter: has published nothing yet"):
-        chain.days.advance("3")
-    chain.hours.advance("3")
-    outcome = chain.days.advance("5")
-    assert outcome.horizon_ms == instant("3")
+        chain.days.advance("4")
+    chain.hours.advance("4")
+    with pytest.raises(InputError, match="published up to 2024-03-04"):
+        chain.days.backfill("1", "3", as_of="5")
+    outcome = chain.days.advance("9")  # it goes no further than the hours have come
+    assert outcome.horizon_ms == instant("4")
     assert any("source.pipeline has not published all" in note for note in outcome.notes)
-    with pytest.raises(InputError, match="published up to 2024-03-03"):
-        chain.days.backfill("1", "3", as_of="4")
-    chain.days.backfill("1", "9")
-    assert_told(chain, rows, "3")
+    assert_told(chain, rows, "4")
+    assert chain.days.rows("quarantine")
+    assert still_to_rebuild(chain) == []
+
+    # days have come, and an old one has landed again with one row more
+    more = [*a_week(days=6), a_record("2 12:00", "2 11:50", amount=999, device="d2", position=-1)]
+    land(tmp_path, more)
+    steps = len(chain.days.ledger)
+    chain.hours.advance("6")
+    assert still_to_rebuild(chain) == [TimeRange(instant("2 00:15"), instant("3 06:15"))]
+    chain.days.advance("6")
+    assert_told(chain, more, "6")
+    published = [e for e in chain.days.ledger[steps:] if e.step == "published"]
+    assert [entry.kind for entry in published] == ["backfill", "advance"]
+    assert published[0].range == TimeRange(instant("2 00:15"), instant("3 06:15"))
+    assert still_to_rebuild(chain) == []
+
+
+def still_to_rebuild(chain: Chain) -> list[TimeRange]:
+    """The closed ranges of the days whose results have changed since."""
+    days = chain.days
+    landing = open_landing(days.spark, days.lake, days.spec)
+    assert isinstance(landing, ResultsLanding)
+    return ranges_changed(landing, days.ledger)

@@ -21,6 +21,8 @@ SETS, FUNCTIONS, WORKERS, HISTORY = (
     [
         ({}, []),
         ({"trigger": {"event_time": {}, "purging": True}}, [SETS]),
+        ({"trigger": {"continuous": "10m"}}, [SETS]),
+        ({"trigger": {"continuous": "10m"}, "evictor": {"time": "5m"}}, [SETS, SETS]),
         ({"trigger": {"count": 3}}, [FUNCTIONS]),
         ({"evictor": {"count": 3, "after": True}}, [FUNCTIONS]),
         ({"trigger": {"delta": 3, "of": "amount"}}, [WORKERS]),

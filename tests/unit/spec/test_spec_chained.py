@@ -91,6 +91,9 @@ def test_the_fingerprint_is_the_same_whenever_it_is_read(tmp_path):
         (HOURS, DAYS.replace("key: [k]", "key: {state: k}"), "source.key.state"),
         (HOURS, DAYS + "watermark: {strategy: ascending}\n", "watermark"),
         (HOURS + "nonsense: 1\n", DAYS, "hours.yaml"),
+        (HOURS.replace("tumbling: 1h", "count: 3"), DAYS, "the windows of hours have no end"),
+        (HOURS, DAYS + "evictor: {count: 3}\n", "go by the order of results"),
+        (HOURS, DAYS + "schedule: 0 6 * * *\n", "not a schedule of a pipeline that reads results"),
     ],
 )
 def test_what_cannot_be_chained_is_refused_with_the_way_out(tmp_path, hours, days, problem):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strandline.errors import InputError
-from strandline.spec import find_spec, parse_any, parse_spec
+from strandline.spec import PipelineSpec, find_spec, parse_any, parse_spec
 from strandline.spec.runnable import not_yet, runnable
 from strandline.spec.trigger import Count, EventTime, Never
 
@@ -236,15 +236,13 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 
 NOT_YET = [
     (
-        windows(window={"session": "5m"}, trigger={"event_time": {}, "purging": True}),
-        "trigger: purging event_time",
+        windows(window={"session": "5m"}, trigger={"continuous": "10m", "purging": True}),
+        "trigger: purging continuous",
     ),
-    (windows(trigger={"continuous": "10m"}), "trigger: continuous"),
+    (windows(window={"session": "5m"}, trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(window={"session": "5m"}, trigger={"count": 5}), "trigger: count"),
     (windows(window={"global": {}}, trigger={"continuous": "10m"}), "trigger: continuous"),
-    (windows(evictor={"time": "5m", "after": True}), "evictor: time"),
-    (windows(evictor={"time": "0ms"}), "evictor: time"),
-    (windows(window={"session": "5m"}, evictor={"time": "5m"}), "evictor: time"),
+    (windows(trigger={"continuous": "10m"}, evictor={"count": 5}), "trigger: continuous"),
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
@@ -305,11 +303,39 @@ def test_windows_of_all_time_are_run(fields, may_go_unfired):
 
 
 @pytest.mark.parametrize("window", ON_A_GRID)
-def test_windows_on_a_grid_may_purge_as_they_fire_or_evict_by_time(window):
-    content = windows(window=window, trigger={"event_time": {}, "purging": True})
-    assert parse_spec(content, origin="p.yaml").lets_records_go
-    content = windows(window=window, evictor={"time": "5m"})
-    assert parse_spec(content, origin="p.yaml").lets_records_go
+def test_windows_on_a_grid_may_purge_as_they_fire_evict_by_time_or_fire_early(window):
+    def parsed(**fields: Any) -> PipelineSpec:
+        return parse_spec(windows(window=window, **fields), origin="p.yaml")
+
+    assert parsed(trigger={"event_time": {}, "purging": True}).lets_records_go
+    for after in (False, True):
+        assert parsed(evictor={"time": "5m", "after": after}).lets_records_go
+        assert parsed(evictor={"time": "0ms", "after": after}).empties_as_it_fires
+    early = parsed(trigger={"continuous": "10m"})
+    assert early.last_may_lack_records
+    assert not early.lets_records_go
+
+
+def test_an_interval_so_short_that_windows_would_fire_all_the_time_is_refused():
+    for window in ({"tumbling": "1d"}, {"cumulative": "1d", "step": "1h"}):
+        content = windows(window=window, trigger={"continuous": "8s"})
+        with pytest.raises(InputError, match=r"fire 10,800 times.*longer interval") as refused:
+            parse_spec(content, origin="p.yaml")
+        assert str(refused.value).startswith("p.yaml: trigger.continuous: ")
+        content["trigger"] = {"continuous": "9s"}
+        assert parse_spec(content, origin="p.yaml").fires_by.continuous == 9_000
+
+
+def test_early_firings_have_thresholds_of_their_own_and_a_timeline_that_knows_them():
+    def timeline(trigger: dict[str, Any] | None, **fields: Any) -> str:
+        spec = parse_any(windows(trigger=trigger, **fields), origin="p.yaml")
+        return spec.timeline_fingerprint
+
+    tens = timeline({"continuous": "10m"})
+    assert len({timeline(None), tens, timeline({"continuous": "15m"})}) == 3
+    assert timeline({"continuous": "10m", "purging": True}) == tens
+    sessions = {"window": {"session": "5m"}}
+    assert timeline({"continuous": "10m"}, **sessions) == timeline(None, **sessions)
 
 
 def test_the_default_trigger_may_be_written_down():
@@ -330,7 +356,7 @@ def test_a_file_of_such_a_pipeline_is_refused_where_it_is_opened(tmp_path):
         "pipeline: p\n"
         "source: {table: landing, arrival_time: at, event_time: ts}\n"
         "watermark: {strategy: ascending}\n"
-        "window: {tumbling: 1h}\n"
+        "window: {session: 1h}\n"
         "trigger: {continuous: 10m}\n"
         "firings: true\n"
     )

@@ -46,8 +46,8 @@ class _EndOfInput:
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """When each of some windows fires, or closes.
+class Turn:
+    """When the watermark reaches some thresholds, so that windows fire, or close.
 
     Attributes:
         seen_from: the first instant whose records find it so.
@@ -93,6 +93,11 @@ def placed(
     )
 
 
+def turns(thresholds: Longs, starts: Longs, axis: Axis, crossings: Crossings, clock: Clock) -> Turn:
+    """When the watermark reaches thresholds of windows, or their input ends, by their starts."""
+    return _turn(thresholds, _EndOfInput.of(starts, clock), axis, crossings, clock)
+
+
 def _turn(
     thresholds: Longs,
     ended: _EndOfInput,
@@ -100,7 +105,7 @@ def _turn(
     crossings: Crossings,
     clock: Clock,
     never: Mask | None = None,
-) -> _Turn:
+) -> Turn:
     """When the watermark reaches thresholds, or the input ends; some of them it `never` does."""
     seen, rank = crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:
@@ -111,4 +116,4 @@ def _turn(
         at_its_end = (ended.before_ms == ended_ms) & (seen >= axis.known_below(ended_ms))
         seen[at_its_end] = axis.first_of(ended_ms)
         at_ms[at_its_end] = ended_ms - 1
-    return _Turn(seen, rank, at_ms)
+    return Turn(seen, rank, at_ms)

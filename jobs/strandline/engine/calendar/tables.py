@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -14,8 +15,10 @@ from strandline.engine.position.axis import Axis
 _WHOLE = pa.int64()
 
 
-def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The windows of `History.slots` as a DataFrame; one row a window."""
+def window_table(
+    spark: SparkSession, slots: pd.DataFrame, axis: Axis, more: Mapping[str, pa.Array] | None = None
+) -> DataFrame:
+    """The windows of `Calendar.slots` as a DataFrame, and `more` columns; one row a window."""
     table = pa.table(
         {
             c.WINDOW: _column(slots["window_id"], _WHOLE),
@@ -27,6 +30,7 @@ def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFr
             c.FIRE_AT: _column(slots["fire_at_ms"], _WHOLE),
             c.CLOSE_AT: _column(slots["close_at_ms"], _WHOLE),
             c.SLOT_STATE: pa.array(slots["state"].tolist(), pa.string()),
+            **(more or {}),
         }
     )
     return spark.createDataFrame(table)

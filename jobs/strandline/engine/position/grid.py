@@ -7,7 +7,8 @@ the ids from `oldest` to `newest`; all records of a *pane* have the same ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from strandline.model.intervals import (
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.trigger import Continuous
 from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 
 WIDEST_MS = 400_000_000_000_000
@@ -48,6 +50,7 @@ class Grid:
         cumulative: whether windows grow by the step up to the size, and their ids are ends.
         allowed_lateness_ms: of the pipeline.
         threshold_step_ms: between neighbouring thresholds of firing: the step, or a part of it.
+        interval_ms: windows fire at its multiples, too; None: only at their end.
         all_time: whether there is one window alone, which nothing but the end of the input ends.
     """
 
@@ -60,6 +63,7 @@ class Grid:
     allowed_lateness_ms: int
     threshold_step_ms: int
     all_time: bool = False
+    interval_ms: int | None = None
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
@@ -70,6 +74,13 @@ class Grid:
 
         Global windows, and those that count, are one slot of all instants that there are.
         """
+        grid, trigger = cls._of_windows(spec), spec.fires_by
+        if isinstance(trigger, Continuous) and not isinstance(spec.window, Session):
+            return replace(grid, interval_ms=min(trigger.continuous, WIDEST_MS))
+        return grid
+
+    @classmethod
+    def _of_windows(cls, spec: PipelineSpec) -> Grid:
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
             slot_ms = min(spec.quality.session_slot, WIDEST_MS)
@@ -86,9 +97,7 @@ class Grid:
             return cls(step_ms, offset_ms, size_ms, size_ms, 0, True, lateness_ms, step_ms)
         if isinstance(window, WindowOfAllTime):
             size_ms, offset_ms = _ALL_TIME_MS, LEAST_INSTANT_MS % _ALL_TIME_MS
-            return cls(
-                size_ms, offset_ms, size_ms, size_ms, 0, False, lateness_ms, size_ms, all_time=True
-            )
+            return cls(size_ms, offset_ms, size_ms, size_ms, 0, False, lateness_ms, size_ms, True)
         whole_ms = window.cumulative if isinstance(window, Cumulative) else window.tumbling
         size_ms = min(whole_ms, WIDEST_MS)
         offset_ms = window.offset % size_ms
@@ -110,6 +119,12 @@ class Grid:
         step = self.threshold_step_ms
         fire = (self.offset_ms + self.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
+
+    @property
+    def thresholds(self) -> tuple[tuple[int, int], ...]:
+        """All thresholds: for each row of them how far apart they lie, and what they leave."""
+        of_windows = tuple((self.threshold_step_ms, residue) for residue in self.residues)
+        return of_windows if self.interval_ms is None else (*of_windows, (self.interval_ms, 0))
 
     def parts(self, delay_ms: int | None) -> tuple[int, ...]:
         """Where records begin to have other windows, or to reach another threshold.
@@ -199,13 +214,8 @@ class Grid:
         The form over arrays of `watermark.cells.largest_threshold`.
         """
         known = candidates.astype("Int64").clip(lower=LEAST_INSTANT_MS - 1)
-        step = self.threshold_step_ms
-        reached = [known - (known - residue) % step for residue in self.residues]
-        largest = (
-            reached[0]
-            if len(reached) == 1
-            else reached[0].where(reached[0] >= reached[1], reached[1])
-        )
+        reached = [known - (known - residue) % step for step, residue in self.thresholds]
+        largest = reduce(lambda one, other: one.where(one >= other, other), reached)
         return largest.where(largest >= LEAST_INSTANT_MS)
 
     def events_of(self, within: TimeRange) -> TimeRange:

@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.grid import Grid
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
@@ -69,6 +69,18 @@ def first_of(axis: Axis, arrival: Column) -> Column:
     if not axis.sequenced:
         return arrival
     return arrival.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+
+
+def event_ms(axis: Axis, seen_from: Column, rank: Column) -> Column:
+    """The millisecond at which what is first seen by an instant happened: `Axis.event_ms`."""
+    if axis.interval_ms is not None:
+        return seen_from
+    on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
+    happened = F.when(on_tick, seen_from).otherwise(seen_from - 1)
+    if not axis.sequenced:
+        return happened
+    scale = F.lit(Decimal(axis.scale))
+    return F.call_function("div", happened - F.pmod(happened, scale), scale)
 
 
 def tick_after(arrival: Column, ticks: Ticks) -> Column:

@@ -29,6 +29,7 @@ _NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalT
 _SIMPLE = re.compile(
     r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
 )
+_OF_NONE = "_strandline_of_none_"
 _SORTERS = {"ArraySort", "SortArray"}
 
 
@@ -140,6 +141,26 @@ def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Colum
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
     return {name: _checked(records, spec, name, text) for name, text in spec.aggregates.items()}
+
+
+def with_contents_of_none(
+    rows: DataFrame, members: DataFrame, contents: Mapping[str, Column], count: str
+) -> DataFrame:
+    """Rows whose contents are null, as their count is, with those of no record."""
+    if not contents:
+        return rows
+    of_none = members.where(F.lit(False)).agg(
+        *(column.alias(_OF_NONE + name) for name, column in contents.items())
+    )
+    is_none = F.col(count).isNull()
+    filled = {
+        name: F.when(is_none, F.col(_OF_NONE + name)).otherwise(F.col(name)) for name in contents
+    }
+    return (
+        rows.crossJoin(F.broadcast(of_none))
+        .withColumns(filled)
+        .drop(*(_OF_NONE + name for name in contents))
+    )
 
 
 def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Column:

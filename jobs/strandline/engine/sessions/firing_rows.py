@@ -7,20 +7,34 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.arithmetic import date_of
+from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
 from strandline.engine.results.rows import window_columns
-from strandline.engine.sessions.firings import FIRED_AT, ORDER, is_late, times_fired
+from strandline.engine.sessions.firings import (
+    FIRED_AT,
+    LATE,
+    ORDER,
+    TIME,
+    is_late,
+    times_fired,
+)
+from strandline.engine.sessions.left import (
+    NEWEST,
+    NUMBER,
+    OLDEST_TOLD,
+    TOLD,
+    takes_place_of,
+    with_told,
+)
 from strandline.engine.values.emissions import Emissions
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-_TIME = "_strandline_time"
-"""The first, second … time that a firing happens."""
-_NUMBER = "_strandline_number"
-_LATE = "_strandline_late"
 _LATER = "_strandline_later_"
 _SESSION = "_strandline_session"
 _ORDER = "_strandline_order"
+_BOUNDS = (NEWEST, OLDEST_TOLD)
+"""What tells whether a later firing supersedes one, where firings let records go."""
 
 
 def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
@@ -52,17 +66,24 @@ def firing_rows(
         spec: the pipeline.
         aggregates: the content of a firing.
     """
-    each = _each_time(firings)
-    contents = _contents(each, held, aggregates)
     order = F.col(ORDER)
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: order["instant"],
         c.RANK: order["rank"],
     }
-    probes = each.drop("records").join(contents, [c.FIRING, _TIME]).withColumns(position)
+    probes = with_contents(firings, held, aggregates, spec).withColumns(position)
     numbered = _numbered(emitted.at(probes).select(*_columns(spec)), spec)
-    return _with_superseded(numbered, list(spec.source.key)).drop(_SESSION, _ORDER)
+    return _with_superseded(numbered, spec).drop(_SESSION, _ORDER, *_BOUNDS)
+
+
+def with_contents(
+    firings: DataFrame, held: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec
+) -> DataFrame:
+    """The firings once for each TIME that they happen, with what they held; see `firing_rows`."""
+    each = _each_time(firings)
+    contents = _contents(each, held, aggregates, spec)
+    return each.drop("records").join(contents, [c.FIRING, TIME])
 
 
 def _each_time(firings: DataFrame) -> DataFrame:
@@ -71,28 +92,43 @@ def _each_time(firings: DataFrame) -> DataFrame:
     Records of one position and gap are one unit, and fire one after the other, by their ids.
     """
     times = F.sequence(F.lit(1).cast("bigint"), times_fired())
-    return firings.withColumn(_TIME, F.explode(times)).withColumn(_LATE, is_late())
+    return firings.withColumn(TIME, F.explode(times)).withColumn(LATE, is_late())
 
 
-def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+def _contents(
+    each: DataFrame, held: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec
+) -> DataFrame:
     """What each firing held at each TIME: the aggregates, `records`, and the RECORD_ID it is by.
 
     The n-th time it holds the first n of the records that cause it, and all others.
     """
     by_id = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
-    is_cause = F.col(_LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
-    is_fired_by = is_cause & (F.col(_NUMBER) == F.col(_TIME))
-    return (
-        held.withColumn(_NUMBER, F.row_number().over(by_id))
-        .join(each.select(c.FIRING, _TIME, _LATE), c.FIRING)
-        .where(~is_cause | (F.col(_NUMBER) <= F.col(_TIME)))
-        .groupBy(c.FIRING, _TIME)
-        .agg(
-            *(column.alias(name) for name, column in aggregates.items()),
-            F.count(F.lit(1)).alias("records"),
-            F.max(F.when(is_fired_by, F.col(c.RECORD_ID))).alias(c.RECORD_ID),
-        )
+    is_cause = F.col(LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
+    is_fired_by = is_cause & (F.col(NUMBER) == F.col(TIME))
+    members = (
+        held.withColumn(NUMBER, F.row_number().over(by_id))
+        .join(each.select(c.FIRING, TIME, LATE, ORDER), c.FIRING)
+        .where(~is_cause | (F.col(NUMBER) <= F.col(TIME)))
     )
+    contents = [
+        *(column.alias(name) for name, column in aggregates.items()),
+        F.count(F.lit(1)).alias("records"),
+    ]
+    fired_by = F.max(F.when(is_fired_by, F.col(c.RECORD_ID))).alias(c.RECORD_ID)
+    firing = [c.FIRING, TIME]
+    if not spec.lets_records_go:
+        return members.groupBy(*firing).agg(*contents, fired_by)
+    members = with_told(members, spec)
+    of_all = members.groupBy(*firing).agg(
+        fired_by,
+        F.min(F.when(F.col(TOLD), F.col(c.TS))).alias(OLDEST_TOLD),
+        F.max(NEWEST).alias(NEWEST),
+    )
+    told = members.where(TOLD).groupBy(*firing).agg(*contents)
+    if not spec.fires_empty:
+        return of_all.join(told, firing)
+    none = {**aggregates, "records": F.count(F.lit(1))}
+    return with_contents_of_none(of_all.join(told, firing, "left"), members, none, "records")
 
 
 def _columns(spec: PipelineSpec) -> list[Column]:
@@ -102,7 +138,7 @@ def _columns(spec: PipelineSpec) -> list[Column]:
     return [
         *window_columns(c.START, c.END, spec),
         F.col("records"),
-        F.when(F.col(_LATE), "LATE").otherwise("ON_TIME").alias("timing"),
+        F.when(F.col(LATE), "LATE").otherwise("ON_TIME").alias("timing"),
         F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
         F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
@@ -110,7 +146,8 @@ def _columns(spec: PipelineSpec) -> list[Column]:
         *(order[name].alias(f"order_{name}") for name in names),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         F.struct(c.SESSION, c.ENDED).alias(_SESSION),
-        F.col(_TIME),
+        F.col(TIME),
+        *((F.col(name) for name in _BOUNDS) if spec.lets_records_go else ()),
     ]
 
 
@@ -118,30 +155,38 @@ def _numbered(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """Firings with their number in their window, `firing`, and the one before, `supersedes`."""
     of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
     number = F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint")
+    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
     return (
-        firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, _TIME))
-        .drop(_TIME)
+        firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME))
+        .drop(TIME)
         .withColumn("firing", number)
-        .withColumn("supersedes", F.when(F.col("firing") > 1, F.col("firing") - 1))
+        .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
     )
 
 
-def _with_superseded(numbered: DataFrame, keys: list[str]) -> DataFrame:
+def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The firings with those that each of them takes the place of: `supersedes_windows`.
 
     That is every earlier one of the same session that it covers, under whatever start and end.
     """
+    keys = list(spec.source.key)
     own, session = ("window_start", "window_end", "firing"), [*keys, _SESSION]
+    bounds = _BOUNDS if spec.lets_records_go else ()
     later = numbered.select(
-        *session, *(F.col(name).alias(_LATER + name) for name in own), F.col(_ORDER).alias(_LATER)
+        *session,
+        *(F.col(name).alias(_LATER + name) for name in (*own, *bounds)),
+        F.col(_ORDER).alias(_LATER),
     )
     is_later = (
         (F.col(_LATER) > F.col(_ORDER))
         & (F.col(_LATER + "window_start") <= F.col("window_start"))
         & (F.col(_LATER + "window_end") >= F.col("window_end"))
     )
+    if spec.lets_records_go:
+        later_newest = F.col(_LATER + NEWEST)
+        is_later &= takes_place_of(F.col(NEWEST), F.col(OLDEST_TOLD), later_newest, spec)
     superseded = (
-        numbered.select(*session, *own, _ORDER)
+        numbered.select(*session, *own, _ORDER, *bounds)
         .join(later, session)
         .where(is_later)
         .groupBy(*keys, *(F.col(_LATER + name).alias(name) for name in own))

@@ -7,7 +7,6 @@ holds the units that touch each other by then.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -16,9 +15,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
-from strandline.engine.position.axis import AFTER_CHANNELS, TICK_RANK, Axis
+from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.arithmetic import first_of, instant_of
+from strandline.engine.records.arithmetic import event_ms, first_of, instant_of
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
 from strandline.engine.values.emissions import Emissions
@@ -32,6 +31,10 @@ EVENT = "_strandline_event"
 FIRED_AT = "_strandline_fired_at_ms"
 ORDER = "_strandline_order"
 """Where a firing stands among those of its session."""
+TIME = "_strandline_time"
+"""The first, second … time that a firing happens."""
+LATE = "_strandline_late"
+"""Whether a record behind the watermark has caused it."""
 _POSITION = "_strandline_position"
 _POINT = "_strandline_point"
 _LATER = "_later"
@@ -108,19 +111,12 @@ def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
 
 
 def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
-    """The millisecond of a crossing; null if there was none. The set form of `Axis.event_ms`."""
-    happened = seen_from
-    if axis.interval_ms is None:
-        on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
-        happened = F.when(on_tick, seen_from).otherwise(seen_from - 1)
-        if axis.sequenced:
-            scale = F.lit(Decimal(axis.scale))
-            happened = F.call_function("div", happened - F.pmod(happened, scale), scale)
+    """The millisecond of a crossing; null if there was none."""
     never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
     at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (seen_from == first_of(axis, F.col(c.ENDED)))
     return (
         F.when(at_its_end, F.col(c.ENDED) - 1)
-        .when(seen_from < end, happened)
+        .when(seen_from < end, event_ms(axis, seen_from, rank))
         .when(seen_from < never, clock.horizon_ms - 1)
     )
 

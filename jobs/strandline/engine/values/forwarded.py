@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Self
 
@@ -38,11 +38,14 @@ class ForwardedCrossings:
 
     spark: SparkSession
     upstream: Upstream
+    _known: dict[tuple[int, bool], dict[int, tuple[int, int]]] = field(
+        default_factory=dict, repr=False
+    )
 
     def in_order(self, order: ProbeOrder) -> Self:
         """See `Crossings.in_order`."""
         history = self.upstream.history.probed_in(order)
-        return replace(self, upstream=replace(self.upstream, history=history))
+        return replace(self, upstream=replace(self.upstream, history=history), _known={})
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -109,6 +112,8 @@ class ForwardedCrossings:
         between = thresholds < MAX_WATERMARK - step
         for residue in grid.residues:
             between &= (thresholds - residue) % step != 0
+        if not between.any():
+            return between
         below = thresholds - (thresholds - grid.residues[0]) % step
         edges = np.where(between, below, 0), np.where(between, below + step, 0)
         (before, first), (after, last) = (
@@ -120,12 +125,24 @@ class ForwardedCrossings:
     def _looked_up(
         self, thresholds: npt.NDArray[np.int64], horizon_ms: int, *, closes: bool
     ) -> dict[int, tuple[int, int]]:
-        """Where the watermark reaches some thresholds, by all that it rises to around them."""
+        """Where the watermark reaches some thresholds, by all that it rises to around them.
+
+        What was asked for before is remembered: there is one for each slot of the range, or two.
+        """
+        known = self._known.setdefault((horizon_ms, closes), {})
+        asked = [one for one in thresholds.tolist() if one not in known]
+        if asked:
+            known |= self._looked_up_now(asked, horizon_ms, closes=closes)
+        return known
+
+    def _looked_up_now(
+        self, thresholds: Sequence[int], horizon_ms: int, *, closes: bool
+    ) -> dict[int, tuple[int, int]]:
         history = self.upstream.history
         ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
-        for threshold_ms in thresholds.tolist():
+        for threshold_ms in thresholds:
             days.update(rise_days(history, TimeRange(threshold_ms, threshold_ms + 1), clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.arithmetic import candidate_of, date_of, midnight_ms, slot_of
+from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session
@@ -108,14 +108,16 @@ def _part(spec: PipelineSpec, grid: Grid) -> Column:
     into = F.col(c.TS) - begin
     cuts = grid.parts(None if rule is None else rule.delay_ms)
     start = reduce(lambda rest, cut: F.when(into >= cut, cut).otherwise(rest), cuts, F.lit(0))
-    return begin + start
+    if grid.interval_ms is None or rule is None:
+        return begin + start
+    reaches_time = floor(F.col(c.TS), grid.interval_ms, rule.delay_ms % grid.interval_ms)
+    return F.greatest(begin + start, reaches_time)
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
     """The largest threshold of the grid that a candidate reaches; null below all of them."""
-    step = F.lit(grid.threshold_step_ms)
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
-    reached = [at_least - F.pmod(at_least - residue, step) for residue in grid.residues]
+    reached = [floor(at_least, step, residue) for step, residue in grid.thresholds]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]
     # the same for all of a cell: whether the threshold counts, not whether the candidate does
     return F.when(largest >= LEAST_INSTANT_MS, largest)

@@ -8,13 +8,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.columns import keys_of
 from strandline.engine.records.expressions import quoted
-from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.aggregates import Partial, with_contents_of_none
 from strandline.engine.results.rows import window_columns
 from strandline.engine.windows.assign import fires_at_once
-from strandline.engine.windows.firings import FIRING, OF_CAUSE
+from strandline.engine.windows.firings import FIRING
+from strandline.engine.windows.first_firings import window_of
 from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL
+from strandline.engine.windows.units import OF_CAUSE
 from strandline.engine.windows.walk import STILL_HELD
 from strandline.spec.pipeline import PipelineSpec
 
@@ -22,7 +23,6 @@ _IN_LAST = "_strandline_in_last_firing"
 _CONTENT = "_strandline_content"
 _FIRED_AT = "_strandline_fired_at_ms"
 _ON_TIME = "_strandline_on_time"
-_OF_NOTHING = "_strandline_of_nothing_"
 _COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
 # ------------------------------------------------------------------------------------ the windows
@@ -49,7 +49,7 @@ def last_firings(
         is_newest = F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
     parts = (
         ordered.withColumn(_IN_LAST, in_last)
-        .groupBy(*_window_of(spec), _IN_LAST)
+        .groupBy(*window_of(spec), _IN_LAST)
         .agg(
             *_content(aggregates),
             F.count(F.lit(1)).alias(c.ACCEPTED),
@@ -61,7 +61,7 @@ def last_firings(
         )
     )
     content = F.when(F.col(_IN_LAST), F.struct(*map(quoted, aggregates), "records"))
-    whole = parts.groupBy(*_window_of(spec)).agg(
+    whole = parts.groupBy(*window_of(spec)).agg(
         F.first(content, ignorenulls=True).alias(_CONTENT),
         F.max("firings").alias("firings"),
         F.min(_FIRED_AT).alias(_FIRED_AT),
@@ -96,7 +96,7 @@ def held(
     """What the windows that have not closed hold, each with the `state` of its slot."""
     contents = (
         ordered.where(F.col(UNTIL) == STILL_HELD)
-        .groupBy(*_window_of(spec))
+        .groupBy(*window_of(spec))
         .agg(*_content(aggregates))
     )
     shown = contents.join(F.broadcast(windows), c.WINDOW).where(F.col(c.SLOT_STATE) != "closed")
@@ -128,13 +128,13 @@ def contents_of_firings(
     if spec.evicts_by is not None:
         contents = _without_evicted(fired, spec, aggregates)
     elif spec.fires_by.purging:
-        contents = fired.groupBy(*_window_of(spec), FIRING).agg(
+        contents = fired.groupBy(*window_of(spec), FIRING).agg(
             *_content(aggregates), *_causes(spec)
         )
     elif partials is not None:
         contents = _grown(fired, spec, partials)
     else:
-        every = _in_each(fired).groupBy(*_window_of(spec), FIRING)
+        every = _in_each(fired).groupBy(*window_of(spec), FIRING)
         contents = every.agg(*_content(aggregates), *_causes(spec))
     number = F.when(F.col(_ON_TIME), 0).otherwise(F.col(FIRING))
     return contents.withColumn(FIRING, number).drop(_ON_TIME)
@@ -142,7 +142,7 @@ def contents_of_firings(
 
 def _grown(fired: DataFrame, spec: PipelineSpec, partials: Mapping[str, Partial]) -> DataFrame:
     """Firings that hold all that came before: of each what is new in it, then running sums."""
-    window = _window_of(spec)
+    window = window_of(spec)
     up_to_here = (
         Window.partitionBy(*window)
         .orderBy(FIRING)
@@ -164,7 +164,7 @@ def _without_evicted(
     fired: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
 ) -> DataFrame:
     """Firings that may hold nothing: a record can be evicted by the very firing that it causes."""
-    firing = [*_window_of(spec), FIRING]
+    firing = [*window_of(spec), FIRING]
     causes = fired.where(FIRES).groupBy(*firing).agg(*_causes(spec))
     contents = _in_each(fired).groupBy(*firing).agg(*_content(aggregates))
     return _or_of_nothing(causes.join(contents, firing, "left"), fired, spec, aggregates)
@@ -187,10 +187,6 @@ def _causes(spec: PipelineSpec) -> list[Column]:
 # ------------------------------------------------------------------------------------ in common
 
 
-def _window_of(spec: PipelineSpec) -> list[str]:
-    return [*keys_of(spec), c.WINDOW]
-
-
 def _content(aggregates: Mapping[str, Column]) -> list[Column]:
     contents = [column.alias(name) for name, column in aggregates.items()]
     return [*contents, F.count(F.lit(1)).alias("records")]
@@ -205,17 +201,7 @@ def _or_of_nothing(
     rows: DataFrame, records: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
 ) -> DataFrame:
     """Rows whose `records` are null with what the aggregates give of no record at all."""
-    counted = F.coalesce("records", F.lit(0).cast("bigint"))
     evictor = spec.evicts_by
-    if evictor is None or evictor.after or not aggregates:
-        return rows.withColumn("records", counted)
-    empty = {name: f"{_OF_NOTHING}{name}" for name in aggregates}
-    of_nothing = records.where(F.lit(False)).agg(
-        *(column.alias(empty[name]) for name, column in aggregates.items())
-    )
-    filled = {
-        name: F.when(F.col("records").isNull(), quoted(empty[name])).otherwise(quoted(name))
-        for name in aggregates
-    }
-    both = rows.crossJoin(F.broadcast(of_nothing)).withColumns(filled)
-    return both.withColumn("records", counted).drop(*empty.values())
+    if evictor is not None and not evictor.after:
+        rows = with_contents_of_none(rows, records, aggregates, "records")
+    return rows.withColumn("records", F.coalesce("records", F.lit(0).cast("bigint")))
