@@ -38,9 +38,15 @@ def step_days(observed: Sequence[ObservedDay]) -> StepDays:
     return StepDays(pd.DataFrame(ends, columns=[*SOURCE_DAY_COLUMNS]), read)
 
 
-def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
-    """What the channels did on the arrival days of some records, as far as it moves something."""
-    ticks, watermark = axis_of(stream).ticks, stream.spec.watermark
+def activity_of(
+    stream: Stream, records: Sequence[Record], rules: IdlenessRules | None = None
+) -> Activity:
+    """What the channels did on the arrival days of some records, as far as it moves something.
+
+    `rules`: None: the pipeline's own; else those of one of two inputs.
+    """
+    rules = rules or IdlenessRules.of(stream.spec, axis_of(stream))
+    ticks, watermark = rules.ticks, stream.spec.watermark
     shown: dict[tuple[Any, ...], int | None] = {}
     at_once: dict[tuple[Any, ...], int] = {}
     first: dict[tuple[Any, ...], tuple[int, int, int]] = {}
@@ -53,22 +59,26 @@ def activity_of(stream: Stream, records: Sequence[Record]) -> Activity:
             offer = watermark.candidate.of(record.ts_ms)
         place = (day, record.channel, ticks.after(record.arrival_ms))
         shown[place] = max((c for c in (offer, shown.get(place)) if c is not None), default=None)
-        if isinstance(watermark, Punctuated) and record.marker:
+        now = offer if rules.offers_at_once else None
+        if isinstance(watermark, Punctuated):
+            now = record.ts_ms if record.marker else None
+        elif watermark.lag_ms is not None and rules.offers_at_once:
+            now = record.arrival_ms - watermark.lag_ms
+        if now is not None:
             moment = (day, record.channel, instant + 1)
-            at_once[moment] = max(record.ts_ms, at_once.get(moment, record.ts_ms))
+            at_once[moment] = max(now, at_once.get(moment, now))
         sequence = record.sequence or 0 if stream.spec.source.sequence else 0
         came = (instant, sequence, record.ts_ms)
         first[day, record.channel] = min(came, first.get((day, record.channel), came))
     rows = []
     places = sorted(shown)
-    timeout_ms = IdlenessRules.of(stream.spec, axis_of(stream)).timeout_ms
     for i, (day, channel, tick) in enumerate(places):
         before = [place for place in places[:i] if place[:2] == (day, channel)]
         last = places[i + 1 : i + 2] == [] or places[i + 1][:2] != (day, channel)
         offer = shown[day, channel, tick]
         offered = [shown[place] for place in before if shown[place] is not None]
         higher = offer is not None and offer > max(offered, default=MIN_WATERMARK)
-        if last or higher or not before or tick - before[-1][2] > timeout_ms:
+        if last or higher or not before or tick - before[-1][2] > rules.timeout_ms:
             rows.append((day, channel, tick, before[-1][2] if before else None, offer))
     declared = stream.spec.source.declared_channels is not None
     return Activity(

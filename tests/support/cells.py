@@ -21,6 +21,7 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
 
 if TYPE_CHECKING:
@@ -111,6 +112,12 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
     candidate = record.candidate_ms
     if watermark.candidate is not None:
         candidate = watermark.candidate.of(ts_ms)
+    elif watermark.lag_ms is not None and watermark.interval_ms is None:
+        candidate = record.arrival_ms - watermark.lag_ms
+    elif isinstance(watermark, Punctuated):
+        candidate = ts_ms if record.marker else None
+    elif not isinstance(watermark, CandidateExpression):
+        candidate = None
     threshold = None
     if candidate is not None:
         reached = [candidate - (candidate - least) % step for step, least in grid.thresholds]

@@ -150,8 +150,13 @@ class Answer(AnyAnswer):
 
 
 class PairsAnswer(AnyAnswer):
-    """What an interval join did; `buffered` are the records that are still kept, by input."""
+    """What an interval join did.
+
+    Attributes:
+        input_watermarks: None where an engine does not follow every rise of an input's watermark.
+        buffered: the records that are still kept, by input.
+    """
 
     pairs: list[PairRow]
-    input_watermarks: list[WatermarkRow]
+    input_watermarks: list[WatermarkRow] | None = None
     buffered: dict[str, list[int]]

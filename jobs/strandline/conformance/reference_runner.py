@@ -37,9 +37,8 @@ from strandline.reference import (
     replay_windows_of_two,
 )
 from strandline.reference.answer import Emission, OpenWindow, StatusChange
-from strandline.reference.joins import SIDES
 from strandline.reference.panes import Pane
-from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 
 

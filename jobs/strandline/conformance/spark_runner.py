@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from strandline.conformance.answer import (
     Answer,
+    AnyAnswer,
     FiringRow,
     LateRow,
     OpenRow,
@@ -20,12 +21,17 @@ from strandline.conformance.answer import (
     WindowRow,
 )
 from strandline.conformance.scenario import ChainedScenario, Scenario, Unsupported
+from strandline.conformance.spark_joins import (
+    IDS_OF_SIDES,
+    answer_pairs,
+    clock_of,
+    windows_of_two,
+)
 from strandline.engine import columns as c
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History, Upstream
 from strandline.engine.past.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
@@ -35,6 +41,7 @@ from strandline.engine.timeline import Observed
 from strandline.engine.values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
@@ -47,6 +54,7 @@ _FIELDS = pa.schema(
         ("value", pa.int64()),
         ("marker", pa.bool_()),
         ("gap_ms", pa.int64()),
+        ("input", pa.string()),
     ]
 )
 
@@ -58,37 +66,30 @@ class SparkEngine:
         """Use a session that is there; it is not stopped here."""
         self._spark = spark
 
-    def __call__(self, scenario: Scenario) -> Answer:
-        """Observe, close, place, split and fire the scenario's records."""
+    def __call__(self, scenario: Scenario) -> AnyAnswer:
+        """Observe, close, place, split and fire the scenario's records, or join them."""
         _require_runnable(scenario)
+        spec = scenario.spec
+        if isinstance(spec, IntervalJoinSpec):
+            return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
+        if isinstance(spec, WindowJoinSpec):
+            rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
+            return _answer(rebuild, _firings(rebuild), pairs=spec.join.window is not None)
         rebuild = self._rebuild(scenario)
-        told = rebuild.firings(F.col("id").cast("string")).toArrow()
-        firings = _rows(told)
-        last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
-        refused = _rows(rebuild.late().toArrow())
-        return Answer(
-            firings=[
-                FiringRow(**_firing(row, rebuild), seq=seq) for seq, row in enumerate(firings)
-            ],
-            late=[
-                LateRow(id=row["id"], watermark=row["watermark_ms"])
-                for row in refused
-                if row["reason"] == "late"
-            ],
-            no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
-            final=[WindowRow(**_content(row)) for row in last.values()],
-            open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held().toArrow())],
-            final_watermark=rebuild.final_watermark(),
-            then=self._then(scenario, rebuild, told)
-            if isinstance(scenario, ChainedScenario)
-            else None,
-        )
+        firings = _firings(rebuild)
+        answer = _answer(rebuild, firings)
+        if isinstance(scenario, ChainedScenario):
+            return answer.model_copy(update={"then": self._then(scenario, rebuild, firings)})
+        return answer
+
+    def _landing(self, scenario: Scenario) -> DataFrame:
+        table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
+        return self._spark.createDataFrame(table)
 
     def _rebuild(self, scenario: Scenario) -> Rebuild:
         spec = runnable(scenario.spec, origin=scenario.name)
         axis = Axis.of(spec, scenario.start_ms)
-        table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
-        landing = self._spark.createDataFrame(table)
+        landing = self._landing(scenario)
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
@@ -106,7 +107,7 @@ class SparkEngine:
         then = self._closed(scenario, records, results, history)
         return ThenAnswer(
             firings=[
-                ThenFiring(**_firing(row, then), seqs=row["ids"])
+                ThenFiring(**_content(row), **_moment(row, then), seqs=row["ids"])
                 for row in _rows(then.firings(F.col("fired_by")).toArrow())
             ],
             late=[
@@ -121,9 +122,7 @@ class SparkEngine:
     def _closed(
         self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
     ) -> Rebuild:
-        ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
-        clock = Clock(scenario.horizon_ms, ended)
-        columns = SourceColumns(tuple(landing.columns))
+        columns, clock = SourceColumns(tuple(landing.columns)), clock_of(scenario)
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
@@ -138,6 +137,34 @@ def _require_runnable(scenario: Scenario) -> None:
         features |= not_yet(scenario.then)
     if features:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
+
+
+def _firings(rebuild: Rebuild) -> pa.Table:
+    return rebuild.firings(F.col("id").cast("string")).toArrow()
+
+
+def _answer(rebuild: Rebuild, told: pa.Table, *, pairs: bool = False) -> Answer:
+    """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
+    firings = [row for row in _rows(told) if not pairs or (row["left"] and row["right"])]
+    content = _pairs_of if pairs else _content
+    last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
+    refused = _rows(rebuild.late().toArrow())
+    return Answer(
+        firings=[
+            FiringRow(**content(row), **_moment(row, rebuild), seq=seq)
+            for seq, row in enumerate(firings)
+        ],
+        late=[_late(row) for row in refused if row["reason"] == "late"],
+        no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
+        final=[WindowRow(**content(row)) for row in last.values()],
+        open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held().toArrow())],
+        final_watermark=rebuild.final_watermark(),
+    )
+
+
+def _late(row: dict[str, Any]) -> LateRow:
+    told = {"input": row["input"]} if row["input"] else {}
+    return LateRow(id=row["id"], watermark=row["watermark_ms"], **told)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -164,7 +191,7 @@ def _as_records(firings: pa.Table) -> pa.Table:
     )
 
 
-def _content(row: dict[str, Any]) -> dict[str, Any]:
+def _of_all(row: dict[str, Any]) -> dict[str, Any]:
     of_all_time = row["window_start"] == LEAST_INSTANT_MS
     return {
         "key": row.get("key", ""),  # one window for all has none
@@ -176,11 +203,24 @@ def _content(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _content(row: dict[str, Any]) -> dict[str, Any]:
+    """All records of a window, and of two inputs those of each side."""
+    return _of_all(row) | {name: row[name] for name in IDS_OF_SIDES if name in row}
+
+
+def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The pairs of a window of a join."""
+    both = _content(row)
+    del both["sum"]
+    return both | {"count": len(both["left"]) * len(both["right"])}
+
+
 def _held(row: dict[str, Any]) -> dict[str, Any]:
-    return _content(row) | {"end_passed": row["state"] == "fired"}
+    return _of_all(row) | {"end_passed": row["state"] == "fired"}
 
 
-def _firing(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
+def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
+    """When a window fired, and why."""
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None
@@ -192,10 +232,10 @@ def _firing(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
         cause, after = "record", axis.sequence_of(seen_from - 1)
     else:
         cause = "tick"
-    content = _content(row)
-    if content["end"] is not None:  # the timer of a window of all time is the end of it
-        content["timer"] = None if row["fired_by"] is not None else row["order_window_ms"] - 1
-    return content | {
+    timer = {}
+    if _of_all(row)["end"] is not None:  # the timer of a window of all time is the end of it
+        timer["timer"] = None if row["fired_by"] is not None else row["order_window_ms"] - 1
+    return timer | {
         "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
         "arrival_ms": row["fired_at"],
         "after_record_id": after,

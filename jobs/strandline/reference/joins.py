@@ -19,14 +19,13 @@ from strandline.reference.stage import WindowStage
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.valve import StatusWatermarkValve
 from strandline.spec.join import (
+    SIDES,
     Interval,
     IntervalJoinSpec,
     Side,
     Sources,
     WindowJoinSpec,
 )
-
-SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,6 @@ def test_no_scenario_disagrees_and_none_fails_to_run(result):
 
 def test_the_sample_has_windows_of_every_kind_and_both_combiners(result):
     names = " ".join(result.agreed)
-    kinds = ("tumbling", "sliding", "session", "splits", "chained")
+    kinds = ("tumbling", "sliding", "session", "splits", "chained", "joins")
     assert all(kind in names for kind in kinds)
     assert len(result.agreed) >= len(supported()) // (2 * ONE_IN)

@@ -19,7 +19,6 @@ GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
     ("files", "features"),
     [
         ("[te]*", {"trigger"}),
-        ("joins*", {"join"}),
     ],
 )
 def test_a_scenario_that_the_engine_does_not_run_is_unsupported_by_name(tmp_path, files, features):

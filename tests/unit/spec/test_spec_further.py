@@ -14,6 +14,8 @@ from strandline.spec.trigger import Count, EventTime, Never
 SOURCE = {"table": "landing", "arrival_time": "at", "event_time": "ts"}
 WATERMARK = {"strategy": "ascending"}
 INTERVAL = {"interval": ["-5m", "1h"]}
+DISCOVERED = {"channel": "c", "channels": "discovered"}
+DISCOVERED_SPLITS = DISCOVERED | {"watermark": WATERMARK | {"combine": "splits"}}
 
 
 def windows(**fields: Any) -> dict[str, Any]:
@@ -37,6 +39,17 @@ def join(join: Any, left: dict[str, Any] | None = None, **fields: Any) -> dict[s
         "join": join,
         **fields,
     }
+
+
+def of_single_records() -> dict[str, Any]:
+    """Discovered channels that go idle, beside a source that emits with each of its records."""
+    left = DISCOVERED | {"sequence": "n", "watermark": WATERMARK | {"idleness": "5m"}}
+    content = join(INTERVAL, left)
+    content["sources"]["right"] |= {
+        "sequence": "n",
+        "watermark": WATERMARK | {"emit": "per_record"},
+    }
+    return content
 
 
 def refusal(content: dict[str, Any]) -> str:
@@ -232,6 +245,8 @@ NOT_YET = [
     (windows(trigger={"continuous": "10m"}, evictor={"count": 5}), "trigger: continuous"),
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
+    (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
+    (of_single_records(), "sources.left.channels: discovered channels with idleness"),
     (
         {
             "pipeline": "p",

@@ -8,7 +8,7 @@ one row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from strandline.engine.idleness.received import Interval, Received
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
 from strandline.engine.position.axis import TICK_RANK
 from strandline.model.lateness import MIN_WATERMARK
@@ -52,25 +52,27 @@ class _RisingTicks:
 
 def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
     """The steps of an interval, and where the source stands after it."""
-    offering = _offering_before(rules, interval)
+    offering = offering_before(rules, interval)
     rising: list[_RisingTicks] = []
-    for run in _tick_runs(rules, interval):
+    runs = list(_tick_runs(rules, interval))
+    for run in runs:
         rising += _rises_of_source(run, rules) if rules.splits else _rises_of_valve(run, rules)
         offering = run.offering
     steps = _step_rows(rising, rules)
     before = interval.before
     return steps, replace(
         before,
-        channels=_channels_after(interval, offering),
+        channels=channels_after_ticks(interval, offering),
         combined_ms=_last_value(steps, before.combined_ms),
         says_idle=_says_idle(rules, interval, offering),
+        changes=tuple(_changes(runs, rules, interval)),
     )
 
 
 # ------------------------------------------------------------------------------------ who offers
 
 
-def _offering_before(rules: IdlenessRules, interval: Interval) -> set[int]:
+def offering_before(rules: IdlenessRules, interval: Interval) -> set[int]:
     """The channels that were not idle on the tick before the interval's first one."""
     tick_ms = interval.first_tick_ms - rules.ticks.interval_ms
     return {
@@ -81,7 +83,7 @@ def _offering_before(rules: IdlenessRules, interval: Interval) -> set[int]:
     }
 
 
-def _active_spans(
+def active_spans(
     received: Received, rules: IdlenessRules, interval: Interval
 ) -> list[tuple[int, int]]:
     """The ticks on which a channel offers, as [first, end)."""
@@ -100,7 +102,7 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
     """The ticks of an interval, cut wherever a channel begins or ends to offer."""
     begins, ends, joins = (defaultdict[int, set[int]](set) for _ in range(3))
     for number, received in enumerate(interval.channels):
-        spans = _active_spans(received, rules, interval)
+        spans = active_spans(received, rules, interval)
         for first, end in spans:
             begins[first].add(number)
             ends[end].add(number)
@@ -112,7 +114,7 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
         changes.add(rules.main_output_idle_from_ms)
     cuts = sorted(tick for tick in changes if interval.first_tick_ms <= tick <= last_ms)
     interval_ms = rules.ticks.interval_ms
-    offering = _offering_before(rules, interval)
+    offering = offering_before(rules, interval)
     for first, following in pairwise([*cuts, last_ms + interval_ms]):
         awaited = offering | joins.get(first, set())
         offering = (offering - ends.get(first, set())) | begins.get(first, set())
@@ -161,7 +163,7 @@ def _step_rows(rising: Iterable[_RisingTicks], rules: IdlenessRules) -> pd.DataF
 # --------------------------------------------------------------------------- where it stands then
 
 
-def _channels_after(interval: Interval, offering: set[int]) -> tuple[Channel, ...]:
+def channels_after_ticks(interval: Interval, offering: set[int]) -> tuple[Channel, ...]:
     """Who has joined after the last tick takes part, without an offer."""
 
     def after(number: int, channel: Channel) -> Channel:
@@ -180,6 +182,36 @@ def _last_value(steps: pd.DataFrame, before_ms: int) -> int:
         return before_ms
     last = steps.iloc[-1]
     return int(last["watermark_ms"] + last["until"] - last["seen_from"])
+
+
+def _changes(
+    runs: Sequence[_TickRun], rules: IdlenessRules, interval: Interval
+) -> Iterator[StatusChange]:
+    """Where the source as a whole goes idle or comes back: with its ticks, or as a channel joins.
+
+    A valve is idle as soon as its last channel is, a source of splits no earlier than its main
+    output, and it comes back with a watermark alone.
+    """
+    before = interval.before
+    idle = before.says_idle if rules.splits else _none_is_active(before.channels)
+    moments: list[tuple[int, int, _TickRun | None]] = [
+        (run.first_ms, TICK_RANK, run) for run in runs
+    ]
+    if not rules.splits:
+        newcomers = [r for n, r in enumerate(interval.channels) if interval.is_new(n)]
+        moments += [(one.before.joined_at + 1, -1, None) for one in newcomers]
+    for seen_from, rank, run in sorted(moments, key=lambda moment: moment[:2]):
+        now_idle = False
+        if run is not None:
+            may_be = run.first_ms >= rules.main_output_idle_from_ms if rules.splits else run.awaited
+            now_idle = not run.offering and (idle or bool(may_be))
+        if now_idle != idle:
+            yield StatusChange(seen_from, rank, idle=now_idle)
+        idle = now_idle
+
+
+def _none_is_active(channels: Sequence[Channel]) -> bool:
+    return bool(channels) and not any(channel.active for channel in channels)
 
 
 def _says_idle(rules: IdlenessRules, interval: Interval, offering: set[int]) -> bool:

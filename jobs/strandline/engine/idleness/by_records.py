@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,32 +13,38 @@ import pandas as pd
 from strandline.engine.idleness.events import PlacedEvents
 from strandline.engine.idleness.received import Interval, Received
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
 from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Rises, Splits, Valve
 from strandline.engine.position.axis import TICK_RANK
 
-_BEFORE_ALL = -1
+BEFORE_ALL = -1
 """The rank of a channel that joins: ahead of what is offered at the same moment."""
 
 
 def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
     """The steps of an interval, and where the source stands after it."""
-    channels, events = interval.combined_channels(), _events(rules, interval)
+    channels, events = interval.combined_channels(), events_of(rules, interval)
     combiner = Splits(channels) if rules.splits else Valve(channels)
     rises = combiner.run(events.events) if len(events) else []
-    steps = _step_rows(events, rises)
+    steps = rises_as_rows(events, rises)
     state = replace(
         interval.before,
-        channels=_channels_after(rules, interval, events, channels),
+        channels=channels_after(rules, interval, events, channels),
         combined_ms=channels.combined_ms,
     )
     if isinstance(combiner, Splits):
         state = _with_status(state, rules, interval, combiner, rose=bool(len(steps)))
-    return steps, state
+        changes: Iterable[StatusChange] = _changes_of_splits(
+            rules, interval, events, combiner, rises
+        )
+    else:
+        changes = [events.change(place, idle=idle) for place, idle in combiner.changes]
+    return steps, replace(state, changes=tuple(changes))
 
 
-def _events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+    """What happens to the channels in an interval."""
     parts = [
         part
         for number, received in enumerate(interval.channels)
@@ -59,7 +65,7 @@ def _events_of_channel(
         on_tick, at_once = TICK_RANK, 0
     if interval.is_new(number):
         joins = np.array([received.before.joined_at + 1])
-        yield PlacedEvents.of(joins, _BEFORE_ALL, number, JOIN)
+        yield PlacedEvents.of(joins, BEFORE_ALL, number, JOIN)
     idle_from = received.silences(rules.timeout_ms).idle_from
     judged = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
     yield PlacedEvents.of(_instants(judged, rules), on_tick, number, IDLE)
@@ -75,16 +81,18 @@ def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]
     return ticks.astype(object) * rules.axis.scale if rules.axis.sequenced else ticks
 
 
-def _step_rows(events: PlacedEvents, rises: Rises) -> pd.DataFrame:
+def rises_as_rows(events: PlacedEvents, rises: Rises) -> pd.DataFrame:
+    """The rises that events have caused, as steps."""
     none = np.zeros(0, dtype=np.int64)
     places = np.concatenate([none, *(place for place, _ in rises)])
     values = np.concatenate([none, *(value for _, value in rises)])
     return step_rows(events.seen_from[places], events.rank[places], values)
 
 
-def _channels_after(
+def channels_after(
     rules: IdlenessRules, interval: Interval, events: PlacedEvents, combined: Channels
 ) -> tuple[Channel, ...]:
+    """Where the channels stand after some events, which have moved the `combined` ones."""
     return tuple(
         replace(
             received.after,
@@ -126,6 +134,38 @@ def _with_status(
         says_idle=still_says_idle or began_without_split or (main_output_idle and splits_idle),
         splits_idle=splits_idle,
     )
+
+
+def _changes_of_splits(
+    rules: IdlenessRules, interval: Interval, events: PlacedEvents, splits: Splits, rises: Rises
+) -> Iterator[StatusChange]:
+    """Where a source of splits goes idle, and where its watermark rises after that.
+
+    Its main output goes idle on one tick, after the splits of that tick: no earlier does the
+    source, and there if all splits were idle by then. The place before the first event is -1.
+    """
+    main_ms = rules.main_output_idle_from_ms
+    main = events.places_until(rules.axis.first_of(main_ms))
+    rising = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in rises)])
+    idle_at = [float(place) for place in splits.all_idle_at if place >= main]
+    if interval.first_tick_ms <= main_ms < interval.until_ms:
+        last_rise = int(np.max(rising[rising < main], initial=-1))
+        was_idle = [place for place in splits.all_idle_at if last_rise <= place < main]
+        if was_idle or (interval.before.splits_idle and last_rise < 0):
+            idle_at.insert(0, main - 0.5)
+    since: float | None = -1.0 if interval.before.says_idle else None
+    for at in (*idle_at, float(len(events))):
+        if since is not None:
+            back = rising[(rising > since) & (rising <= at)]
+            if not len(back):
+                continue
+            yield events.change(int(back[0]), idle=False)
+            since = None
+        if at == main - 0.5:
+            yield StatusChange(rules.axis.first_of(main_ms), TICK_RANK, idle=True)
+        elif at < len(events):
+            yield events.change(int(at), idle=True)
+        since = at
 
 
 def _first_tick_saw_no_split(rules: IdlenessRules, interval: Interval, last_tick_ms: int) -> bool:

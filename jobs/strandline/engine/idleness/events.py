@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from strandline.engine.idleness.state import StatusChange
 from strandline.engine.idleness.valve import JOIN, RAISE, Events
 from strandline.model.lateness import MIN_WATERMARK
 
@@ -62,6 +63,14 @@ class PlacedEvents:
     def where(self, chosen: Longs) -> PlacedEvents:
         """Some of the events, by place or by a mask."""
         return PlacedEvents(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def change(self, place: int, *, idle: bool) -> StatusChange:
+        """The source as a whole goes idle, or comes back, at one of the events."""
+        return StatusChange(int(self.seen_from[place]), int(self.rank[place]), idle=idle)
+
+    def places_until(self, instant: int) -> int:
+        """How many of them are seen from an instant or from an earlier one."""
+        return int(np.searchsorted(self.seen_from, instant, side="right"))
 
     def raises_of(self, channel: int) -> Longs:
         """The places of what a channel offers."""

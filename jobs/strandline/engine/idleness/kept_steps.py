@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from strandline.engine.idleness.state import StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import Axis
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of
@@ -54,6 +55,7 @@ class KeptSteps:
         axis: of the instants.
         horizon_ms: the horizon.
         at_end: (rank, watermark) of the rises that the end of the input would cause.
+        changes: where the source as a whole went idle or came back.
     """
 
     kept: StepDays
@@ -61,6 +63,7 @@ class KeptSteps:
     axis: Axis
     horizon_ms: int
     at_end: tuple[tuple[int, int], ...] = ()
+    changes: tuple[StatusChange, ...] = ()
 
     def reaching(self, thresholds: Sequence[int]) -> Steps:
         """All steps of the days on which the watermark reached one of some thresholds."""

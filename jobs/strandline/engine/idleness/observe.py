@@ -14,21 +14,23 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import tick_after
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.watermark import Punctuated
 
 _TICK = "_strandline_tick_ms"
 _BEFORE = "_strandline_before_ms"
 _LARGEST = "_strandline_largest_ms"
 
 
-def observe_activity(records: DataFrame, spec: PipelineSpec, axis: Axis) -> Activity:
+def observe_activity(
+    records: DataFrame, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None
+) -> Activity:
     """What the channels did on the arrival days of some well-formed records.
 
     Only rows that can move something come to the driver: a day's first and last ones of a channel,
-    those that raise its watermark, and those before which it may have gone idle.
+    those that raise its watermark, and those before which it may have gone idle. `rules`: None:
+    the pipeline's.
     """
-    rules = IdlenessRules.of(spec, axis)
-    by_records = isinstance(spec.watermark, Punctuated)
+    rules = rules or IdlenessRules.of(spec, axis)
+    by_records = rules.offers_at_once
     tick = tick_after(F.col(c.ARRIVAL), rules.ticks)
     offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(_TICK)

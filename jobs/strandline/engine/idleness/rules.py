@@ -24,6 +24,7 @@ class IdlenessRules:
         splits: whether the channels are the splits of one source, and not the inputs of a valve.
         offers_on_ticks: whether a tick emits what the records before it offer.
         lag_ms: by how much the watermark is behind the clock; None: it goes by the records.
+        offers_at_once: whether a record's offer is visible at once.
     """
 
     axis: Axis
@@ -32,6 +33,7 @@ class IdlenessRules:
     splits: bool
     offers_on_ticks: bool
     lag_ms: int | None
+    offers_at_once: bool = False
 
     @classmethod
     def of(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
@@ -55,6 +57,26 @@ class IdlenessRules:
             splits=watermark.combine == "splits",
             offers_on_ticks=not isinstance(watermark, Punctuated | NoWatermarks),
             lag_ms=(watermark.lag_ms or 0) if watermark.goes_by_the_clock else None,
+            offers_at_once=isinstance(watermark, Punctuated),
+        )
+
+    @classmethod
+    def beside_another(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
+        """Those of one of two inputs, whose own channels may be such that none ever goes idle.
+
+        Where its records emit at once it has no ticks: the first one is later than all instants.
+        """
+        if spec.watermark.idleness_in_effect:
+            return cls.of(spec, axis)
+        ticks = axis.ticks
+        return cls(
+            axis=axis,
+            ticks=Ticks(axis.start_ms, LONGEST_MS) if ticks is None else ticks,
+            timeout_ms=LONGEST_MS,
+            splits=spec.watermark.combine == "splits",
+            offers_on_ticks=bool(axis.interval_ms) and not spec.watermark.goes_by_the_clock,
+            lag_ms=(spec.watermark.lag_ms or 0) if spec.watermark.goes_by_the_clock else None,
+            offers_at_once=axis.interval_ms is None,
         )
 
     @property

@@ -32,9 +32,9 @@ class Source:
         rules: by which they go idle.
     """
 
-    def __init__(self, spec: PipelineSpec, axis: Axis) -> None:
-        """Prepare for a pipeline with ticks."""
-        self.rules = IdlenessRules.of(spec, axis)
+    def __init__(self, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None) -> None:
+        """Prepare for a pipeline with ticks, or for one of two inputs with `rules` of its own."""
+        self.rules = rules or IdlenessRules.of(spec, axis)
 
     def advance(
         self, carried: SourceState, activity: Activity, until_ms: int

@@ -49,6 +49,21 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class StatusChange:
+    """A source as a whole goes idle, or comes back.
+
+    Attributes:
+        seen_from: the first instant that sees it.
+        rank: the order at one instant, as of steps.
+        idle: whether it goes idle.
+    """
+
+    seen_from: int
+    rank: int
+    idle: bool
+
+
+@dataclass(frozen=True)
 class SourceState:
     """Where a source stands at an instant.
 
@@ -58,6 +73,8 @@ class SourceState:
         combined_ms: the combined watermark.
         says_idle: whether a source of splits has said that it is idle.
         splits_idle: whether all its splits have been idle since its watermark rose.
+        changes: where, since the state before, the source as a whole went idle or came back: what
+            counts where another input stands beside it. Not kept in the timeline.
     """
 
     until_ms: int | None = None
@@ -65,6 +82,7 @@ class SourceState:
     combined_ms: int = MIN_WATERMARK
     says_idle: bool = False
     splits_idle: bool = True
+    changes: tuple[StatusChange, ...] = ()
 
     @classmethod
     def at_the_start(cls, spec: PipelineSpec, axis: Axis) -> SourceState:
@@ -85,7 +103,8 @@ class SourceState:
 
 
 def _stored(items: list[tuple[str, object]]) -> dict[str, object]:
-    return {_STORED_AS.get(name, name): value for name, value in items}
+    kept = (item for item in items if item[0] != "changes")
+    return {_STORED_AS.get(name, name): value for name, value in kept}
 
 
 def _read(stored: dict[str, Any]) -> dict[str, Any]:

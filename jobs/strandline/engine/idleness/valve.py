@@ -6,7 +6,7 @@ of status the combined watermark is a running minimum of running maxima.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +73,13 @@ class Valve:
     def __init__(self, channels: Channels) -> None:
         """Begin where the channels stand."""
         self.channels = channels
+        self.changes: list[tuple[int, bool]] = []
 
     def run(self, events: Events) -> Rises:
-        """Take the events in, of which each raise is higher than the channel's last."""
+        """Take the events in, of which each raise is higher than the channel's last.
+
+        Where among them all channels are idle, or no longer, is kept in `changes`.
+        """
         rises: Rises = []
         start, chunk = 0, _FIRST_CHUNK
         most = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
@@ -90,16 +94,17 @@ class Valve:
             chunk = min(chunk * 2, most) if change == end else _FIRST_CHUNK
         return rises
 
-    def end(self) -> Iterator[tuple[int, int]]:
+    def end(self, dropped: Collection[int] = ()) -> Iterator[tuple[int, int]]:
         """Give every channel that has joined the last watermark: (channel, combined) of rises.
 
-        The channels are left as they are.
+        The channels are left as they are. The end of some may be `dropped`.
         """
         at = self.channels
         copy = Valve(
             Channels(at.watermark_ms.copy(), at.active.copy(), at.been_idle, at.combined_ms)
         )
-        for channel in np.flatnonzero(at.active | at.been_idle).tolist():
+        there = np.flatnonzero(at.active | at.been_idle).tolist()
+        for channel in (channel for channel in there if channel not in dropped):
             rises: Rises = []
             copy._raise(0, channel, MAX_WATERMARK, rises)
             for _, values in rises:
@@ -147,6 +152,17 @@ class Valve:
         return end
 
     def _single(self, events: Events, place: int, rises: Rises) -> None:
+        was_idle = self._all_idle
+        self._take(events, place, rises)
+        if self._all_idle != was_idle:
+            self.changes.append((place, not was_idle))
+
+    @property
+    def _all_idle(self) -> bool:
+        """Whether there are channels, and none takes part."""
+        return bool(self.channels.been_idle.any()) and not self.channels.active.any()
+
+    def _take(self, events: Events, place: int, rises: Rises) -> None:
         channel, kind = int(events.channel[place]), int(events.kind[place])
         if kind == JOIN:
             self.channels.active[channel] = True
@@ -196,6 +212,7 @@ class Splits:
         """Begin where the splits stand."""
         self.channels = channels
         self.all_idle_since_rise = False
+        self.all_idle_at: list[int] = []
 
     def run(self, events: Events) -> Rises:
         """Take the events in, whose offers need not be higher than the last."""
@@ -226,6 +243,7 @@ class Splits:
         risen = np.flatnonzero(combined > np.concatenate([[at.combined_ms], combined[:-1]]))
         rises.append((start + risen, combined[risen]))
         idle = np.flatnonzero(none & events.last_of_moment[start:end])
+        self.all_idle_at += (start + idle).tolist()
         if len(risen):
             self.all_idle_since_rise = bool(len(idle)) and bool(idle[-1] >= risen[-1])
         elif len(idle):

@@ -112,7 +112,9 @@ def put_together(
     silent, now = source.advance(carried, SILENCE, horizon_ms)
     fresh = [part for part in (*(day.steps for day in days), silent) if len(part)]
     later = pd.concat(fresh, ignore_index=True) if fresh else pd.DataFrame(columns=[*STEP_COLUMNS])
-    steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now))
+    states = (*(day.carried for day in days), now)
+    changes = tuple(change for state in states for change in state.changes)
+    steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
     channels = tuple(channel.name for channel in now.channels)
     return history_of(timeline, spec, axis, channels=channels, steps=steps)
 

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
-from strandline.engine.sessions.ahead import Parts
 from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
 from strandline.engine.sessions.firings import (
     fired,

@@ -24,6 +24,7 @@ from strandline.model.lateness import MIN_WATERMARK
 _UNTIL = "_strandline_until"
 _HIGHEST = "_strandline_highest_ms"
 _BELOW = "_strandline_below_ms"
+_LAST = "_strandline_last"
 
 
 @dataclass(frozen=True)
@@ -52,23 +53,23 @@ class StepEmissions:
         rows = with_probes(self.rows, probes)
         step = F.struct(c.CANDIDATE, c.SEEN_FROM, _UNTIL, c.RANK)
         last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen_of_day())
-        reached = F.col("last." + c.CANDIDATE)
+        reached = F.col(f"{_LAST}.{c.CANDIDATE}")
         axis = self.history.axis
         if axis.interval_ms:
             # a run of ticks: the watermark has risen with the clock since its first one
             interval = F.lit(axis.interval_ms)
-            first = F.col("last." + c.SEEN_FROM)
-            elapsed = F.least(F.col(c.SEEN_FROM), F.col("last." + _UNTIL)) - first
+            first = F.col(f"{_LAST}.{c.SEEN_FROM}")
+            elapsed = F.least(F.col(c.SEEN_FROM), F.col(f"{_LAST}.{_UNTIL}")) - first
             whole = elapsed - F.pmod(elapsed, interval)
             unfinished = (F.col(c.SEEN_FROM) == first + whole) & (
-                F.col(c.RANK) < F.col("last." + c.RANK)
+                F.col(c.RANK) < F.col(f"{_LAST}.{c.RANK}")
             )
             reached += F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
         return (
-            rows.withColumn("last", last)
+            rows.withColumn(_LAST, last)
             .where(F.col(c.CANDIDATE).isNull())
             .withColumn(c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK)))
-            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _UNTIL, "last")
+            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _UNTIL, _LAST)
         )
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:

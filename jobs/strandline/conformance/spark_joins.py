@@ -1,0 +1,129 @@
+"""The set-based engine on scenarios of two inputs: pairs of an interval join, or windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
+from strandline.conformance.scenario import Scenario
+from strandline.engine import columns as c
+from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
+from strandline.engine.pairs.side import Input
+from strandline.engine.past.observed import observed_history
+from strandline.engine.past.union import union_of_two
+from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.read import read_records
+from strandline.model.intervals import EVERYTHING
+from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_of
+
+IDS_OF_SIDES = {
+    name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
+}
+"""What the answers of windows over two inputs tell beside all others."""
+_LATER = "_strandline_later"
+
+
+def answer_pairs(
+    spark: SparkSession, scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame
+) -> PairsAnswer:
+    """Observe both inputs, split them by lateness, and join.
+
+    Args:
+        spark: the session.
+        scenario: the scenario.
+        spec: its pipeline.
+        landing: its records, each with its `input`.
+    """
+    inputs = {name: _input(scenario, spec, landing, name) for name in SIDES}
+    rebuild = PairRebuild(
+        spark, spec, inputs["left"], inputs["right"], clock_of(scenario), EVERYTHING
+    )
+    late = [
+        LateRow(id=row["id"], watermark=row[c.WATERMARK], input=name)
+        for name in SIDES
+        for row in _rows(rebuild.late(name).select("id", c.WATERMARK))
+    ]
+    return PairsAnswer(
+        pairs=_pairs(rebuild),
+        late=late,
+        buffered={name: [row["id"] for row in _rows(rebuild.kept(name))] for name in SIDES},
+        final_watermark=rebuild.final_watermark(),
+    )
+
+
+def windows_of_two(
+    spark: SparkSession, scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame
+) -> Rebuild:
+    """The windows over both inputs; arguments as of `answer_pairs`."""
+    spec = spec.model_copy(update={"aggregates": spec.aggregates | IDS_OF_SIDES})
+    axes = [Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES]
+    left, right = (
+        read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
+        for name, axis in zip(SIDES, axes, strict=True)
+    )
+    both = union_of_two(left, right, spec, (axes[0], axes[1]), scenario.horizon_ms)
+    columns = SourceColumns(tuple(landing.columns))
+    scope = Scope(EVERYTHING)
+    return close(spark, both.records, columns, both.history, clock_of(scenario), scope)
+
+
+def clock_of(scenario: Scenario) -> Clock:
+    """What a run of a scenario knows."""
+    ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
+    return Clock(scenario.horizon_ms, ended)
+
+
+def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name: str) -> Input:
+    side = side_of(spec, name)
+    axis = Axis.of(side, scenario.start_ms)
+    own = landing.where(F.col("input") == name)
+    records = read_records(own, side, axis)
+    known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
+    history = observed_history(known, side, axis, scenario.horizon_ms)
+    return Input(records, SourceColumns(tuple(landing.columns)), history)
+
+
+def _pairs(rebuild: PairRebuild) -> list[PairRow]:
+    """The pairs, each with the watermark that its later record met."""
+    left, right = (
+        F.struct(
+            *(
+                F.col(of_side(name, column)).alias(column)
+                for column in (c.ARRIVAL, "id", c.MET, c.ARRIVAL_DAY)
+            )
+        )
+        for name in SIDES
+    )
+    later = F.col(_LATER)
+    probes = (
+        rebuild.pairs()
+        .withColumn(_LATER, F.greatest(left, right))
+        .withColumns(
+            {
+                c.ARRIVAL_DAY: later[c.ARRIVAL_DAY],
+                c.SEEN_FROM: later[c.MET],
+                c.RANK: F.lit(AFTER_CHANNELS),
+            }
+        )
+    )
+    days = [row[c.ARRIVAL_DAY] for row in _rows(probes.select(c.ARRIVAL_DAY).distinct())]
+    met = rebuild.emitted(days).at(probes)
+    rows = met.select(
+        F.col("left_id").alias("left"),
+        F.col("right_id").alias("right"),
+        F.unix_millis(PAIR_TS).alias("ts"),
+        F.col(c.WATERMARK).alias("watermark"),
+        later[c.ARRIVAL].alias("arrival_ms"),
+        later["id"].alias("after_record_id"),
+    )
+    return [PairRow(**row) for row in _rows(rows)]
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return list(frame.toArrow().to_pylist())

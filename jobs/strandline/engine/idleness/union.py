@@ -1,0 +1,274 @@
+"""The combined watermark of two inputs behind one valve: over all channels of both.
+
+Windows over two inputs are windows over a union, so a slow channel of either side holds back both.
+Each side's channels have rules of their own; a source of splits is one channel of the valve.
+Flink: `CoGroupedStreams`, `JoinedStreams`, `DataStream#union`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.by_clock import active_spans
+from strandline.engine.idleness.by_records import (
+    BEFORE_ALL,
+    channels_after,
+    events_of,
+    rises_as_rows,
+)
+from strandline.engine.idleness.events import PlacedEvents
+from strandline.engine.idleness.received import Interval
+from strandline.engine.idleness.rules import IdlenessRules
+from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Valve
+from strandline.engine.position.axis import TICK_RANK
+from strandline.engine.position.of_two import InputAxis
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """The channels of one of two inputs.
+
+    Attributes:
+        spec: what its pipeline file says of it.
+        axis: its own, and that of both.
+    """
+
+    spec: PipelineSpec
+    axis: InputAxis
+
+    @property
+    def rules(self) -> IdlenessRules:
+        """By which its channels go idle."""
+        return IdlenessRules.beside_another(self.spec, self.axis.own)
+
+    def at_the_start(self) -> SourceState:
+        """Before any tick."""
+        return SourceState.at_the_start(self.spec, self.axis.own)
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What happened to the channels that an input has at the valve.
+
+    Attributes:
+        events: by position on the axis of both.
+        before: the channels before.
+        joined: how many of them had joined.
+        interval: what the channels of the source received.
+        own: the events on the axis of the input alone, as of its channels; None: of splits.
+        after: where a source of splits stands then; None: it has channels.
+    """
+
+    events: PlacedEvents
+    before: tuple[Channel, ...]
+    joined: int
+    interval: Interval
+    own: PlacedEvents | None = None
+    after: SourceState | None = None
+
+
+@dataclass(frozen=True)
+class UnionState:
+    """Where two inputs behind one valve stand.
+
+    Attributes:
+        sources: of each.
+        splits: of each the channel that its splits are; None: it has channels of its own.
+        combined_ms: the combined watermark.
+    """
+
+    sources: tuple[SourceState, SourceState]
+    splits: tuple[Channel | None, Channel | None]
+    combined_ms: int = MIN_WATERMARK
+
+
+class Union:
+    """Two inputs behind one valve."""
+
+    def __init__(self, left: InputSource, right: InputSource) -> None:
+        """The left one is asked first."""
+        self.inputs = (left, right)
+
+    def at_the_start(self) -> UnionState:
+        """Before any tick."""
+        left, right = (
+            Channel(name) if one.rules.splits else None
+            for name, one in zip(("left", "right"), self.inputs, strict=True)
+        )
+        sources = (self.inputs[0].at_the_start(), self.inputs[1].at_the_start())
+        return UnionState(sources, (left, right))
+
+    def advance(
+        self, carried: UnionState, activities: Sequence[Activity], until_ms: int
+    ) -> tuple[pd.DataFrame, UnionState]:
+        """Take in both inputs' activity and run the ticks before an instant: steps, and state."""
+        happened = [
+            _happened(one, source, splits, activity, until_ms)
+            for one, source, splits, activity in zip(
+                self.inputs, carried.sources, carried.splits, activities, strict=True
+            )
+        ]
+        channels = _together([one.before for one in happened], [one.joined for one in happened])
+        channels.combined_ms = carried.combined_ms
+        first = len(happened[0].before)
+        events = PlacedEvents.together(
+            [happened[0].events, _numbered_from(happened[1].events, first)]
+        )
+        events = events.without_swallowed_offers(channels.watermark_ms.tolist())
+        rises = Valve(channels).run(events.events) if len(events) else []
+        parts = (slice(0, first), slice(first, None))
+        after = [
+            _after(one, source, splits, _part(channels, part), until_ms)
+            for one, source, splits, part in zip(
+                self.inputs, happened, carried.splits, parts, strict=True
+            )
+        ]
+        (left, left_splits), (right, right_splits) = after
+        state = UnionState((left, right), (left_splits, right_splits), channels.combined_ms)
+        return rises_as_rows(events, rises), state
+
+    def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
+        """(rank, watermark) of the rises if both inputs ended where the state stands.
+
+        Flink drops the last watermark of a source of splits that is idle.
+        """
+        before = [
+            source.channels if splits is None else (splits,)
+            for source, splits in zip(carried.sources, carried.splits, strict=True)
+        ]
+        channels = _together(before, [len(of_side) for of_side in before])
+        channels.combined_ms = carried.combined_ms
+        firsts = (0, len(before[0]))
+        dropped = [
+            first
+            for first, source, splits in zip(firsts, carried.sources, carried.splits, strict=True)
+            if splits is not None and source.says_idle
+        ]
+        ends = Valve(channels).end(dropped)
+        return tuple((TICK_RANK + number, value) for number, value in ends)
+
+
+def _happened(
+    one: InputSource, source: SourceState, splits: Channel | None, activity: Activity, until_ms: int
+) -> Happened:
+    interval = Interval.of(source, activity, until_ms, one.rules)
+    if splits is not None:
+        steps, after = Source(one.spec, one.axis.own, one.rules).advance(source, activity, until_ms)
+        return Happened(_events_of_splits(one, steps, after), (splits,), 1, interval, after=after)
+    before = tuple(received.before for received in interval.channels)
+    own = _own_events(one.rules, interval)
+    joins = _joins(one.axis, interval, activity)
+    return Happened(_on_both(one.axis, own, joins), before, len(source.channels), interval, own=own)
+
+
+def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+    """What happens to channels, also where they offer the clock less a lag on every tick."""
+    parts = [events_of(rules, interval)]
+    if rules.lag_ms is not None:
+        for number, received in enumerate(interval.channels):
+            for first, end in active_spans(received, rules, interval):
+                last = min(end, interval.until_ms)
+                ticks = np.arange(first, last, rules.ticks.interval_ms, dtype=np.int64)
+                offers = ticks - rules.lag_ms
+                rank = TICK_RANK + number
+                parts.append(PlacedEvents.of(ticks, rank, number, RAISE, offers))
+    return PlacedEvents.together(parts)
+
+
+def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
+    """The rises of a source of splits and its changes of status, as those of one channel."""
+    interval_ms = one.axis.own.interval_ms or 1
+    parts = []
+    for first, until, rank, value in zip(
+        *(steps[name].tolist() for name in ("seen_from", "until", "rank", "watermark_ms")),
+        strict=True,
+    ):
+        instants = np.array(range(first, until + 1, interval_ms), dtype=object)
+        values = np.array([value + at - first for at in instants], dtype=np.int64)
+        parts.append(PlacedEvents.of(instants, rank, 0, RAISE, values))
+    idle = [change for change in after.changes if change.idle]
+    parts += [
+        PlacedEvents.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
+    ]
+    return _on_both(one.axis, PlacedEvents.together(parts), {})
+
+
+def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
+    """From which instant of both on new channels take part, by their numbers."""
+    first = activity.first
+    came = zip(first["instant"].tolist(), first["sequence"].tolist(), strict=True)
+    at = {
+        name: axis.both.instant(axis.own.arrival_of(int(instant)), int(sequence))
+        for name, (instant, sequence) in zip(first["channel"], came, strict=True)
+    }
+    names = [received.before.name for received in interval.channels]
+    return {n: at[name] + 1 for n, name in enumerate(names) if interval.is_new(n)}
+
+
+def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> PlacedEvents:
+    """Events of one input on the axis of both; channels join before anything is offered."""
+    seen = [
+        joins[channel] if kind == JOIN else axis.seen_from(int(at))
+        for channel, kind, at in zip(
+            own.channel.tolist(), own.kind.tolist(), own.seen_from.tolist(), strict=True
+        )
+    ]
+    ranks = [
+        BEFORE_ALL if kind == JOIN else axis.rank_of(int(rank))
+        for kind, rank in zip(own.kind.tolist(), own.rank.tolist(), strict=True)
+    ]
+    kind: Any = object if axis.both.sequenced else np.int64
+    return replace(own, seen_from=np.array(seen, dtype=kind), rank=np.array(ranks, dtype=np.int64))
+
+
+def _numbered_from(events: PlacedEvents, first: int) -> PlacedEvents:
+    return replace(events, channel=events.channel + first)
+
+
+def _together(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
+    """The channels of both sides; what has not joined yet takes no part."""
+    pairs = [
+        (channel, number < there)
+        for channels, there in zip(sides, joined, strict=True)
+        for number, channel in enumerate(channels)
+    ]
+    return Channels(
+        np.array([channel.watermark_ms for channel, _ in pairs], dtype=np.int64),
+        np.array([channel.active and there for channel, there in pairs], dtype=bool),
+        np.array([channel.been_idle for channel, _ in pairs], dtype=bool),
+    )
+
+
+def _part(channels: Channels, part: slice) -> Channels:
+    return Channels(channels.watermark_ms[part], channels.active[part], channels.been_idle[part])
+
+
+def _after(
+    one: InputSource,
+    happened: Happened,
+    splits: Channel | None,
+    combined: Channels,
+    until_ms: int,
+) -> tuple[SourceState, Channel | None]:
+    """Where an input stands after what happened, which has moved its `combined` channels."""
+    if splits is not None and happened.after is not None:
+        moved = replace(
+            splits,
+            watermark_ms=int(combined.watermark_ms[0]),
+            active=bool(combined.active[0]),
+            been_idle=bool(combined.been_idle[0]),
+        )
+        return happened.after, moved
+    own = happened.own if happened.own is not None else happened.events
+    channels = channels_after(one.rules, happened.interval, own, combined)
+    return replace(happened.interval.before, channels=channels, until_ms=until_ms), None

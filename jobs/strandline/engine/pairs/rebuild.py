@@ -1,0 +1,201 @@
+"""The story of a rebuild of pairs: place → split by lateness → join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.pairs.side import Input, Side
+from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import WIDEST_MS
+from strandline.engine.position.of_two import InputAxis
+from strandline.engine.records.arithmetic import floor
+from strandline.engine.records.expressions import quoted
+from strandline.engine.values.emissions import Emissions
+from strandline.engine.values.of_days import emissions
+from strandline.engine.values.of_two import EmissionsOfTwo, InputEmissions
+from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+)
+from strandline.spec.join import IntervalJoinSpec
+
+PAIR_TS = "pair_ts"
+"""The later event time of a pair."""
+_BUCKET_IN_SPANS = 2
+"""So long that few left records look into two buckets, and so short that few pairs are tried."""
+_OWN = (c.TS, c.MET, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
+"""What of the engine's own columns a pair tells of each of its records."""
+
+
+@dataclass(frozen=True)
+class PairRebuild:
+    """The pairs of a range of their later event times, and the late records of these times.
+
+    Attributes:
+        spark: the session.
+        spec: the join.
+        left: the left input.
+        right: the right input.
+        clock: what is known.
+        within: the range.
+    """
+
+    spark: SparkSession
+    spec: IntervalJoinSpec
+    left: Input
+    right: Input
+    clock: Clock
+    within: TimeRange
+
+    def pairs(self) -> DataFrame:
+        """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
+
+        The engine's columns of both records are there under these names as well.
+        """
+        lower_ms, upper_ms = self._bounds
+        length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
+        ts = F.col(c.TS)
+        first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, upper_ms))
+        buckets = F.sequence(first, last, F.lit(length_ms))
+        left = self._side("left").accepted.withColumn(c.BUCKET, F.explode(buckets))
+        right = self._side("right").accepted.withColumn(c.BUCKET, floor(ts, length_ms, 0))
+        distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
+        keys = [c.key_column(name) for name in self.spec.sources.left.key]
+        pair_ts = F.greatest(*(of_side(name, c.TS) for name in ("left", "right")))
+        return (
+            self._named("left", left, keys)
+            .join(self._named("right", right, keys), [*keys, c.BUCKET])
+            .where(distance.between(lower_ms, upper_ms) & ~self._expired())
+            .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
+            .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
+            .drop(c.BUCKET)
+        )
+
+    def late(self, name: str) -> DataFrame:
+        """The late records of a side, each with the WATERMARK that it met."""
+        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
+        return self._side(name).late().where(inside)
+
+    def accepted(self, name: str) -> DataFrame:
+        """The records of a side that are not late."""
+        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
+        return self._side(name).accepted.where(inside)
+
+    def kept(self, name: str) -> DataFrame:
+        """The records of a side that still wait for partners at the horizon."""
+        watermark_ms = self.final_watermark()
+        expiry = F.col(c.TS) + self._kept_ms[name]
+        came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
+        return self.accepted(name).where((expiry > watermark_ms) | came_last)
+
+    def final_watermark(self) -> int:
+        """The watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
+        axis, day = self.crossings.axis, day_of(self.clock.horizon_ms - 1)
+        now = self.spark.range(1).select(
+            F.lit(day).alias(c.ARRIVAL_DAY),
+            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
+            F.lit(AFTER_CHANNELS).alias(c.RANK),
+        )
+        return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])
+
+    def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
+        """The watermark's values on some days."""
+        left, right = (
+            InputEmissions(place, self._emissions_of(given))
+            for place, given in zip(self._places, (self.left, self.right), strict=True)
+        )
+        return EmissionsOfTwo(left, right, days)
+
+    @cached_property
+    def crossings(self) -> CrossingsOfTwo:
+        """Of both inputs together."""
+        return CrossingsOfTwo(*self._places)
+
+    @cached_property
+    def _places(self) -> tuple[InputCrossings, InputCrossings]:
+        left, right = self.left.history, self.right.history
+        axes = InputAxis.of_two(left.axis, right.axis)
+        return (
+            InputCrossings(left.crossings, axes[0]),
+            InputCrossings(right.crossings, axes[1]),
+        )
+
+    def _emissions_of(self, given: Input) -> _EmissionsOnDays:
+        return _EmissionsOnDays(self.spark, given, self.clock)
+
+    @cached_property
+    def _sides(self) -> dict[str, Side]:
+        def of(given: Input, back_ms: int) -> Side:
+            start_ms = max(self.within.start_ms - back_ms, LEAST_INSTANT_MS)
+            region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
+            return Side(self.spark, given, self.crossings, self.emitted, self.clock, region)
+
+        kept_ms = self._kept_ms
+        return {"left": of(self.left, kept_ms["left"]), "right": of(self.right, kept_ms["right"])}
+
+    def _side(self, name: str) -> Side:
+        return self._sides[name]
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """The least and the largest right.ts - left.ts of a pair, so that no sum overflows."""
+        lower_ms, upper_ms = self.spec.join.lower_ms, self.spec.join.upper_ms
+        return max(lower_ms, -WIDEST_MS), min(upper_ms, WIDEST_MS)
+
+    @property
+    def _kept_ms(self) -> dict[str, int]:
+        """How long after its event time a side's record is kept."""
+        lower_ms, upper_ms = self._bounds
+        return {"left": max(upper_ms, 0), "right": max(-lower_ms, 0)}
+
+    def _expired(self) -> Column:
+        """Whether the earlier record of a pair was gone as the later one came: the boundary hole.
+
+        A record that is not late lies within what the other is kept for, so that only one at the
+        watermark itself can find it gone; not if that came at the same watermark.
+        """
+
+        def gone(earlier: str, later: str) -> Column:
+            ts, other_ts = F.col(of_side(later, c.TS)), F.col(of_side(earlier, c.TS))
+            came_later = F.col(of_side(later, c.MET)) > F.col(of_side(earlier, c.MET))
+            at_watermark = F.col(of_side(later, c.AT_WATERMARK))
+            at_the_same = F.col(of_side(earlier, c.AT_WATERMARK)) & (ts == other_ts)
+            expires_now = ts == other_ts + self._kept_ms[earlier]
+            return came_later & at_watermark & expires_now & ~at_the_same
+
+        return gone("left", "right") | gone("right", "left")
+
+    def _named(self, name: str, records: DataFrame, keys: Sequence[str]) -> DataFrame:
+        """A side's records: the keys as they are, all else under the side's name."""
+        given = self.left if name == "left" else self.right
+        own = [*given.source_columns.names, *_OWN]
+        named = [quoted(column).alias(of_side(name, column)) for column in own]
+        return records.select(*keys, c.BUCKET, *named)
+
+
+@dataclass(frozen=True)
+class _EmissionsOnDays:
+    """Gives what an input emits on some days."""
+
+    spark: SparkSession
+    given: Input
+    clock: Clock
+
+    def __call__(self, days: Sequence[date]) -> Emissions:
+        return emissions(self.spark, self.given.records, self.given.history, self.clock, days)
+
+
+def of_side(name: str, column: str) -> str:
+    """A column of a side's record in a pair."""
+    return f"{name}_{column}"

@@ -1,0 +1,120 @@
+"""One side of an interval join: which of its records are late, and which can be in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.ahead import Parts
+from strandline.engine.calendar.tables import part_table
+from strandline.engine.frames import computed
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
+from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.position.clock import Clock
+from strandline.engine.records.arithmetic import instant_of
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.values.of_two import EmissionsOfTwo
+from strandline.engine.watermark.of_two import CrossingsOfTwo
+from strandline.model.intervals import EVERYTHING, TimeRange
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is known of one of two inputs.
+
+    Attributes:
+        records: its landing as `read_records` reads it.
+        source_columns: the landing table's own columns.
+        history: everything observed of it below the horizon.
+    """
+
+    records: DataFrame
+    source_columns: SourceColumns
+    history: History
+
+
+@dataclass(frozen=True)
+class Side:
+    """The records of one input with an event time in a range, by the watermark that they met.
+
+    A record is late if its event time is below the watermark of both inputs together. Most came
+    before that had reached their time, which the parts of slots tell; the watermark itself is
+    looked up for the others alone.
+
+    Attributes:
+        spark: the session.
+        given: the input.
+        crossings: of both inputs together.
+        emitted: gives the watermark's values on some days.
+        clock: what is known.
+        within: the range of event times.
+    """
+
+    spark: SparkSession
+    given: Input
+    crossings: CrossingsOfTwo
+    emitted: Callable[[Sequence[date]], EmissionsOfTwo]
+    clock: Clock
+    within: TimeRange
+
+    @cached_property
+    def accepted(self) -> DataFrame:
+        """The records that are not late, with MET and AT_WATERMARK."""
+        ahead = self._known(self._days).where(F.col(c.MET) < F.col(c.AHEAD_BEFORE))
+        ahead = ahead.withColumn(c.AT_WATERMARK, F.lit(False)).drop(
+            c.PART, c.AHEAD_BEFORE, c.CHANNEL, c.CANDIDATE
+        )
+        if not self._behind_days:
+            return ahead
+        at_watermark = F.col(c.TS) == F.col(c.WATERMARK)
+        behind = self._behind.where(F.col(c.TS) >= F.col(c.WATERMARK))
+        behind = behind.withColumn(c.AT_WATERMARK, at_watermark).drop(c.WATERMARK)
+        return ahead.unionByName(behind.select(*ahead.columns))
+
+    def late(self) -> DataFrame:
+        """The late records, each with the WATERMARK that it met."""
+        return self._behind.where(F.col(c.TS) < F.col(c.WATERMARK))
+
+    @cached_property
+    def _behind(self) -> DataFrame:
+        """The records that the watermark may have passed, with the WATERMARK that they met."""
+        behind = self._known(self._behind_days).where(F.col(c.MET) >= F.col(c.AHEAD_BEFORE))
+        probes = behind.withColumns({c.SEEN_FROM: F.col(c.MET), c.RANK: F.lit(AFTER_CHANNELS)})
+        met = self.emitted(self._behind_days).at(probes)
+        return computed(met.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
+
+    def _known(self, days: Sequence[date]) -> DataFrame:
+        axis, grid = self.crossings.axis, self.given.history.grid
+        known = known_records(self.given.records, self.given.history, self.clock.horizon_ms, days)
+        if self.within != EVERYTHING:
+            inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
+            known = known.where(inside)
+        ts = F.col(c.TS)
+        part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
+        met = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        ahead = F.broadcast(part_table(self.spark, self._parts.table, axis))
+        return known.withColumns({c.PART: part, c.MET: met}).join(ahead, c.PART)
+
+    @cached_property
+    def _days(self) -> list[date]:
+        return self.given.history.days.of_events(self.within)
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts.of(self._as_of_both, self.within, self.clock)
+
+    @cached_property
+    def _behind_days(self) -> list[date]:
+        return sorted(self._parts.behind_days(self._as_of_both) & {*self._days})
+
+    @cached_property
+    def _as_of_both(self) -> History:
+        """What is known of the input, with the watermark of both."""
+        return replace(self.given.history, crossings=self.crossings, axis=self.crossings.axis)

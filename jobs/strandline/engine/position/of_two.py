@@ -1,0 +1,49 @@
+"""The positions of two inputs on one axis.
+
+At one instant what records offer at once comes before ticks, and what is of the left input before
+what is of the right one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline.engine.position.axis import TICK_RANK, Axis
+
+SIDE_SPAN = 2**28
+"""The rank of a channel of the right input is so much behind that of the left one's."""
+
+
+@dataclass(frozen=True)
+class InputAxis:
+    """The axis of one of two inputs, and that of both.
+
+    Attributes:
+        own: the axis of the input alone.
+        both: the axis of both inputs.
+        number: 0: left; 1: right.
+    """
+
+    own: Axis
+    both: Axis
+    number: int
+
+    @classmethod
+    def of_two(cls, left: Axis, right: Axis) -> tuple[InputAxis, InputAxis]:
+        """Those of two inputs: a sequence counts for both if it does for one of them."""
+        start_ms = min(left.start_ms, right.start_ms)
+        both = Axis(start_ms, None, sequenced=left.sequenced or right.sequenced, tick_ms=0)
+        return cls(left, both, 0), cls(right, both, 1)
+
+    def seen_from(self, instant: int) -> int:
+        """An instant of the input's own on the axis of both."""
+        if instant >= self.own.end:
+            return self.both.never - (self.own.never - instant)
+        if self.both.sequenced and not self.own.sequenced:
+            return self.both.first_of(instant)
+        return instant
+
+    def rank_of(self, rank: int) -> int:
+        """A rank of the input's own among what happens to both."""
+        on_tick = rank >= TICK_RANK or self.own.interval_ms is not None
+        return (TICK_RANK if on_tick else 0) + self.number * SIDE_SPAN + max(rank, 0) % SIDE_SPAN

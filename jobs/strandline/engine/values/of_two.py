@@ -1,0 +1,173 @@
+"""The values of the watermark of two inputs: see `CrossingsOfTwo` for when it reaches them.
+
+At a position it is the least of both; or what one stood at when the other was last idle, if that
+is more: it never falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, TICK_RANK
+from strandline.engine.position.of_two import SIDE_SPAN
+from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark.by_steps import StepCrossings
+from strandline.engine.watermark.of_two import InputCrossings
+from strandline.model.intervals import day_of
+
+_AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
+_LEFT, _RIGHT, _STOOD = "_strandline_left_ms", "_strandline_right_ms", "_strandline_stood_ms"
+_FROM, _UNTIL, _IS_IDLE = "_strandline_idle_from", "_strandline_idle_until", "_strandline_is_idle"
+_UNTIL_RANK = "_strandline_idle_until_rank"
+
+
+@dataclass(frozen=True)
+class InputEmissions:
+    """What one of two inputs emits.
+
+    Attributes:
+        place: where it stands beside the other one.
+        emitted: gives what it emits on some days, its positions its own.
+    """
+
+    place: InputCrossings
+    emitted: Callable[[Sequence[date]], Emissions]
+
+    def at(self, probes: DataFrame, days: Sequence[date], name: str) -> DataFrame:
+        """Probes of positions of both inputs, with the input's own watermark there as a column."""
+        own, both = self.place.axis.own, self.place.axis.both
+        at: Column = F.col(c.SEEN_FROM)
+        rank = F.when(F.col(c.RANK) >= AFTER_CHANNELS, AFTER_CHANNELS).otherwise(self._seen_rank())
+        if both.sequenced and not own.sequenced:
+            span = F.lit(Decimal(SEQUENCE_SPAN))
+            behind = F.pmod(at, span)
+            rank = F.when(behind > 0, AFTER_CHANNELS).otherwise(rank)
+            ended = at >= F.lit(both.literal(both.end))
+            at = F.when(ended, own.never).otherwise(((at - behind) / span).cast("bigint"))
+        kept = probes.withColumns({_AT: F.col(c.SEEN_FROM), _AT_RANK: F.col(c.RANK)})
+        asked = kept.withColumns({c.SEEN_FROM: at, c.RANK: rank.cast("bigint")})
+        met = self.emitted(days).at(asked).withColumnRenamed(c.WATERMARK, name)
+        return met.withColumns({c.SEEN_FROM: F.col(_AT), c.RANK: F.col(_AT_RANK)}).drop(
+            _AT, _AT_RANK
+        )
+
+    def _seen_rank(self) -> Column:
+        """Up to which rank of its own a position of both sees the input's emissions."""
+        rank, number = F.col(c.RANK), self.place.axis.number
+        side = F.floor((rank % TICK_RANK) / SIDE_SPAN)
+        channel = rank % SIDE_SPAN
+
+        def seen(*, on_tick: bool, base: int, everything: int) -> Column:
+            """What a position sees of the input's ticks, or of what it offers at once."""
+            phase = F.when(rank >= TICK_RANK, 1).otherwise(0)
+            earlier = (phase > int(on_tick)) | ((phase == int(on_tick)) & (side > number))
+            same = (phase == int(on_tick)) & (side == number)
+            return F.when(earlier, everything).when(same, channel + base)
+
+        if isinstance(self.place.crossings, StepCrossings):
+            ticks = seen(on_tick=True, base=TICK_RANK, everything=AFTER_CHANNELS)
+            at_once = seen(on_tick=False, base=0, everything=TICK_RANK - 1)
+            return F.coalesce(ticks, at_once, F.lit(-1))
+        on_tick = self.place.axis.own.interval_ms is not None
+        return F.coalesce(seen(on_tick=on_tick, base=0, everything=AFTER_CHANNELS), F.lit(-1))
+
+
+@dataclass(frozen=True)
+class EmissionsOfTwo:
+    """The watermark of two inputs together.
+
+    Attributes:
+        left: the left input.
+        right: the right input.
+        days: those of the positions that will be asked for.
+    """
+
+    left: InputEmissions
+    right: InputEmissions
+    days: Sequence[date]
+
+    def at(self, probes: DataFrame) -> DataFrame:
+        """The probes with the WATERMARK at their position: see `Emissions.at`."""
+        met = self.left.at(probes, self.days, _LEFT)
+        met = self.right.at(met, self.days, _RIGHT)
+        met = met.withColumn(c.WATERMARK, F.least(_LEFT, _RIGHT))
+        met = self._not_below(met, self.left, self.right, _RIGHT)
+        met = self._not_below(met, self.right, self.left, _LEFT)
+        return met.drop(_LEFT, _RIGHT, c.RANK)
+
+    def _not_below(
+        self, met: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
+    ) -> DataFrame:
+        """Not below where one input stands while the other is idle, or stood as that came back."""
+        changes = _near(idle.place, self.days)
+        if not changes:
+            return met
+        stretches = other.at(
+            _stretches(met.sparkSession, changes, idle.place), _days_of(changes), _STOOD
+        )
+        stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _STOOD)
+        place = _place(c.SEEN_FROM, c.RANK)
+        inside = (place >= F.col(_FROM)) & (place < F.col(_UNTIL))
+        least = F.when(F.col(_IS_IDLE), F.col(now)).otherwise(F.col(_STOOD))
+        return (
+            met.join(F.broadcast(stretches), inside, "left")
+            .withColumn(c.WATERMARK, F.greatest(c.WATERMARK, least))
+            .drop(_FROM, _UNTIL, _IS_IDLE, _STOOD)
+        )
+
+
+_Change = tuple[int, int, date, bool]
+"""Where an input goes idle or comes back: its instant and rank among both, its day, if idle."""
+
+
+def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
+    """The changes on some days, and the last one before these."""
+    changes = []
+    for one in place.changes:
+        at, rank = place.axis.seen_from(one.seen_from), place.axis.rank_of(one.rank)
+        changes.append((at, rank, day_of(place.axis.both.event_ms(at, rank)), one.idle))
+    first, last = (min(days), max(days)) if days else (date.max, date.min)
+    earlier = [change for change in changes if change[2] < first][-1:]
+    return earlier + [change for change in changes if first <= change[2] <= last]
+
+
+def _days_of(changes: Sequence[_Change]) -> list[date]:
+    return sorted({day for _, _, day, _ in changes})
+
+
+def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCrossings) -> DataFrame:
+    """From each change to the next one, at the position of the first."""
+    both = place.axis.both
+    ends = [*(change[:2] for change in changes[1:]), (both.never, 0)]
+    starts, ranks, days, idle = zip(*changes, strict=True)
+    table = pa.table(
+        {
+            c.ARRIVAL_DAY: pa.array(days, pa.date32()),
+            c.SEEN_FROM: pa.array(starts, both.kind),
+            c.RANK: pa.array(ranks, pa.int64()),
+            _UNTIL: pa.array([end for end, _ in ends], both.kind),
+            _UNTIL_RANK: pa.array([rank for _, rank in ends], pa.int64()),
+            _IS_IDLE: pa.array(idle, pa.bool_()),
+        }
+    )
+    rows = spark.createDataFrame(table)
+    return rows.withColumns(
+        {
+            _FROM: _place(c.SEEN_FROM, c.RANK),
+            _UNTIL: _place(_UNTIL, _UNTIL_RANK),
+        }
+    )
+
+
+def _place(instant: str, rank: str) -> Column:
+    """An instant and a rank as one value, in their order."""
+    at = F.col(instant).cast("decimal(38,0)").alias("at")
+    return F.struct(at, F.col(rank).cast("bigint").alias("rank"))

@@ -1,0 +1,162 @@
+"""When the watermark of two inputs together reached a threshold.
+
+It is the least of the watermarks of the inputs that are not idle, the largest if both are, and it
+never falls. So it has reached a threshold as soon as both inputs have, or one has while the other
+is idle: no step of the one has to be held against the steps of the other.
+Flink: `CombinedWatermarkStatus`, with `AbstractStreamOperator#processWatermark1` and `2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.engine.idleness.state import StatusChange
+from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.of_two import InputAxis
+from strandline.engine.watermark.by_steps import StepCrossings
+from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
+from strandline.engine.watermark.probe_order import ProbeOrder
+
+_RANKS = 2**32
+
+
+@dataclass(frozen=True)
+class InputCrossings:
+    """One of two inputs.
+
+    Attributes:
+        crossings: of the input alone.
+        axis: its own, and that of both.
+    """
+
+    crossings: Crossings
+    axis: InputAxis
+
+    @property
+    def changes(self) -> tuple[StatusChange, ...]:
+        """Where the input as a whole went idle or came back."""
+        crossings = self.crossings
+        return crossings.kept.changes if isinstance(crossings, StepCrossings) else ()
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None,
+    ) -> npt.NDArray[Any]:
+        """The place at which the input's own watermark reached each threshold."""
+        seen, ranks = self.crossings.reached(thresholds, horizon_ms, ended)
+        return _array(map(self.place, seen.tolist(), ranks.tolist()))
+
+    def idle_from(self, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The first place, from each place of the other input on, at which this one is idle."""
+        starts, ends = self._idle
+        if not len(starts):
+            return np.full_like(places, _never(self.axis.both))
+        nth = np.searchsorted(ends, places)
+        begins: npt.NDArray[Any] = np.append(starts, _never(self.axis.both))[nth]
+        first: npt.NDArray[Any] = np.maximum(places, begins)
+        return first
+
+    @cached_property
+    def _idle(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Where the input goes idle, and where it comes back."""
+        places = [self.place(one.seen_from, one.rank) for one in self.changes]
+        starts = [at for at, one in zip(places, self.changes, strict=True) if one.idle]
+        ends = [at for at, one in zip(places, self.changes, strict=True) if not one.idle]
+        return _array(starts), _array([*ends, _never(self.axis.both)][: len(starts)])
+
+    def place(self, instant: int, rank: int) -> int:
+        """Where something of this input stands among all that happens to both, as a number."""
+        return self.axis.seen_from(instant) * _RANKS + self.axis.rank_of(rank)
+
+
+@dataclass(frozen=True)
+class CrossingsOfTwo:
+    """When the watermark of two inputs together reached thresholds.
+
+    Attributes:
+        left: the left input.
+        right: the right input.
+    """
+
+    left: InputCrossings
+    right: InputCrossings
+
+    @property
+    def axis(self) -> Axis:
+        """Of the instants of both inputs."""
+        return self.left.axis.both
+
+    def in_order(self, order: ProbeOrder) -> CrossingsOfTwo:
+        """Itself: each input has an order of its own."""
+        return self
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Those of the left input, then those of the right one."""
+        return (*self.left.crossings.channels, *self.right.crossings.channels)
+
+    @property
+    def joined(self) -> list[int]:
+        """See `Crossings`, on the axis of both inputs."""
+        inputs = (self.left, self.right)
+        return [one.axis.seen_from(at) for one in inputs for at in one.crossings.joined]
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """See `Crossings.days_of_steps`: the days of either input."""
+        inputs = (self.left, self.right)
+        return set().union(*(one.crossings.days_of_steps(horizon_ms) for one in inputs))
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """See `Crossings.watermark_reached`: between where one input stands and the other."""
+        inputs = (self.left, self.right)
+        reached, past = sorted(one.crossings.watermark_reached(horizon_ms) for one in inputs)
+        past += 1
+        if not any(one.changes for one in inputs):
+            return reached
+        while past - reached > 1:
+            asked = (reached + past) // 2
+            seen, _ = self.reached([asked], horizon_ms)
+            reached, past = (asked, past) if seen[0] < self.axis.end else (reached, asked)
+        return reached
+
+    def without_dropped_end(self, clock: Clock) -> Clock:
+        """See `Crossings.without_dropped_end`: one input that ends is enough."""
+        ended = self.left.crossings.without_dropped_end(clock)
+        return ended if ended == clock else self.right.crossings.without_dropped_end(clock)
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """See `Crossings.reached`; ranks are those of `InputCrossings.rank_of`."""
+        inputs = (self.left, self.right)
+        left, right = (one.reached(thresholds, horizon_ms, ended) for one in inputs)
+        both = np.maximum(left, right)
+        one_idle = np.minimum(self.left.idle_from(right), self.right.idle_from(left))
+        places = np.minimum(both, one_idle)
+        seen, ranks = places // _RANKS, (places % _RANKS).astype(np.int64)
+        first = self.axis.first_of(horizon_ms)
+        too_late = np.where(ranks < TICK_RANK, seen > first, seen >= first) & (seen < self.axis.end)
+        seen[too_late.astype(bool)] = self.axis.never
+        return seen if self.axis.sequenced else seen.astype(np.int64), ranks
+
+
+def _never(axis: Axis) -> int:
+    return axis.never * _RANKS
+
+
+def _array(places: Any) -> npt.NDArray[Any]:
+    """Places as an array of whole numbers of any size."""
+    return np.array(list(places), dtype=object)

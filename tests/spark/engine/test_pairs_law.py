@@ -1,0 +1,142 @@
+"""Interval joins: on Spark as in the reference, whole or a range of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from drawn import ROUNDS, drawn
+from engine_under_test import LANDING, each
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+from spec_strategies import IDLENESS, any_watermarks, generators_of, watermarks_of
+from two_inputs import TwoInputs, two_inputs
+
+from strandline.engine import columns as c
+from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild
+from strandline.engine.pairs.side import Input
+from strandline.engine.past.observed import observed_history
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.read import read_records
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.spec.join import SIDES, side_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from strategies import Stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
+
+MARKED = watermarks_of(
+    generators_of("punctuated"), st.sampled_from(["per_record", "1ms"]), st.none(), st.just("valve")
+)
+IDLE = watermarks_of(
+    st.sampled_from(["ascending", "punctuated", "time_lag"]).flatmap(generators_of),
+    st.sampled_from(["1ms", "7ms"]),
+    st.sampled_from(IDLENESS),
+    st.sampled_from(["valve", "splits"]),
+)
+KINDS = {"marked": MARKED, "idle": IDLE, "any": any_watermarks()}
+ROWS = [(kind, number) for number in range(ROUNDS) for kind in KINDS]
+
+
+def happenings(join: TwoInputs) -> int:
+    """How much happens in a join, by the reference; what is rare counts for more."""
+    told = join.replay()
+    late = Counter(one.record.input for one in told.late)
+    within = join.spec.join
+    near = sum(
+        within.lower_ms <= right.ts_ms - left.ts_ms <= within.upper_ms
+        for left in join.records
+        for right in join.records
+        if (left.input, right.input) == SIDES and left.key == right.key
+    )
+    happens = {
+        "pairs": (len(told.pairs) > 3, 3),
+        "late on both sides": (len(late) == 2, 2),
+        "late": (bool(late), 1),
+        "kept": (any(told.kept.values()), 1),
+        "idle": (bool(told.input_status), 2),
+        "no pair, though close": (near > len(told.pairs), 1),
+    }
+    return sum(weight for does, weight in happens.values() if does)
+
+
+def engine(spark: SparkSession, join: TwoInputs, within: TimeRange = EVERYTHING) -> PairRebuild:
+    inputs = [_input(spark, getattr(join, name), side_of(join.spec, name)) for name in SIDES]
+    ended = (Closure(EVERYTHING, join.horizon_ms),) if join.end_of_input else ()
+    return PairRebuild(spark, join.spec, *inputs, Clock(join.horizon_ms, ended), within)
+
+
+def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:
+    landing = spark.createDataFrame(pa.Table.from_pylist(stream.rows(), schema=LANDING))
+    axis = Axis.of(spec, stream.start_ms)
+    records = read_records(landing, spec, axis)
+    known = records.where(F.col(c.ARRIVAL) < stream.horizon_ms)
+    history = observed_history(known, spec, axis, stream.horizon_ms)
+    return Input(records, SourceColumns(tuple(landing.columns)), history)
+
+
+def found(rebuild: PairRebuild) -> dict[str, Any]:
+    pairs = rebuild.pairs().select("left_id", "right_id", F.unix_millis(PAIR_TS))
+    late = {name: rebuild.late(name).select("id", c.WATERMARK) for name in SIDES}
+    return {
+        "pairs": sorted(tuple(row) for row in pairs.collect()),
+        "late": {name: sorted(tuple(row) for row in rows.collect()) for name, rows in late.items()},
+    }
+
+
+def expected(join: TwoInputs, within: TimeRange = EVERYTHING) -> dict[str, Any]:
+    told = join.replay()
+    late = {name: [one for one in told.late if one.record.input == name] for name in SIDES}
+    return {
+        "pairs": sorted(
+            (pair.left.payload["id"], pair.right.payload["id"], pair.ts_ms)
+            for pair in told.pairs
+            if pair.ts_ms in within
+        ),
+        "late": {
+            name: sorted(
+                (one.record.payload["id"], one.watermark_ms)
+                for one in of_side
+                if one.record.ts_ms in within
+            )
+            for name, of_side in late.items()
+        },
+    }
+
+
+def answer(spark: SparkSession, join: TwoInputs) -> tuple[Any, ...]:
+    rebuild = engine(spark, join)
+    kept = {name: rebuild.kept(name).select("id").collect() for name in SIDES}
+    times = sorted(record.ts_ms for record in join.records) or [0]
+    within = TimeRange(times[len(times) // 3], times[2 * len(times) // 3] + 1)
+    return (
+        found(rebuild),
+        {name: sorted(row[0] for row in rows) for name, rows in kept.items()},
+        rebuild.final_watermark(),
+        within,
+        found(engine(spark, join, within)),
+    )
+
+
+def test_the_engine_joins_within_an_interval_as_the_reference_does(session):
+    joins = [
+        drawn(two_inputs(watermark=KINDS[kind], most=40), f"{kind} {n}", best=happenings)
+        for kind, n in ROWS
+    ]
+    for join, (whole, kept, watermark_ms, within, part) in each(
+        joins, lambda j: answer(session, j)
+    ):
+        told = join.replay()
+        assert whole == expected(join), join
+        assert kept == {
+            name: sorted(record.payload["id"] for record in records)
+            for name, records in told.kept.items()
+        }, join
+        assert watermark_ms == told.final_watermark_ms, join
+        assert part == expected(join, within), join
