@@ -55,7 +55,8 @@ def fire_last(
         )
     )
     if spec.fires_at_times:
-        contents = contents.join(_early(units, windows, history), window)
+        # what fires empty has no content, and has fired all the same
+        contents = _early(units, windows, history).join(contents, window, "left")
     counted = count_each(met, spec, {}, history.grid).join(contents, window, "left")
     if spec.fires_empty:
         counted = with_contents_of_none(counted, units, aggregates, _IN_LAST)
