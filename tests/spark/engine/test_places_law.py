@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL, in_order, rules_of
 from strandline.engine.windows.walk import Records, walk
+from strandline.errors import InputError
 
 pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
 
@@ -100,3 +101,10 @@ def test_window_functions_tell_what_a_walk_over_the_records_does(session):
             found[row[RULE]][row[ID]] = tuple(row)[2:]
         for rule, spec in enumerate(SPECS):
             assert found[rule] == walked(rows, spec), BY_PLACE[rule]
+
+
+def test_what_is_compared_is_a_number(session):
+    spec = a_spec(firings=True, trigger={"delta": 5, "of": ID})
+    records = session.createDataFrame(pa.Table.from_pylist(rows_of([([(0, 0)], 1)])))
+    with pytest.raises(InputError, match=r"meter: trigger\.of: is STRING; give a number"):
+        in_order(records, spec, F.col(ID), [ID])
