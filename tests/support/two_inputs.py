@@ -146,14 +146,14 @@ def two_inputs(
     *,
     watermark: st.SearchStrategy[dict[str, Any]] | None = None,
     slots_ms: Sequence[int] = (1, 8, 3_600_000),
-    most: int = 24,
+    length: st.SearchStrategy[int] = st.sampled_from([0, 1, 2, 6, 12, 24]),
 ) -> TwoInputs:
     """Two inputs of any strategies, splits and idleness of their own."""
     base_ms, sequence = draw(st.sampled_from(BASES_MS)), draw(st.sampled_from([None, "seq"]))
     slot = draw(durations(st.sampled_from(slots_ms)))
     interval, inclusive = draw(INTERVALS), st.booleans()
     chosen = any_watermarks() if watermark is None else watermark
-    inputs = {name: draw(_one(base_ms, sequence, chosen, most)) for name in SIDES}
+    inputs = {name: draw(_one(base_ms, sequence, chosen, length)) for name in SIDES}
     spec = IntervalJoinSpec(
         pipeline="stream",
         quality={"slot": slot},
@@ -190,14 +190,14 @@ def _one(
     base_ms: int,
     sequence: str | None,
     watermark: st.SearchStrategy[dict[str, Any]],
-    most: int,
+    length: st.SearchStrategy[int],
 ) -> Stream:
     chosen = draw(watermark)
     # discovered splits are refused
     given = [one for one in CHANNELS_GIVEN if chosen["combine"] == "valve" or one != "discovered"]
     return draw(
         streams(
-            most=most,
+            length=length,
             base_ms=st.just(base_ms),
             sequence=st.just(sequence),
             watermark=st.just(chosen),

@@ -27,6 +27,8 @@ _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
 _LEFT, _RIGHT, _STOOD = "_strandline_left_ms", "_strandline_right_ms", "_strandline_stood_ms"
 _FROM, _UNTIL, _IS_IDLE = "_strandline_idle_from", "_strandline_idle_until", "_strandline_is_idle"
 _UNTIL_RANK = "_strandline_idle_until_rank"
+_AFTER_ALL = 2**60
+"""A rank behind that of every position, also of one after all instants."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def _days_of(changes: Sequence[_Change]) -> list[date]:
 def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCrossings) -> DataFrame:
     """From each change to the next one, at the position of the first."""
     both = place.axis.both
-    ends = [*(change[:2] for change in changes[1:]), (both.never, 0)]
+    ends = [*(change[:2] for change in changes[1:]), (both.never, _AFTER_ALL)]
     starts, ranks, days, idle = zip(*changes, strict=True)
     table = pa.table(
         {
