@@ -276,7 +276,12 @@ def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(b
         asset = Asset(name="strandline_strict", uri="strandline://strict/windows")
 
     everything = {"params": {"pipeline": "(all)"}}
-    assert reported_pipelines(everything) == ["flights", "strict"]
+    assert reported_pipelines(everything) == [
+        "flights",
+        "flights_daily",
+        "flights_hourly",
+        "strict",
+    ]
     assert reported_pipelines(everything | {"triggering_asset_events": {1: [Event]}}) == ["strict"]
     assert reported_pipelines({"params": {"pipeline": "flights"}}) == ["flights"]
 

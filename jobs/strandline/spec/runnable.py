@@ -123,8 +123,10 @@ def _runs_trigger(spec: WindowedSpec) -> bool:
 
 
 def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether sessions evict by time; other windows evict in any way."""
-    return isinstance(spec.evictor, TimeEvictor) or not isinstance(spec.window, Session)
+    """Whether sessions evict by time, keeping some record; other windows evict in any way."""
+    evictor = spec.evictor
+    keeps_some = isinstance(evictor, TimeEvictor) and evictor.time > 0
+    return keeps_some or not isinstance(spec.window, Session)
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from answers import agree, reference
+from drawn import ROUNDS
 from engine_under_test import Engine, each, firings_of, windows_of
 from law_streams import ON_A_GRID, SESSIONS, drawn_stream, rows
 
@@ -36,7 +37,6 @@ OF_SESSIONS: dict[str, dict[str, Any]] = {
     "purging": {"trigger": EventTime(purging=True)},
     "evicting": {"evictor": TimeEvictor(time="4ms")},
     "evicting afterwards": {"evictor": TimeEvictor(time="9ms", after=True)},
-    "evicting all": {"evictor": TimeEvictor(time="0ms")},
 }
 CHOSEN: dict[str, tuple[Any, ...]] = {
     "strategy": ("bounded_out_of_orderness", "time_lag"),
@@ -46,10 +46,12 @@ CHOSEN: dict[str, tuple[Any, ...]] = {
     "channels": (None, ["b", "a", "c"]),
     "end_of_input": (False, True),
 }
-ROWS = [
+EVERY = [
     *rows(window=ON_A_GRID, how=tuple(HOW), **CHOSEN),
     *rows(window=SESSIONS, how=tuple(OF_SESSIONS), **CHOSEN),
 ]
+ROWS = EVERY if ROUNDS > 1 else EVERY[::3]
+"""All of them by `make test-deep`: each is several seconds of Spark."""
 
 
 def letting_go(stream: Stream, how: str) -> Stream:

@@ -18,7 +18,7 @@ GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 @pytest.mark.parametrize(
     ("files", "features"),
     [
-        ("[te]*", {"trigger"}),
+        ("[te]*", {"trigger", "evictor"}),
     ],
 )
 def test_a_scenario_that_the_engine_does_not_run_is_unsupported_by_name(tmp_path, files, features):

@@ -241,6 +241,7 @@ NOT_YET = [
     ),
     (windows(window={"session": "5m"}, trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(window={"session": "5m"}, trigger={"count": 5}), "trigger: count"),
+    (windows(window={"session": "5m"}, evictor={"time": "0ms"}), "evictor: time"),
     (windows(window={"global": {}}, trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(trigger={"continuous": "10m"}, evictor={"count": 5}), "trigger: continuous"),
     (join(INTERVAL), "join: interval"),
