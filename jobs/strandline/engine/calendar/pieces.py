@@ -29,21 +29,14 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
 
     There are at most as many cells as records: they are counted only where these are too many.
     """
-    events = history.days.events_of(within)
-    held = history.days.held
-    reaches = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
-    inside = held[reaches.astype(bool)]
-    by_date = Counter[date]()
-    for event_date, count in zip(inside["event_date"], inside["records"], strict=True):
-        by_date[event_date] += int(count)
+    held = _held_within(history, within)
     borders: list[int] = []
     cells = 0
-    for event_date, records in sorted(by_date.items()):
+    for event_date, records in _records_by_date(held):
         of_date, within_ms = records, list[int]()
         if records > most_cells:
-            slots_ms = _slots_of_cells(history, inside, event_date)
-            of_date, parts = len(slots_ms), -(-len(slots_ms) // most_cells)
-            within_ms = [int(slots_ms[of_date * part // parts]) for part in range(1, parts)]
+            slots_ms = _slots_of_cells(history, held, event_date)
+            of_date, within_ms = len(slots_ms), _cut(slots_ms, most_cells)
         if cells + of_date > most_cells:
             borders += [midnight_of(event_date), *within_ms]
             cells = of_date // (len(within_ms) + 1)
@@ -51,6 +44,28 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
             cells += of_date
     starts = history.grid.newest_starts(np.array(borders, dtype=np.int64))
     return sorted(set(starts.tolist()))
+
+
+def _held_within(history: History, within: TimeRange) -> pd.DataFrame:
+    """The rows of the day map that may hold records of windows which start in a range."""
+    events, held = history.days.events_of(within), history.days.held
+    reaches = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
+    return held[reaches.astype(bool)]
+
+
+def _records_by_date(held: pd.DataFrame) -> list[tuple[date, int]]:
+    """How many records each event date has, by some rows of the day map; in order."""
+    by_date = Counter[date]()
+    for event_date, count in zip(held["event_date"], held["records"], strict=True):
+        by_date[event_date] += int(count)
+    return sorted(by_date.items())
+
+
+def _cut(slots_ms: np.ndarray, most_cells: int) -> list[int]:
+    """The slots at which a day is cut into parts of as many cells each, given that of each cell."""
+    cells = len(slots_ms)
+    parts = -(-cells // most_cells)
+    return [int(slots_ms[cells * part // parts]) for part in range(1, parts)]
 
 
 def _slots_of_cells(history: History, held: pd.DataFrame, event_date: date) -> np.ndarray:

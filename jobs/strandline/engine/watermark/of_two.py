@@ -140,7 +140,7 @@ class CrossingsOfTwo:
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
-        """See `Crossings.reached`; ranks are those of `InputCrossings.rank_of`."""
+        """See `Crossings.reached`; ranks are those of `InputAxis.rank_of`."""
         inputs = (self.left, self.right)
         left, right = (one.reached(thresholds, horizon_ms, ended) for one in inputs)
         both = np.maximum(left, right)
