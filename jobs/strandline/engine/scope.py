@@ -84,6 +84,7 @@ class Rebuild(ABC):
     def accepted_by_slot(self) -> DataFrame | None:
         """How many records windows accepted: SLOT, `accepted`, `late_accepted`.
 
+        And `unfired`, where windows may go with records that no firing has told of.
         None: each window is a slot, and tells it itself.
         """
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
-from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.trigger import Continuous
 from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
@@ -85,7 +84,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
-        if spec.evictor is not None and not _runs_evictor(spec):
+        if spec.evictor is not None and _evicts_of_sessions_by_order(spec):
             found["evictor"] = _kind(spec.evictor)
     return found
 
@@ -109,24 +108,8 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows other than sessions fire by what is not the clock; by it those on a grid.
-
-    Early firings do not yet go with an evictor that goes by the order of the records, nor over the
-    results of another pipeline.
-    """
-    if isinstance(spec.window, Session):
-        return isinstance(spec.fires_by, EventTime)
-    if spec.fires_at_times:
-        of_results = isinstance(spec, ChainedSpec | ResultsSpec)
-        return isinstance(spec.window, GridWindow) and not (spec.goes_by_order or of_results)
-    return True
-
-
-def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether sessions evict by time, keeping some record; other windows evict in any way."""
-    evictor = spec.evictor
-    keeps_some = isinstance(evictor, TimeEvictor) and evictor.time > 0
-    return keeps_some or not isinstance(spec.window, Session)
+    """Whether windows fire so: over the results of another pipeline not yet at times."""
+    return not (spec.fires_at_times and isinstance(spec, ChainedSpec | ResultsSpec))
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
