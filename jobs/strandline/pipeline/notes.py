@@ -60,6 +60,12 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "windows of all time: whole history. Every run reads all that has landed, whatever "
             "range is asked for, and publishes what differs: a day does not cost a day"
         )
+    if spec.process is not None:
+        yield (
+            f"process: per group in workers. The records that a firing tells are fed to a Python "
+            f"worker, which holds those of one firing at a time and calls {spec.process.name}; its "
+            "executors need Python with pyarrow, and what the function imports"
+        )
     if walked.needs_a_walk(spec):
         yield (
             "firings: per group in workers. The accepted records of each window of a key, of "

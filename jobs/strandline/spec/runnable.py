@@ -78,6 +78,8 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
+    if isinstance(spec, WindowJoinSpec) and spec.process is not None:
+        found["process"] = "functions over the windows of a join"
     if isinstance(spec, ChainedSpec) and spec.goes_by_order:
         found["source.pipeline"] = "windows that go by the order of results"
     if isinstance(spec, WindowedSpec):

@@ -98,17 +98,19 @@ def test_a_timeline_from_before_cells_told_their_ends_still_counts(until4, tmp_p
 
 
 def test_sessions_that_count_are_day_by_day_those_of_a_replay(spark, tmp_path):
-    line = by_days(Line(spark, tmp_path, COUNTING), WEEK, "3", "5")
-    assert_told_by_replay(line, WEEK, "5")
+    rows = a_week(days=3)
+    line = by_days(Line(spark, tmp_path, COUNTING), rows, "3", "4")
+    assert_told_by_replay(line, rows, "4")
     assert_books_balance(line)
     assert sum(slot["unfired"] for slot in line.rows("completeness")) > 0
 
 
 def test_sessions_that_fire_early_are_those_of_a_replay(spark, tmp_path):
     line = Line(spark, tmp_path, EARLY)
-    land(line.folder, WEEK)
-    line.advance("5")
-    assert_told_by_replay(line, WEEK, "5")
+    rows = a_week(days=3)
+    land(line.folder, rows)
+    line.advance("4")
+    assert_told_by_replay(line, rows, "4")
     timings = {row["timing"] for row in line.rows("firings")}
     assert timings == {"EARLY", "ON_TIME", "LATE"}
 

@@ -31,6 +31,7 @@ SETS, FUNCTIONS, WORKERS, HISTORY = (
         ({"window": {"session": "1h"}, "trigger": {"count": 3}}, [WORKERS]),
         ({"window": {"session": "1h"}, "trigger": {"continuous": "10m"}}, [WORKERS]),
         ({"window": {"global": {}}, "trigger": {"continuous": "1h"}}, [HISTORY, WORKERS]),
+        ({"process": "a:b", "returns": {"n": "int"}}, [WORKERS]),
         ({"window": {"count": 3}}, [HISTORY, FUNCTIONS]),
         ({"window": {"global": {}}, "trigger": {"end_of_input": {}}}, [HISTORY]),
     ],

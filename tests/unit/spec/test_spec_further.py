@@ -238,6 +238,10 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 NOT_YET = [
     (join(INTERVAL), "join: interval"),
     (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
+    (
+        join({"cogroup": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
+        "process: functions over the windows of a join",
+    ),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (of_single_records(), "sources.left.channels: discovered channels with idleness"),
     (

@@ -55,7 +55,7 @@ class WalkedSessions(SessionRebuild):
 
     def windows(self) -> DataFrame:
         """The windows that have been emitted and not superseded."""
-        told = self._told(self._identity)
+        told = self._told_by(self._identity)
         last = last_told(told, self._walked(self._identity), session_of(self._spec))
         state = self._state(F.lit(True), F.col(c.CLOSE_FROM))
         return self._as_rows(self._starts_in_range(last.withColumn("state", state)))
@@ -86,7 +86,7 @@ class WalkedSessions(SessionRebuild):
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
         spec = self._spec
-        met = self._emitted.at(as_probes(self._told(identity)))
+        met = self._emitted.at(as_probes(self._told_by(identity)))
         rows = numbered(met, session_of(spec)).transform(computed)
         told = with_superseded(rows, session_of(spec)).select(
             *firing_columns(timing(), F.col(PLACE), spec),
@@ -111,6 +111,10 @@ class WalkedSessions(SessionRebuild):
 
     @cached_property
     def _walks(self) -> dict[str, DataFrame]:
+        return {}
+
+    @cached_property
+    def _tellings(self) -> dict[str, DataFrame]:
         return {}
 
     def _walked(self, identity: Column) -> DataFrame:
@@ -144,10 +148,15 @@ class WalkedSessions(SessionRebuild):
         met = self._emitted.at(records.drop(c.WATERMARK).withColumns(probes))
         return met.drop(c.SEEN_FROM, c.RANK)
 
-    def _told(self, identity: Column) -> DataFrame:
-        """The firings that have happened, with ORDER, FIRED_AT and what they told."""
+    def _told_by(self, identity: Column) -> DataFrame:
+        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
+        by = str(identity)
+        if by not in self._tellings:
+            self._tellings[by] = self._tell(self._walked(identity)).transform(computed)
+        return self._tellings[by]
+
+    def _tell(self, records: DataFrame) -> DataFrame:
         spec, axis, session = self._spec, self.history.axis, session_of(self._spec)
-        records = self._walked(identity)
         firings = with_crossings(
             caused(records, [*session, SESSION_START]),
             F.col(REACHES),
@@ -157,11 +166,11 @@ class WalkedSessions(SessionRebuild):
             self.clock,
         )
         moment = moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock)
-        happened = placed(firings, moment, F.col(OWN_END), axis).transform(computed)
+        happened = placed(firings, moment, F.col(OWN_END), axis)
         members, firing = in_firings(records), [*session, c.FIRING]
         return with_contents(happened, members, firing, self._aggregates())
 
     @cached_property
     def _up_to_last(self) -> DataFrame:
         records = self._walked(self._identity)
-        return up_to_last(records, self._told(self._identity), session_of(self._spec))
+        return up_to_last(records, self._told_by(self._identity), session_of(self._spec))

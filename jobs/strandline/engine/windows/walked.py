@@ -59,7 +59,7 @@ class WalkedWindows(GridRebuild):
             F.count_if(LATE).alias("late_accepted"),
             F.count_if(is_unfired()).alias(c.UNFIRED),
         )
-        last = last_told(self._told(self._identity), self._walked(self._identity), window)
+        last = last_told(self._told_by(self._identity), self._walked(self._identity), window)
         told = last.select(*window, *spec.aggregates, "records", "firings", FIRED_AT)
         none = F.lit(0).cast("bigint")
         both = counted.join(told, window, "left").withColumns(
@@ -75,7 +75,7 @@ class WalkedWindows(GridRebuild):
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
         spec = self.history.spec
-        met = self._emitted.at(as_probes(self._told(identity)))
+        met = self._emitted.at(as_probes(self._told_by(identity)))
         columns = firing_columns(timing(), F.col(PLACE), spec)
         return numbered(met, window_of(spec)).select(*columns, "firing", "supersedes")
 
@@ -95,6 +95,10 @@ class WalkedWindows(GridRebuild):
 
     @cached_property
     def _walks(self) -> dict[str, DataFrame]:
+        return {}
+
+    @cached_property
+    def _tellings(self) -> dict[str, DataFrame]:
         return {}
 
     def _walked(self, identity: Column) -> DataFrame:
@@ -134,14 +138,20 @@ class WalkedWindows(GridRebuild):
             )
         return self.final_watermark()
 
-    def _told(self, identity: Column) -> DataFrame:
-        """The firings that have happened, with PLACE, FIRED_AT and what they told."""
-        window, records = window_of(self.history.spec), self._walked(identity)
+    def _told_by(self, identity: Column) -> DataFrame:
+        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
+        by = str(identity)
+        if by not in self._tellings:
+            self._tellings[by] = self._tell(self._walked(identity)).transform(computed)
+        return self._tellings[by]
+
+    def _tell(self, records: DataFrame) -> DataFrame:
+        window = window_of(self.history.spec)
         bounded = self._reached(caused(records, window).transform(computed))
         own_window = -F.col(c.END)  # a record fires its newest window first
         happened = placed(bounded, F.col(_MOMENT), own_window, self.history.axis)
         members, firing = in_firings(records), [*window, c.FIRING]
-        return with_contents(happened.transform(computed), members, firing, self._aggregates())
+        return with_contents(happened, members, firing, self._aggregates())
 
     def _reached(self, causes: DataFrame) -> DataFrame:
         """Firings with where the watermark reaches what they wait for, or their input ends."""
@@ -161,4 +171,4 @@ class WalkedWindows(GridRebuild):
     @cached_property
     def _up_to_last(self) -> DataFrame:
         window = window_of(self.history.spec)
-        return up_to_last(self._walked(self._identity), self._told(self._identity), window)
+        return up_to_last(self._walked(self._identity), self._told_by(self._identity), window)
