@@ -153,7 +153,7 @@ def dies_at(step: str) -> Any:
 
 
 def a_life_spec(**edits: Any) -> Any:
-    return a_spec(quality__max_removed_share=1.0, **edits)
+    return a_spec(source__start=str(FIRST), quality__max_removed_share=1.0, **edits)
 
 
 def test_after_a_long_life_the_last_months_are_a_replays_and_nothing_has_piled_up(spark, tmp_path):
