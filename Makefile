@@ -35,7 +35,7 @@ test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure on
 
 .PHONY: test-fast
 test-fast: setup ## the tests without Spark and Airflow, in under a minute; laws draw few examples
-	@$(WITH) QUICK=1 pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
+	@$(WITH) QUICK=1 pytest -n 2 tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
 .PHONY: test-kill
 test-kill: setup ## runs killed at every commit and at many files, raced, on full disks, over bad rows (KILLS=50)
@@ -65,6 +65,10 @@ conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden E
 .PHONY: bench
 bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session")
 	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
+
+.PHONY: bench-model
+bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count")
+	@$(WITH) python benchmarks/bench_model.py $(if $(ROWS),--rows $(ROWS)) $(if $(LINES),--lines $(LINES))
 
 .PHONY: bench-growth
 bench-growth: setup ## one more day after a long history, beside that day alone (HISTORY="1 30 365" CHANNELS=64)
