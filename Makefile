@@ -35,7 +35,7 @@ test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure on
 
 .PHONY: test-fast
 test-fast: setup ## the tests without Spark and Airflow, in under a minute; laws draw few examples
-	@$(WITH) QUICK=1 pytest tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
+	@$(WITH) QUICK=1 pytest -n 2 tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
 .PHONY: test-kill
 test-kill: setup ## runs killed at every commit and at many files, raced, on full disks, over bad rows (KILLS=50)

@@ -14,21 +14,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
-import statistics
 import time
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import psutil
 from bids import SPEC, WINDOWS, land
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
-from rich.table import Table
+from rounds import figures, interleaved, machine, show
 
 from strandline.engine.position.axis import Axis
 from strandline.lake.landing import Landing
@@ -51,15 +45,14 @@ from strandline.spec import parse_spec
 from strandline.spec.window import Session, Sliding
 
 _SCRATCH = "bids"
-Figures = dict[str, Any]
 
 
 class Bench:
     """The jobs that are compared, each from nothing to written tables."""
 
-    def __init__(self, spark: SparkSession, folder: Path, windows: str) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, **rules: object) -> None:
         self.spark, self.folder = spark, folder
-        self.spec = parse_spec({**SPEC, "window": WINDOWS[windows]}, origin="bids")
+        self.spec = parse_spec({**SPEC, **rules}, origin="bids")
         self.lake = Lake.at(str(folder))
         self.parts: dict[str, list[float]] = {}
 
@@ -130,13 +123,6 @@ class Bench:
     def _clear(self) -> None:
         shutil.rmtree(self.folder / _SCRATCH, ignore_errors=True)
 
-    def processor_seconds(self) -> float:
-        """What Spark's JVM and this process have taken of the processors so far."""
-        gateway: Any = self.spark.sparkContext._jvm
-        jvm = gateway.java.lang.ProcessHandle.current().pid()
-        times = [psutil.Process(pid).cpu_times() for pid in (jvm, os.getpid())]
-        return float(sum(taken.user + taken.system for taken in times))
-
     def _part(self, name: str, began: float) -> None:
         self.parts.setdefault(name, []).append(time.perf_counter() - began)
 
@@ -152,38 +138,19 @@ def main() -> None:
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
     results = {}
     for windows in options.windows:
-        results[windows] = _rounds(console, Bench(spark, folder, windows), options.rounds)
-        _show(console, windows, options.rows, results[windows])
+        bench = Bench(spark, folder, window=WINDOWS[windows])
+        jobs = {
+            "plain Spark (P)": bench.plain,
+            "engine, cold": bench.engine_cold,
+            "engine, timeline at hand": bench.engine_warm,
+            "whole first run": bench.whole_run,
+        }
+        results[windows] = figures(interleaved(console, spark, jobs, options.rounds), bench.parts)
+        show(console, f"{windows}: {options.rows:,} bids", results[windows])
     if options.output:
-        told = _machine(options.rows) | {"windows": results}
+        told = machine(options.rows) | {"windows": results}
         Path(options.output).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     spark.stop()
-
-
-def _rounds(console: Console, bench: Bench, rounds: int) -> Figures:
-    jobs = {
-        "plain Spark (P)": bench.plain,
-        "engine, cold": bench.engine_cold,
-        "engine, timeline at hand": bench.engine_warm,
-        "whole first run": bench.whole_run,
-    }
-    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
-    names = list(jobs)
-    for number in range(rounds + 1):
-        # each round begins with another job, so that none always runs in the same one's wake
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            job = jobs[name]
-            began, worked = time.perf_counter(), bench.processor_seconds()
-            job()
-            took = time.perf_counter() - began, bench.processor_seconds() - worked
-            console.print(
-                f"round {number}: {name}: {took[0]:.1f} s, of processors {took[1]:.1f} s"
-                + " (warm-up)" * (not number)
-            )
-            if number:
-                seconds[name].append(took)
-    return _figures(seconds, bench.parts)
 
 
 def _options() -> argparse.Namespace:
@@ -194,55 +161,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lake")
     parser.add_argument("--output")
     return parser.parse_args()
-
-
-def _figures(
-    seconds: dict[str, list[tuple[float, float]]], parts: dict[str, list[float]]
-) -> Figures:
-    plain = seconds["plain Spark (P)"]
-    jobs: Figures = {}
-    for name, rounds in seconds.items():
-        jobs[name] = {}
-        for place, kind in enumerate(("", "processor_")):
-            took = [one[place] for one in rounds]
-            ratios = [one[place] / p[place] for one, p in zip(rounds, plain, strict=True)]
-            jobs[name][f"{kind}seconds"] = {"min": min(took), "median": statistics.median(took)}
-            jobs[name][f"{kind}ratio"] = {"min": min(ratios), "median": statistics.median(ratios)}
-    of_parts = {name: statistics.median(took[1:] or took) for name, took in parts.items()}
-    return {"jobs": jobs, "parts": of_parts}
-
-
-def _machine(rows: int) -> Figures:
-    return {
-        "rows": rows,
-        "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
-        "versions": {
-            name: version(name) for name in ("pyspark", "delta-spark", "deltalake", "pyarrow")
-        }
-        | {"python": platform.python_version()},
-    }
-
-
-def _show(console: Console, windows: str, rows: int, result: Figures) -> None:
-    table = Table(title=f"{windows}: {rows:,} bids, ratios to P in the same round")
-    table.add_column("job")
-    for column in ("s min", "s median", "ratio min", "ratio median", "CPU s", "CPU ratio"):
-        table.add_column(column, justify="right")
-    for name, figures in result["jobs"].items():
-        seconds, ratio = figures["seconds"], figures["ratio"]
-        worked, of_plain = figures["processor_seconds"], figures["processor_ratio"]
-        table.add_row(
-            name,
-            f"{seconds['min']:.1f}",
-            f"{seconds['median']:.1f}",
-            f"{ratio['min']:.2f}",
-            f"{ratio['median']:.2f}",
-            f"{worked['median']:.1f}",
-            f"{of_plain['median']:.2f}",
-        )
-    console.print(table)
-    for name, took in result["parts"].items():
-        console.print(f"  {name:<16} {took:7.2f} s")
 
 
 if __name__ == "__main__":

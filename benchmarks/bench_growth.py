@@ -42,7 +42,7 @@ STRAGGLERS = 200
 LATEST_MS = 26 * 60 * MINUTE_MS
 WINDOWS = {
     "tumbling": {"tumbling": "1m"},
-    "session": {"session": "1m"},
+    "session": {"session": "10s"},  # of some minutes: each key has a record every two seconds
     "seconds": {"tumbling": "10s"},
 }
 _INSTANT = pa.timestamp("ms", tz="UTC")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import Record, Replay, Tables, replay
+from strandline.reference import Firing, Record, Replay, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 from strandline.spec import PipelineSpec, parse_spec
 
@@ -206,6 +206,66 @@ def _lateness() -> str:
     )
 
 
+def _triggers() -> str:
+    """What one window fires, trigger by trigger, as its records come."""
+    triggers: dict[str, dict[str, Any]] = {
+        "event_time": {},
+        "continuous: 3m": {"trigger": {"continuous": "3m"}},
+        "event_time, purging": {"trigger": {"event_time": {}, "purging": True}},
+        "count: 2": {"trigger": {"count": 2}},
+        "count: 2, purging": {"trigger": {"count": 2, "purging": True}},
+    }
+    return _fired_by(triggers)
+
+
+def _evictors() -> str:
+    """What the same window has left as it fires, evictor by evictor."""
+    evictors: dict[str, dict[str, Any]] = {
+        "none": {},
+        "count: 2": {"evictor": {"count": 2}},
+        "count: 2, after": {"evictor": {"count": 2, "after": True}},
+        "time: 3m": {"evictor": {"time": "3m"}},
+    }
+    return _fired_by(evictors)
+
+
+def _fired_by(ways: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the window [12:00, 12:10) fires after each of some records: whom it held."""
+    told = [("12:01", "12:01"), ("12:05", "12:04"), ("12:06", "12:02"), ("12:09", "12:08")]
+    records = _records([*told, ("12:13", "12:12"), ("12:14", "12:03")])
+    names = {record: name for name, record in zip("abcdef", records, strict=True)}
+    columns = []
+    for way in ways.values():
+        spec = _spec(
+            watermark={"strategy": "bounded_out_of_orderness", "bound": "1m", "emit": "per_record"},
+            window={"tumbling": "10m"},
+            allowed_lateness="5m",
+            firings=True,
+            **way,
+        )
+        fired = [
+            f
+            for f in replay(spec, records, start_ms=0).firings
+            if f.window.start_ms == _ms("12:00")
+        ]
+        columns.append([_held(fired, record, names) for record in records])
+    watermarks = _after(records, replay(spec, records, start_ms=0))
+    rows = [
+        [f"{names[record]} {_clock(record.ts_ms)}", _clock(record.arrival_ms), watermark, *held]
+        for record, watermark, *held in zip(records, watermarks, *columns, strict=True)
+    ]
+    return _table(["event time", "arrival", "watermark then", *ways], rows)
+
+
+def _held(fired: Iterable[Firing], record: Record, names: Mapping[Record, str]) -> str:
+    """What the firings held that came with a record."""
+    return ", ".join(
+        "".join(sorted(names[member] for member in firing.members)) or "nothing"
+        for firing in fired
+        if firing.moment.at_ms == record.arrival_ms
+    )
+
+
 def _duplicates() -> str:
     """One record that is delivered again and again, under `within: 1h of arrival`."""
     arrivals = ["12:00", "12:40", "13:20", "14:20", "14:20", "16:00"]
@@ -226,6 +286,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "idleness": _idleness,
     "windows": _windows,
     "lateness": _lateness,
+    "triggers": _triggers,
+    "evictors": _evictors,
     "duplicates": _duplicates,
 }
 

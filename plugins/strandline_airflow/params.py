@@ -17,6 +17,7 @@ _INSTANT = (
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?" + _END
 )
 _INSTANT_HELP = "ISO-8601, such as 2013-02-10 or 2013-02-10T06:00:00Z; a date is midnight UTC"
+_DURATION = r"^(0|[1-9][0-9]*)(ms|s|m|h|d)" + _END
 # One line without control characters: it is read in tables, logs and a terminal.
 _REASON = r"^\S[^\x00-\x1f\x7f]*\S" + _END
 
@@ -52,6 +53,19 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             "As of",
             "Know only what had arrived before this instant. Empty: all that has arrived. "
             f"{_INSTANT_HELP}",
+        ),
+        "allowed_lateness": _optional_duration(
+            "Allowed lateness", "Of this run alone, in place of the pipeline's file"
+        ),
+        "bound": _optional_duration(
+            "Bound", "The watermark's, of this run alone, in place of the pipeline's file"
+        ),
+        "recreate": Param(
+            False,
+            type="boolean",
+            title="Recreate",
+            description="Publish in place of all that was published before, also by another window "
+            "or key; what lies outside the range is then gone",
         ),
         "allow_removals": _allow_removals(),
         "approval": Param(
@@ -117,4 +131,14 @@ def _instant(title: str, description: str) -> Param:
 def _optional_instant(title: str, description: str) -> Param:
     return Param(
         None, type=["null", "string"], title=title, description=description, pattern=_INSTANT
+    )
+
+
+def _optional_duration(title: str, description: str) -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        title=title,
+        description=f"{description}. Such as 90m or 2h; empty: what the file says",
+        pattern=_DURATION,
     )

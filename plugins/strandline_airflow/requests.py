@@ -60,6 +60,7 @@ def backfill_request(*, prepare: bool) -> Rendered:
             f"--end={asked.end}",
             *([f"--as-of={asked.as_of}"] if asked.as_of else []),
             *(["--prepare", f"--preview-rows={_PREVIEW_ROWS}"] if prepare else []),
+            *_overrides(params),
             *_allowed(params),
             f"--reason={params['reason']}",
             "--json",
@@ -165,8 +166,14 @@ def _triggered_at(context: Context) -> datetime | None:
 
 def _allowed(params: Mapping[str, Any]) -> list[str]:
     """What the run may do that it else may not, and what it else would not do."""
-    names = ("allow_removals", "force")
+    names = ("allow_removals", "force", "recreate")
     return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
+
+
+def _overrides(params: Mapping[str, Any]) -> list[str]:
+    """What the run goes by in place of what the pipeline's file says."""
+    names = ("allowed_lateness", "bound")
+    return [f"--{name.replace('_', '-')}={params[name]}" for name in names if params.get(name)]
 
 
 def _who_asks(context: Context) -> list[str]:

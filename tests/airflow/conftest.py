@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 SHIPPED = PROJECT / "pipelines" / "flights.yaml"
-CHAINED = ("flights_hourly.yaml", "flights_daily.yaml")
+OTHERS = ("flights_early.yaml", "flights_hourly.yaml", "flights_daily.yaml")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     pipelines = folder / "pipelines"
     pipelines.mkdir()
     shutil.copy(SHIPPED, pipelines)
-    for name in CHAINED:
+    for name in OTHERS:
         shutil.copy(SHIPPED.with_name(name), pipelines)
     strict = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
     strict |= {"pipeline": "strict", "schedule": None}

@@ -15,6 +15,7 @@ DAG_IDS = {
     "land_flights",
     "strandline_daily_flights",
     "strandline_daily_flights_daily",
+    "strandline_daily_flights_early",
     "strandline_daily_flights_hourly",
     "strandline_daily_strict",
     "strandline_maintain",

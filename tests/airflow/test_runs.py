@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from lakes import ms
+
+from strandline.reference import Record, replay
+from strandline.spec import find_spec
 
 pytestmark = pytest.mark.airflow
 
@@ -101,6 +105,51 @@ def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed,
     found = {(r["window_date"], r["origin"]): r["departures"] for r in table.to_pylist()}
     assert len(found) == 3
     assert found == {key: departures[key] for key in found}
+
+
+def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed, lake, home):
+    spec = find_spec(home / "pipelines", "flights_early")
+    done = run("strandline_daily_flights_early", logical_date=THIRD)
+    assert done.values["advance"]["status"] == "published"
+
+    horizon_ms = int(THIRD.replace(hour=0).timestamp() * 1000)
+    replayed = replay(
+        spec, flights_of(lake, horizon_ms), start_ms=spec.source.start, horizon_ms=horizon_ms
+    )
+    told = Counter(
+        (f.window.start_ms, *f.key, f.moment.at_ms, len(f.members), f.timing.name)
+        for f in replayed.firings
+    )
+    table = DeltaTable(str(lake / "flights_early" / "firings")).to_pyarrow_table()
+    found = Counter(
+        (
+            ms(row["window_start"]),
+            row["origin"],
+            ms(row["fired_at"]),
+            row["departures"],
+            row["timing"],
+        )
+        for row in table.to_pylist()
+    )
+    assert found == told
+    assert {timing for *_, timing in found} >= {"EARLY", "ON_TIME"}
+
+
+def flights_of(lake: Path, horizon_ms: int) -> list[Record]:
+    """The records that have landed before a horizon."""
+    columns = ["departed_at", "landed_at", "origin"]
+    rows = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_table(columns=columns)
+    return [
+        Record(
+            ms(row["landed_at"]),
+            ms(row["departed_at"]),
+            str(number),
+            row["origin"],
+            (row["origin"],),
+        )
+        for number, row in enumerate(rows.to_pylist())
+        if row["landed_at"] and row["departed_at"] and ms(row["landed_at"]) < horizon_ms
+    ]
 
 
 def test_what_a_real_spark_submit_ends_with_decides_that_wrong_input_is_not_retried(

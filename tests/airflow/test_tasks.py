@@ -74,6 +74,16 @@ def test_a_range_may_shrink_only_where_that_is_said(execute, submit):
     assert "--allow-removals" not in arguments(submit.calls[-1])
 
 
+def test_rules_of_one_run_and_a_table_anew_are_asked_for_in_the_form(execute, submit):
+    execute("strandline_reprocess", "prepare", FORM | {"bound": "4h", "allowed_lateness": "90m"})
+    assert {"--bound=4h", "--allowed-lateness=90m"} < set(arguments(submit.calls[-1]))
+    execute("strandline_reprocess", "prepare", FORM | {"recreate": True})
+    assert "--recreate" in arguments(submit.calls[-1])
+    execute("strandline_reprocess", "prepare", FORM)
+    asked = " ".join(arguments(submit.calls[-1]))
+    assert not any(one in asked for one in ("--bound", "--allowed-lateness", "--recreate"))
+
+
 def test_a_run_without_any_date_fails_at_once_and_still_makes_the_report(run, submit):
     done = run("strandline_daily_flights")
     assert (done.state, done.tries["advance"], submit.calls) == ("failed", 1, [])
@@ -130,6 +140,11 @@ def test_hostile_params_are_refused_before_anything_is_called(run, submit):
         {"end": None},
         {"end": "2013-02-13\n"},
         {"as_of": 7},
+        {"bound": "4"},
+        {"bound": "4h --recreate"},
+        {"allowed_lateness": "-1h"},
+        {"allowed_lateness": "2h\n"},
+        {"recreate": "yes"},
         {"reason": ""},
         {"reason": "   \t "},
         {"reason": "two\nlines"},
@@ -150,8 +165,9 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    not_filled_in = {"as_of": None, "allow_removals": False, "approval": False, "force": False}
-    assert asked("strandline_reprocess", FORM) == FORM | not_filled_in
+    empty = dict.fromkeys(("as_of", "allowed_lateness", "bound"))
+    off = dict.fromkeys(("recreate", "allow_removals", "approval", "force"), False)
+    assert asked("strandline_reprocess", FORM) == FORM | empty | off
     with pytest.raises(ParamValidationError):
         asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})
 
@@ -279,6 +295,7 @@ def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(b
     assert reported_pipelines(everything) == [
         "flights",
         "flights_daily",
+        "flights_early",
         "flights_hourly",
         "strict",
     ]

@@ -205,7 +205,8 @@ def replay_of(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizon: st
 
 
 def _replay(spec: PipelineSpec, records: Iterable[Record], horizon: str) -> Replay:
-    return replay(spec, records, start_ms=instant("1"), horizon_ms=instant(horizon))
+    start_ms = instant("1") if spec.source.start is None else spec.source.start
+    return replay(spec, records, start_ms=start_ms, horizon_ms=instant(horizon))
 
 
 def _deduplicated(

@@ -2,7 +2,8 @@
 
 A file of `tests/transcripts` is a list of transcripts on one topic. Each has a `title`, the `rule`
 that it shows with Flink's class, the pipeline's `window`, `watermark`, `allowed_lateness` (none),
-`channels` ([a]), then a `story` from top to bottom, and what is left `open` at its end.
+`trigger` and `evictor` (Flink's own and none), `channels` ([a]), then a `story` from top to bottom,
+and what is left `open` at its end.
 
 | a line of a story | what it says |
 |---|---|
@@ -16,8 +17,9 @@ that it shows with Flink's class, the pipeline's `window`, `watermark`, `allowed
 
 A record without `at` arrives at the millisecond of its id; without `channel` on a, without `key`
 for k. It may have a `marker` (punctuated), the watermark that it `offers` (`candidate: offers`), or
-a `gap_ms`. An instant is in milliseconds, or a time of day such as "9:02". What is `open` is told
-as what fires is; `fired: true` there: the watermark has passed the end, the state is still kept.
+a `gap_ms`. Its `value` is what it offers, else its id. An instant is in milliseconds, or a time of
+day such as "9:02". What is `open` is told as what fires is; `fired: true` there: the watermark has
+passed the end, the state is still kept.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ from strandline.spec import PipelineSpec, parse_spec
 
 FOLDER = Path(__file__).parents[1] / "transcripts"
 START_MS = 0
-_FIELDS = {"title", "rule", "window", "watermark", "allowed_lateness", "channels", "story", "open"}
+_RULES = {"window", "watermark", "allowed_lateness", "trigger", "evictor", "channels"}
+_FIELDS = {"title", "rule", "story", "open"} | _RULES
 _RECORD_FIELDS = {"id", "at", "ts", "channel", "key", "marker", "offers", "gap_ms"}
 _OFFERS = "case when marker then timestamp_millis(value) end"
 """`offers` over the columns that every scenario has."""
@@ -140,6 +143,9 @@ def _pipeline(content: dict[str, Any]) -> PipelineSpec:
         },
         "firings": True,
     }
+    for name in ("trigger", "evictor"):
+        if name in content:
+            pipeline[name] = content[name]
     return parse_spec(pipeline, origin=content["title"])
 
 
@@ -231,6 +237,8 @@ class _Story:
             marker=row["marker"],
             candidate_ms=None if offers is None else row["value"],
             gap_ms=row["gap_ms"],
+            trigger_value=row["value"],
+            evictor_value=row["value"],
             payload=row,
         )
 

@@ -100,7 +100,8 @@ def test_a_story_that_is_told_wrongly_is_found_out(content, found):
         (told_otherwise(6, "late"), "late is no line of a story here"),
         (told_otherwise(6, "wonders"), "wonders is no line of a story here"),
         (told_otherwise(6, "end"), "comes after the end"),
-        (STORY | {"trigger": "count"}, r"\['trigger'\]"),
+        (STORY | {"parallelism": 2}, r"\['parallelism'\]"),
+        (STORY | {"trigger": "count"}, r"trigger"),
         (STORY | {"window": {"tumbling": "0ms"}}, r"window\.tumbling"),
     ],
 )

@@ -43,17 +43,20 @@ def runs_publish(
     """Publish just what a prepared run has shown, or, with --accept, what a rejected one has."""
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
-    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    folder, root = pipelines_folder(pipelines), lake_at(lake)
+    spec = find_spec(folder, pipeline)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415
         outcome_of,
+        overrides_of,
         publish_staged,
         require_publishable,
     )
 
-    log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
-    run = require_publishable(spec, root, ledger.entries(), run_id, accept, log)
+    log, entries = log_of(root, spec), Ledger(root.pipeline(spec.pipeline)).entries()
+    spec = find_spec(folder, pipeline, overrides_of(entries, run_id))
+    run = require_publishable(spec, root, entries, run_id, accept, log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -51,7 +51,7 @@ def publish_staged(
     may be killed at any point: the next run, or the same call, ends it. Twice is once.
 
     Args:
-        spec: the pipeline.
+        spec: the pipeline, with what the run went by in place of its file (`overrides_of`).
         lake: where its tables lie.
         run_id: as the ledger names it.
         spark: the session.
@@ -109,6 +109,12 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
     journal = Journal(ctx, run, lambda step: None)
     return partial(commit_observed, ctx, journal, seen, malformed)
+
+
+def overrides_of(entries: Iterable[Entry], run_id: str) -> Mapping[str, str]:
+    """What a run went by in place of what the pipeline's file says: who publishes it does, too."""
+    said = [entry.overrides for entry in entries if entry.run_id == run_id and entry.overrides]
+    return said[-1] if said else {}
 
 
 def outcome_of(pipeline: str, run: Entry) -> Outcome:
@@ -214,8 +220,11 @@ def _again(pipeline: str, run: Entry) -> str:
     """What makes a run anew."""
     if run.kind == "backfill" and run.range is not None:
         start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
+        others = "".join(
+            f" --{name.replace('_', '-')} {value}" for name, value in (run.overrides or {}).items()
+        )
         return (
-            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end} "
+            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end}{others} "
             "--prepare"
         )
     return "run it again"

@@ -88,11 +88,7 @@ class Request:
         for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
             if not (self.reason or "").strip():
                 raise InputError(option, "no reason", "say why with --reason TEXT")
-        lasting = {
-            "--recreate": self.recreate,
-            "--accept-loss": self.accept_loss,
-            "--prepare": self.prepare,
-        }
+        lasting = {"--recreate": self.recreate, "--accept-loss": self.accept_loss}
         for option, given in lasting.items():
             if given and self._overriding:
                 raise InputError(

@@ -19,7 +19,7 @@ from strandline.spec.runnable import not_yet
 pytestmark = pytest.mark.spark
 
 GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
-ONE_IN = 8
+ONE_IN = 10
 CHAINED = {"pub_chained_009_sliding_all", "pub_chained_011_session_all"}
 """Chance chooses none of these few: one has thresholds on no grid, in one the source goes idle."""
 

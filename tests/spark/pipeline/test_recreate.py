@@ -72,7 +72,7 @@ def test_another_window_and_key_are_refused_and_built_once_somebody_says_so(hour
     assert_told_by_replay(line, DAYS, "5")
 
 
-@pytest.mark.parametrize("table", ["completeness", "windows"])
+@pytest.mark.parametrize("table", [pytest.param("completeness", marks=pytest.mark.deep), "windows"])
 def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
     hours, tmp_path, monkeypatch, table
 ):

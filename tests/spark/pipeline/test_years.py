@@ -153,7 +153,7 @@ def dies_at(step: str) -> Any:
 
 
 def a_life_spec(**edits: Any) -> Any:
-    return a_spec(quality__max_removed_share=1.0, **edits)
+    return a_spec(source__start=str(FIRST), quality__max_removed_share=1.0, **edits)
 
 
 def test_after_a_long_life_the_last_months_are_a_replays_and_nothing_has_piled_up(spark, tmp_path):
@@ -178,7 +178,7 @@ def test_after_a_long_life_the_last_months_are_a_replays_and_nothing_has_piled_u
         assert sizes["in_use"]["files"] <= 2 * (DAYS + 5), name
         assert sizes["stored"]["files"] <= sizes["in_use"]["files"] + 10, name
     assert upkeep_of(line.spec, line.lake, NOTHING_KEPT)["ledger"] == 0
-    assert len(line.ledger.entries()) <= 3 * DAYS
+    assert len(line.ledger) <= 3 * DAYS
 
 
 def starting_from(rows: list[Any], since_ms: int) -> list[Any]:

@@ -60,7 +60,7 @@ def test_a_bound_is_refused_where_the_strategy_has_none(folder):
 def test_somebody_says_why_and_nothing_that_is_for_good_goes_with_them():
     with pytest.raises(InputError, match="--bound: no reason; say why with --reason TEXT"):
         Request("backfill", A_DAY, overrides={"bound": "4h"})
-    for lasting in ({"recreate": True}, {"accept_loss": "gone"}, {"prepare": True}):
+    for lasting in ({"recreate": True}, {"accept_loss": "gone"}):
         with pytest.raises(InputError, match="is for more than one run, and --bound for one alone"):
             Request("backfill", A_DAY, reason="why", overrides={"bound": "4h"}, **lasting)
 

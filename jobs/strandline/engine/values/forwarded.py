@@ -66,9 +66,10 @@ class ForwardedCrossings:
         """See `Crossings.reached`."""
         seen, number = self._own.reached(thresholds, horizon_ms, ended)
         ends = np.zeros(len(thresholds), dtype=bool) if ended is None else ended
-        unsure = self._unsure(np.asarray(thresholds, dtype=np.int64), horizon_ms, ends)
+        all_asked = np.asarray(thresholds, dtype=np.int64)
+        unsure = self._unsure(all_asked, horizon_ms, ends)
         if unsure.any():
-            asked = np.asarray(thresholds, dtype=np.int64)[unsure]
+            asked = all_asked[unsure]
             found = self._looked_up(np.unique(asked), horizon_ms, closes=bool(ends.any()))
             never, end = self._axis.never, self._axis.end
             for place, threshold_ms in zip(np.flatnonzero(unsure), asked.tolist(), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -47,27 +48,10 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     thresholds, so the cells tell first positions at thresholds, the day map, and the records of
     every slot, exactly.
     """
-    grid, rule = Grid.of(spec), spec.watermark.candidate
-    own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
+    grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
-    # few and narrow keys: hashing them is what the aggregation spends its time with
-    keys = {
-        c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
-        _SUBJECT: F.coalesce(c.REASON, c.CHANNEL),
-        _PART: F.when(well_formed, _part(spec, grid) * 2 + _pending(axis).cast("int")),
-    }
-    if grid.crosses_midnights:
-        keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
-    measured = {
-        c.LEAST_TS: (F.min, c.TS),
-        c.LARGEST_TS: (F.max, c.TS),
-        c.FIRST_INSTANT: (F.min, c.INSTANT),
-    }
-    if own_gaps:
-        measured[c.LARGEST_END] = (F.max, c.END)
-    if rule is None:
-        keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
-        measured[c.LARGEST_CANDIDATE] = (F.max, c.CANDIDATE)
+    keys = _keys(spec, axis, grid)
+    measured = _measured(spec)
     counted = (
         records.select(
             *(column.alias(name) for name, column in keys.items()),
@@ -82,8 +66,41 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
             *(of(name).alias(found) for found, (of, name) in measured.items()),
         )
     )
-    # what is the same for all records of a cell, or follows from it, is computed once for it
-    is_cell, least = F.col(_PART).isNotNull(), F.col(c.LEAST_TS)
+    return counted.withColumns(_shared(spec, grid)).select(*CELL, *COUNTED)
+
+
+def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
+    """What the records are grouped by: few and narrow keys, since hashing them takes most time."""
+    well_formed = F.col(c.REASON).isNull()
+    keys = {
+        c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
+        _SUBJECT: F.coalesce(c.REASON, c.CHANNEL),
+        _PART: F.when(well_formed, _part(spec, grid) * 2 + _pending(axis).cast("int")),
+    }
+    if grid.crosses_midnights:
+        keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
+    if spec.watermark.candidate is None:
+        keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
+    return keys
+
+
+def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:
+    """What is told of a group: by column, how, and of which column of its records."""
+    measured: dict[str, tuple[Callable[[str], Column], str]] = {
+        c.LEAST_TS: (F.min, c.TS),
+        c.LARGEST_TS: (F.max, c.TS),
+        c.FIRST_INSTANT: (F.min, c.INSTANT),
+    }
+    if _has_own_gaps(spec):
+        measured[c.LARGEST_END] = (F.max, c.END)
+    if spec.watermark.candidate is None:
+        measured[c.LARGEST_CANDIDATE] = (F.max, c.CANDIDATE)
+    return measured
+
+
+def _shared(spec: PipelineSpec, grid: Grid) -> dict[str, Column]:
+    """What is the same for all records of a cell, or follows from it: computed once for it."""
+    is_cell, least, rule = F.col(_PART).isNotNull(), F.col(c.LEAST_TS), spec.watermark.candidate
     shared = {
         c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
         c.CHANNEL: F.when(is_cell, F.col(_SUBJECT)),
@@ -91,13 +108,18 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
         c.SLOT: slot_of(least, grid),
         c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
     }
-    if not own_gaps:
+    if not _has_own_gaps(spec):
         shared[c.LARGEST_END] = F.lit(None).cast("bigint")
     if rule is not None:
         shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
         largest = candidate_of(rule, F.col(c.LARGEST_TS))
         shared[c.LARGEST_CANDIDATE] = F.when(is_cell, largest)
-    return counted.withColumns(shared).select(*CELL, *COUNTED)
+    return shared
+
+
+def _has_own_gaps(spec: PipelineSpec) -> bool:
+    """Whether each record says how long its session waits for another one."""
+    return isinstance(spec.window, Session) and spec.window.gap_ms is None
 
 
 def _part(spec: PipelineSpec, grid: Grid) -> Column:
