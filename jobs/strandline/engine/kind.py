@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
@@ -19,8 +21,9 @@ from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.windows.rebuild import GridRebuild
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
+from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session, WindowOfAllTime
 
@@ -112,7 +115,7 @@ class SessionWindows(WindowKind):
     """Sessions: they begin and end anywhere, and the calendar's slots are apart from them."""
 
     cross_slots = True
-    rebuilt_by = SessionRebuild
+    rebuilt_by: ClassVar[type[Rebuild]] = SessionRebuild
     needs_probe_order = True
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -139,8 +142,28 @@ class SessionWindows(WindowKind):
         return closed_until_ms - 1 + self.spec.allowed_lateness
 
 
+class JoinedWithin(SessionWindows):
+    """Pairs of an interval join: each belongs to the slot of its later event time."""
+
+    rebuilt_by = PairsOfRange
+    needs_probe_order = False  # each input has an order of its own
+
+    def first_not_final(
+        self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
+    ) -> int:
+        """The slot of the watermark: whatever is not late pairs at its time or later."""
+        reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
+        return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
+
+    def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
+        """One less than the end of the slot: then its last record would be late."""
+        return slot_end_ms - 1
+
+
 def kind_of(spec: PipelineSpec) -> WindowKind:
     """The kind of a pipeline's windows."""
+    if isinstance(spec, JoinedSpec):
+        return JoinedWithin(spec)
     if isinstance(spec.window, Session):
         return SessionWindows(spec)
     if isinstance(spec.window, WindowOfAllTime):

@@ -244,8 +244,8 @@ NOT_YET = [
     (windows(window={"session": "5m"}, evictor={"time": "0ms"}), "evictor: time"),
     (windows(window={"global": {}}, trigger={"continuous": "10m"}), "trigger: continuous"),
     (windows(trigger={"continuous": "10m"}, evictor={"count": 5}), "trigger: continuous"),
-    (join(INTERVAL), "join: interval"),
-    (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
+    (join(INTERVAL, {"deduplicate": {"columns": ["n"], "within": "1d of arrival"}}), "deduplicate"),
+    (join({"window": {}}, window={"tumbling": "1h"}), "join: window"),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (of_single_records(), "sources.left.channels: discovered channels with idleness"),
     (
