@@ -58,6 +58,16 @@ FIRING_COLUMNS = {
     "order_window_ms": "long",
 }
 """What a firing has beside the content and the times of its window."""
+PAIR_COLUMNS = {
+    "pair_ts": "timestamp",
+    "pair_date": "date",
+    "left_record_id": "string",
+    "right_record_id": "string",
+    "pair": "long",
+    "run_id": "string",
+    "spec_fingerprint": "string",
+}
+"""What a pair has beside its key and the columns of both records."""
 NOT_OF_A_FIRING = frozenset({"late_accepted", "firings", "state", "closed_at"})
 """What only the last firing of a window knows."""
 
@@ -87,6 +97,8 @@ COMPLETENESS = PublishedTable(
 )
 UNFIRED_COLUMN = {"unfired": "long"}
 """What `completeness` counts, too, where windows can go with records that no firing told of."""
+INPUT = "input"
+"""What quarantine tells of a record, too, where there are two sources: `left` or `right`."""
 QUARANTINE = PublishedTable(
     name="quarantine",
     columns={
@@ -132,8 +144,21 @@ def firings_table(key: Iterable[str]) -> PublishedTable:
     )
 
 
+def pairs_table(key: Iterable[str]) -> PublishedTable:
+    """The pairs of an interval join with these key columns."""
+    return PublishedTable(
+        name="pairs",
+        columns=PAIR_COLUMNS,
+        keys=("pair_date", "pair_ts", *key, "left_record_id", "right_record_id", "pair"),
+        partition="pair_date",
+        start="pair_ts",
+        has_older_slots=False,
+    )
+
+
 def tables_of(key: Iterable[str]) -> dict[str, PublishedTable]:
     """All of them, in the order of publishing: who sees a window can see what it left behind."""
     names = tuple(key)
-    tables = (QUARANTINE, COMPLETENESS, firings_table(names), windows_table(names))
+    of_results = (firings_table(names), windows_table(names), pairs_table(names))
+    tables = (QUARANTINE, COMPLETENESS, *of_results)
     return {table.name: table for table in tables}

@@ -173,7 +173,7 @@ def books_alone(spec: PipelineSpec, *, books: Sequence[Book], **_: Any) -> Audit
 def few_at_once(records: int = 60) -> Iterator[None]:
     """As on a driver that holds no more: days are observed in staging, ranges rebuilt in pieces."""
     with (
-        patch("strandline.pipeline.observe._AT_ONCE", records),
+        patch("strandline.pipeline.observe_input._AT_ONCE", records),
         patch("strandline.pipeline.rebuild._MOST_CELLS", records),
         patch("strandline.lake.timeline_commit._AT_ONCE", records),
     ):

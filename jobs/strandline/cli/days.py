@@ -45,8 +45,9 @@ def in_all(totals: Mapping[str, Any]) -> str:
     """What all days hold."""
     if not totals["slots"]:
         return "no slot yet"
+    result = "pairs" if "pairs" in totals else "windows"
     return (
-        f"{totals['slots']:,} slots, {totals['windows']:,} windows, "
+        f"{totals['slots']:,} slots, {totals[result]:,} {result}, "
         f"{totals['quarantine']:,} records in quarantine, "
         f"from {totals['first_day']} to {totals['last_day']}"
     )

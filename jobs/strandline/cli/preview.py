@@ -33,11 +33,17 @@ def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
     yield f"quarantine: {'; '.join(by_reason) or 'as it is'}"
     changed = preview["windows"]["changed"]
     if changed:
+        what = "their records or an aggregate" if _result(preview) == "windows" else "their columns"
         yield (
-            f"windows that change: {changed:,}, of these {preview['changed_in_values']:,} in their "
-            "records or an aggregate; the largest changes:"
+            f"{_result(preview)} that change: {changed:,}, of these "
+            f"{preview['changed_in_values']:,} in {what}; the largest changes:"
         )
     yield from _windows(preview)
+
+
+def _result(preview: Mapping[str, Any]) -> str:
+    """The table of results: `windows`, or of an interval join `pairs`."""
+    return str(preview.get("result", "windows"))
 
 
 def took(before: Mapping[str, Any]) -> str:
@@ -57,7 +63,7 @@ def _by_day(preview: Mapping[str, Any]) -> Table:
     """A line for each of the days that change most, and one for all others together."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("day")
-    for name in ("windows +", "~", "-", "quarantine +", "~", "-"):
+    for name in (f"{_result(preview)} +", "~", "-", "quarantine +", "~", "-"):
         table.add_column(name, justify="right")
     days = preview["days"]
     by_size = sorted(days, key=lambda day: -sum(_counts(day)))
@@ -82,7 +88,7 @@ def _counts(day: Mapping[str, Any]) -> list[int]:
 
 def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", "window", "to", "key", "what"):
+    for name in ("", _result(preview).removesuffix("s"), "to", "key", "what"):
         table.add_column(name)
     for how, most in _SHOWN.items():
         shown = [change for change in preview["shown"] if change["how"] == how][:most]

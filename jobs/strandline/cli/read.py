@@ -37,7 +37,7 @@ _WIDEST = 100_000
 def read(
     pipeline: Pipeline,
     table: Annotated[
-        str, typer.Argument(help="windows, firings, quarantine, completeness or runs.")
+        str, typer.Argument(help="windows, firings or pairs, quarantine, completeness, runs.")
     ],
     run: Annotated[
         str | None, typer.Option(metavar="RUN", help="As this run has published them.")

@@ -11,7 +11,7 @@ from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
-from strandline.engine.pairs.side import Input
+from strandline.engine.past.inputs import Input
 from strandline.engine.past.observed import observed_history
 from strandline.engine.past.union import union_of_two
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
@@ -22,8 +24,9 @@ from strandline.engine.sessions.walked import WalkedSessions
 from strandline.engine.walks.walked import needs_a_walk
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.engine.windows.walked import WalkedWindows
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
+from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session, WindowOfAllTime
 
@@ -153,8 +156,32 @@ class SessionWindows(WindowKind):
         return closed_until_ms - 1 + self.spec.allowed_lateness
 
 
+class JoinedWithin(SessionWindows):
+    """Pairs of an interval join: each belongs to the slot of its later event time."""
+
+    needs_probe_order = False  # each input has an order of its own
+
+    @property
+    def rebuilt_by(self) -> type[Rebuild]:
+        """As pairs, in place of windows."""
+        return PairsOfRange
+
+    def first_not_final(
+        self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
+    ) -> int:
+        """The slot of the watermark: whatever is not late pairs at its time or later."""
+        reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
+        return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
+
+    def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
+        """One less than the end of the slot: then its last record would be late."""
+        return slot_end_ms - 1
+
+
 def kind_of(spec: PipelineSpec) -> WindowKind:
     """The kind of a pipeline's windows."""
+    if isinstance(spec, JoinedSpec):
+        return JoinedWithin(spec)
     if isinstance(spec.window, Session):
         return SessionWindows(spec)
     if isinstance(spec.window, WindowOfAllTime):

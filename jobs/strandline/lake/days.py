@@ -21,6 +21,7 @@ PARTITIONS = {
     "timeline": "arrival_date",
     "windows": "window_date",
     "firings": "window_date",
+    "pairs": "pair_date",
     "quarantine": "quarantine_date",
     "completeness": "slot_date",
 }
@@ -90,15 +91,16 @@ def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Ex
 
 
 def totals(store: Store) -> dict[str, Any]:
-    """The rows of all days: of slots, windows and quarantine; first and last day of slots."""
+    """The rows of all days: of slots, windows or pairs, and quarantine; first and last of slots."""
     slots = rows_by_day(store, "completeness")
     days = sorted(day for day in slots if day is not None)
+    result = "windows" if store.table("pairs") is None else "pairs"
     return {
         "first_day": days[0].isoformat() if days else None,
         "last_day": days[-1].isoformat() if days else None,
         "days": len(days),
         "slots": sum(slots.values()),
-        "windows": sum(rows_by_day(store, "windows").values()),
+        result: sum(rows_by_day(store, result).values()),
         "quarantine": sum(rows_by_day(store, "quarantine").values()),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -26,7 +26,7 @@ from strandline.lake.identities import nulls_counted
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
-from strandline.model.facts import DayFacts
+from strandline.model.facts import DayFacts, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
@@ -194,6 +194,39 @@ class Landing:
         """The rows of some arrival days (None: of all) with the engine's columns."""
         records = read_records(self.frame, self.spec, axis)
         return records if days is None else on_days(records, days, self.every_day)
+
+    @property
+    def inputs(self) -> Mapping[str, Landing]:
+        """The landing tables by the names of their sources; of a single one there is none."""
+        return {"": self}
+
+    @property
+    def begun(self) -> dict[date, DayFacts]:
+        """The facts of the arrival days that have begun."""
+        return {day: self.facts[day] for day in self.days if day is not None}
+
+    def changes(
+        self,
+        known: Mapping[date, DayFacts],
+        *,
+        observed: Collection[date],
+        frontier_ms: int | None,
+        published_ms: int | None,
+    ) -> LandingChanges:
+        """What has become of the days that were observed: see `compare`."""
+        return compare(
+            known,
+            self.begun,
+            observed=observed,
+            frontier_ms=frontier_ms,
+            published_ms=published_ms,
+            only_moved=self.only_moved,
+        )
+
+    def horizon_after(self, axis: Axis) -> int:
+        """The horizon just after the last arrival; the first of all instants: there is none."""
+        last = self.last_arrival(axis)
+        return EVERYTHING.start_ms if last is None else axis.horizon_after(last)
 
     def last_arrival(self, axis: Axis) -> int | None:
         """The last arrival that lies in its partition, in ms; None: there is none."""

@@ -17,6 +17,8 @@ from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
 from strandline.errors import InputError
 from strandline.lake.identities import nulls_counted
+from strandline.lake.joined_landing import JoinedLanding
+from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.results_log import ResultsLog
@@ -24,6 +26,7 @@ from strandline.lake.store import Lake, Store
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -40,6 +43,9 @@ def open_landing(
         InputError: there is no such table, or the pipeline before has published nothing.
         RetryableError: the pipeline before has not yet run by its present rules.
     """
+    if isinstance(spec, TwoSourcesSpec):
+        both = log if isinstance(log, JoinedLog) else None
+        return JoinedLanding.of_two(spark, lake, spec, now_ms, both)
     if not isinstance(spec, ResultsSpec):
         return Landing.open(spark, lake, spec, now_ms, log)
     results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)

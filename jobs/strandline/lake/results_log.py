@@ -10,12 +10,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
+from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, frontier, of_these_tables
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
 from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -28,6 +30,8 @@ def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
     """
     if isinstance(spec, ResultsSpec):
         return ResultsLog.published(lake, spec)
+    if isinstance(spec, TwoSourcesSpec):
+        return JoinedLog.joined(lake, spec)
     return LandingLog.of(lake, spec)
 
 

@@ -55,9 +55,9 @@ class Staging:
         """Where a part lies that is read without Spark."""
         return self.uri(part)
 
-    def beside(self) -> Staging:
-        """A part of its own for what is staged of another pipeline; it goes with the rest."""
-        return replace(self, run_id=f"{self.run_id}/_upstream")
+    def beside(self, name: str) -> Staging:
+        """A part of its own for what is staged of another source; it goes with the rest."""
+        return replace(self, run_id=f"{self.run_id}/{name}")
 
     def drop(self) -> None:
         """Remove all of it, where it lies in a folder."""

@@ -31,10 +31,10 @@ from strandline.lake.reads import dataset_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PUBLISHED = ("windows", "firings", "quarantine", "completeness")
-"""The tables that a run publishes."""
+PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
+"""The tables that runs publish; an interval join has `pairs`, other pipelines the first two."""
 RESULTS = ("timeline", *PUBLISHED, "runs")
-"""The tables of a pipeline; all exist after the first run."""
+"""The tables of pipelines; those that a pipeline has exist after its first run."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.frames import to_pandas
 from strandline.engine.idleness.kept_steps import StepDays
-from strandline.engine.idleness.state import SourceState
+from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import steps_from
 from strandline.engine.past.observed import KnownSteps
 from strandline.engine.position.axis import Axis
@@ -29,7 +29,6 @@ from strandline.engine.timeline import (
 from strandline.lake.timeline_rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.spec.pipeline import PipelineSpec
 
 _STEP_COLUMNS = (
     "arrival_date",
@@ -111,22 +110,46 @@ def read_violations(table: TimelineTable, fingerprint: str, *, before_ms: int) -
 
 
 def read_steps(
-    table: TimelineTable, spec: PipelineSpec, axis: Axis, *, before_ms: int
+    table: TimelineTable, axis: Axis, *, before_ms: int, under: str, name: str, nothing: KnownSteps
 ) -> KnownSteps:
-    """The steps of the whole days observed before an instant, and where the source stands then."""
-    fingerprint = spec.timeline_fingerprint
-    carried = read_source(table, fingerprint, before_ms=before_ms)
+    """The steps of the whole days observed before an instant, and where the source stands then.
+
+    Args:
+        table: the timeline.
+        axis: of the instants of the steps.
+        before_ms: the instant.
+        under: the fingerprint that the days were observed under.
+        name: of the source among two, whose changes of status are told then; empty: the only one.
+        nothing: what is known where no day is observed.
+    """
+    carried = read_source(table, under, before_ms=before_ms, name=name)
     if carried is None or carried.until_ms is None:
-        return KnownSteps.none(spec, axis)
+        return nothing
 
     def read(days: Collection[date]) -> pd.DataFrame:
-        rows = table.rows("step", _STEP_COLUMNS, fingerprint, of_days=days)
+        rows = table.rows("step", _STEP_COLUMNS, under, of_days=days, wanted=_of(name))
         return steps_from(to_pandas(rows), axis)
 
     names = ["arrival_date", "until_arrival_ms", "watermark_ms"]
-    rows = to_pandas(table.rows("source", names, fingerprint, before_ms=before_ms))
-    days = _with_states(table, rows, fingerprint).rename(columns={"until_arrival_ms": "until_ms"})
-    return KnownSteps(StepDays(days.sort_values("arrival_date", ignore_index=True), read), carried)
+    rows = to_pandas(table.rows("source", names, under, before_ms=before_ms, wanted=_of(name)))
+    days = _with_states(table, rows, under).rename(columns={"until_arrival_ms": "until_ms"})
+    step_days = StepDays(days.sort_values("arrival_date", ignore_index=True), read)
+    return KnownSteps(step_days, carried, _changes(table, under, before_ms, name) if name else ())
+
+
+def _of(name: str) -> ds.Expression | None:
+    """The rows of one source among two; None: of the only one."""
+    return ds.field("channel") == name if name else None
+
+
+def _changes(
+    table: TimelineTable, fingerprint: str, before_ms: int, name: str
+) -> tuple[StatusChange, ...]:
+    """Where a source went idle as a whole or came back, in order; few a day."""
+    names = ["arrival_date", "source_state"]
+    rows = table.rows("source", names, fingerprint, before_ms=before_ms, wanted=_of(name))
+    states = rows.sort_by("arrival_date")["source_state"].to_pylist()
+    return tuple(change for text in states for change in SourceState.from_json(text).changes)
 
 
 def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
@@ -146,17 +169,25 @@ def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> 
 
 
 def read_source(
-    table: TimelineTable, fingerprint: str | None = None, *, before_ms: int | None = None
+    table: TimelineTable,
+    fingerprint: str | None = None,
+    *,
+    before_ms: int | None = None,
+    name: str = "",
 ) -> SourceState | None:
     """Where the source stands after the last whole day observed before an instant.
 
-    None: its channels do not go idle, or no day is observed. `fingerprint`: None means any.
+    None: its channels do not go idle, or no day is observed. `fingerprint`: None means any. `name`:
+    of the source among two.
     """
-    days = table.rows("source", ["arrival_date"], fingerprint, before_ms=before_ms)
+    of_source = _of(name)
+    days = table.rows(
+        "source", ["arrival_date"], fingerprint, before_ms=before_ms, wanted=of_source
+    )
     last = pc.max(days["arrival_date"]).as_py()
     if last is None:
         return None
-    rows = table.rows("source", ["source_state"], fingerprint, of_days=[last])
+    rows = table.rows("source", ["source_state"], fingerprint, of_days=[last], wanted=of_source)
     return SourceState.from_json(rows["source_state"][0].as_py())
 
 

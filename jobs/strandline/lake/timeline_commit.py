@@ -34,7 +34,7 @@ class DaysToWrite:
 
     Attributes:
         spec: the pipeline.
-        axis: of the instants.
+        axes: of the instants of each source, by its name.
         observed: holds the cells of the days (others are left out).
         followed: where channels can go idle, holds their steps.
         days: the whole days to write; what stood of them goes.
@@ -43,7 +43,7 @@ class DaysToWrite:
     """
 
     spec: PipelineSpec
-    axis: Axis
+    axes: Mapping[str, Axis]
     observed: Fresh
     followed: Sequence[ObservedDay]
     days: Collection[date]
@@ -173,14 +173,17 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
     parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
     for followed in written.followed:
         if followed.day in days:
-            steps = steps_to(followed.steps, written.axis)
+            of_source = followed.name or None
+            steps = steps_to(followed.steps, written.axes[followed.name])
             state = {
                 "arrival_date": followed.day,
-                "source_state": followed.carried.to_json(),
+                "channel": of_source,
+                "source_state": followed.carried.to_json(beside_another=of_source is not None),
                 "until_arrival_ms": followed.carried.until_ms,
                 "watermark_ms": followed.carried.combined_ms,
             }
-            parts += [steps.assign(kind="step"), pd.DataFrame([state]).assign(kind="source")]
+            steps = steps.assign(kind="step", channel=of_source)
+            parts += [steps, pd.DataFrame([state]).assign(kind="source")]
     # a day on which nothing counts has been observed all the same
     silent = sorted(days - set(day_map["arrival_date"]))
     if silent:

@@ -80,7 +80,7 @@ def commit_observation(
     if days or elsewhere:
         written = DaysToWrite(
             spec,
-            observation.history.axis,
+            observation.axes,
             observation.fresh,
             observation.followed,
             days,

@@ -18,7 +18,7 @@ from strandline.lake.reads import files_started_in, started_in
 from strandline.lake.small_diff import published_rows, small_diff
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import fired
+from strandline.pipeline.counts import told
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import (
@@ -50,7 +50,7 @@ class Change:
     anew: bool = False
 
 
-_WITH_THE_KEY = {"windows", "firings"}
+_WITH_THE_KEY = {"windows", "firings", "pairs"}
 """The tables whose columns and rows the pipeline's key decides."""
 
 
@@ -91,11 +91,12 @@ def tallies(ctx: Context, changes: Sequence[Change]) -> dict[str, dict[str, int]
 
 def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
     """What is staged for each published table; None: the pipeline keeps no such rows."""
+    of_windows = {"firings": staged.firings} if staged.result == "windows" else {}
     return {
         "quarantine": staged.quarantine,
         "completeness": staged.completeness,
-        "firings": staged.firings,
-        "windows": staged.windows,
+        **of_windows,
+        staged.result: staged.results,
     }
 
 
@@ -168,7 +169,7 @@ def _without_older_slots_that_stay(
 def _small_part(ctx: Context, target: PublishedTable) -> pa.Table | None:
     """What a run has staged for a table, without Spark; None: it is not small."""
     rows = ctx.staging.small(target.name)
-    return fired(rows) if rows is not None and target.name == "windows" else rows
+    return None if rows is None else told(target.name, rows)
 
 
 def _small_diff(

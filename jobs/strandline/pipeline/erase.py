@@ -23,6 +23,7 @@ from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
@@ -34,10 +35,18 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         how many files of audits and pages go.
 
     Raises:
-        InputError: the condition is none on a row of the quarantine, or nothing has run yet.
+        InputError: the condition is none on a row of the quarantine, nothing has run yet, or the
+            pipeline joins two sources.
     """
     store = lake.pipeline(spec.pipeline)
     require_predicate(expression)
+    if spec.result == PAIRS:
+        raise InputError(
+            f"{spec.pipeline}: join",
+            "rows do not yet leave the table pairs, where their columns bear the name of a side",
+            "erase them in both landing tables, then build the pairs anew: strandline advance "
+            f"{spec.pipeline} --to INSTANT --recreate --accept-loss REASON",
+        )
     quarantine = store.table("quarantine")
     if quarantine is None:
         raise InputError(

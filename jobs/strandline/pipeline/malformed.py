@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.days import in_days, on_days
-from strandline.engine.records.quarantine import quarantine_malformed
+from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, diff
 from strandline.lake.landing import Landing
@@ -22,9 +22,11 @@ from strandline.lake.store import Store
 from strandline.model.books import Book
 from strandline.pipeline.day_books import require_balance
 from strandline.pipeline.observation import Observation, sums_by_day
-from strandline.tables import QUARANTINE
+from strandline.tables import INPUT, QUARANTINE
 
 _PART = "malformed"
+_SourceDay = tuple[date | None, str]
+"""An arrival day of a source, by that one's name."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,7 @@ def stage_malformed(observation: Observation, landing: Landing, staging: Staging
         InputError: the book of a day does not balance (`require_balance`).
     """
     rows, counts = _stage_malformed(observation, landing, staging)
-    scanned = [*observation.new_days, *observation.partial_days]
-    books = _books(observation, scanned, counts, _landed(landing, observation.new_days))
+    books = _books(observation, counts, landing)
     require_balance(books, landing.spec.pipeline)
     return Malformed(rows, books)
 
@@ -118,38 +119,51 @@ def _on(days: Sequence[date | None]) -> ds.Expression:
 
 def _stage_malformed(
     observation: Observation, landing: Landing, staging: Staging
-) -> tuple[DataFrame | None, dict[date | None, int]]:
+) -> tuple[DataFrame | None, Mapping[_SourceDay, int]]:
     days = [*sums_by_day(observation.fresh.malformed)]
     if not days:
         return None, {}
-    of_days = on_days(observation.records, days, observation.rows_of_days)
-    rows = quarantine_malformed(of_days, landing.spec, landing.source_columns)
+    parts = {
+        name: quarantine_malformed(
+            on_days(observation.inputs[name].records, days, observation.rows_of_days),
+            one.spec,
+            one.source_columns,
+        )
+        for name, one in landing.inputs.items()
+    }
+    rows = parts[""] if "" in parts else of_inputs(parts, landing.spec)
     staged = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
+    day = QUARANTINE.partition
+    by = [day] if "" in parts else [day, INPUT]
     few = staging.small(_PART)
     if few is not None:
-        return staged, dict(Counter(few[QUARANTINE.partition].to_pylist()))
-    counted = staged.groupBy(QUARANTINE.partition).count().collect()
-    return staged, {row[0]: int(row[1]) for row in counted}
+        return staged, Counter((row[day], row.get(INPUT, "")) for row in few.select(by).to_pylist())
+    counted = [row.asDict() for row in staged.groupBy(*by).count().collect()]
+    return staged, {(row[day], row.get(INPUT, "")): int(row["count"]) for row in counted}
 
 
 def _books(
-    observation: Observation,
-    days: list[date | None],
-    malformed: dict[date | None, int],
-    landed: dict[date | None, int],
+    observation: Observation, malformed: Mapping[_SourceDay, int], landing: Landing
 ) -> list[Book]:
-    well_formed, everything = observation.well_formed_of_days, observation.rows_of_days
-    return [
-        Book(
-            f"arrival day {day or 'unknown'}",
-            landed.get(day, everything.get(day, 0)),
-            {
-                "malformed": malformed.get(day, 0),
-                "well_formed": 0 if day is None else well_formed.get(day, 0),
-            },
-        )
-        for day in days
-    ]
+    """For each source and each day observed now: landed = malformed + well_formed."""
+    days = [*observation.new_days, *observation.partial_days]
+    books = []
+    for name, one in landing.inputs.items():
+        fresh, landed = observation.inputs[name].fresh, _landed(one, observation.new_days)
+        well_formed, bad = sums_by_day(fresh.day_map), sums_by_day(fresh.malformed)
+        of_source = f", {name}" if name else ""
+        books += [
+            Book(
+                f"arrival day {day or 'unknown'}{of_source}",
+                landed.get(day, well_formed.get(day, 0) + bad.get(day, 0)),
+                {
+                    "malformed": malformed.get((day, name), 0),
+                    "well_formed": 0 if day is None else well_formed.get(day, 0),
+                },
+            )
+            for day in days
+        ]
+    return books
 
 
 def _landed(landing: Landing, whole_days: list[date]) -> dict[date | None, int]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
 
 from strandline.engine.past.history import History
+from strandline.engine.past.inputs import HistoryOfTwo
 from strandline.engine.past.observed import ObservedDay
+from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
+from strandline.pipeline.observe_input import ObservedInput
 from strandline.pipeline.world import World
 
 
@@ -26,7 +29,7 @@ class Observation:
         partial_days: the day that the horizon lies in, those before it that are not ready, and None
             for rows that have no day; they do not enter the timeline yet.
         fresh: what was observed now, of both.
-        records: the rows of both.
+        inputs: of each source what was observed now, by its name (`Landing.inputs`).
         followed: where channels can go idle: the steps of both.
         world: what has become of the days observed before, and of their landing.
         violations: where records of both broke the order that the watermark assumes (see
@@ -38,7 +41,7 @@ class Observation:
     new_days: list[date]
     partial_days: list[date | None]
     fresh: Fresh
-    records: DataFrame
+    inputs: Mapping[str, ObservedInput]
     followed: list[ObservedDay]
     world: World
     violations: pd.DataFrame | None = None
@@ -50,6 +53,14 @@ class Observation:
         if self.violations is None:
             return None
         return self.violations_before + int(self.violations["violations"].sum())
+
+    @property
+    def axes(self) -> dict[str, Axis]:
+        """The axis of the steps of each source, by its name; empty: of all of them together."""
+        history = self.history
+        if not isinstance(history, HistoryOfTwo):
+            return {"": history.axis}
+        return {name: one.history.axis for name, one in history.inputs.items()}
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:

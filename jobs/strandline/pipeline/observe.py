@@ -2,88 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import date
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
-from strandline.engine import columns as c
+from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput, channel_of
 from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import Upstream
-from strandline.engine.past.observed import (
-    KnownSteps,
-    ObservedDay,
-    cells_of,
-    observe_days,
-    put_together,
+from strandline.engine.past.history import History, Upstream
+from strandline.engine.past.inputs import HistoryOfTwo, Input
+from strandline.engine.past.observed import ObservedDay, put_together
+from strandline.engine.past.union import (
+    none_of_two,
+    observe_days_of_two,
+    put_together_of_two,
+    sources_of,
 )
 from strandline.engine.past.violations import violations
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.days import lies_in_its_day
-from strandline.engine.records.duplicates import with_duplicates
-from strandline.engine.timeline import Fresh, Observed, Together, empty_cells
+from strandline.engine.timeline import Together
 from strandline.engine.values.forwarded import history_behind
-from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
+from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.staged_cells import StagedCells
 from strandline.lake.staging import Staging
 from strandline.lake.timeline import StoredTimeline, read_steps, read_violations
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.model.intervals import text_of
 from strandline.pipeline.observation import Observation
+from strandline.pipeline.observe_input import DaysToObserve, ObservedInput, observe_input
 from strandline.pipeline.world import World, world_of
 from strandline.spec import PipelineSpec
-
-_AT_ONCE = 1_000_000
-"""The cells of so many rows, at most, are held by the driver at once."""
-
-
-@dataclass(frozen=True)
-class _Days:
-    """The arrival days that are to be observed now.
-
-    Attributes:
-        whole: those over at the horizon, in their order.
-        partial: the day that the horizon lies in, those before it that are not ready, and None for
-            rows that have no day.
-        horizon_ms: the horizon.
-    """
-
-    whole: list[date]
-    partial: list[date | None]
-    horizon_ms: int
-
-    @classmethod
-    def of(cls, landing: Landing, world: World, horizon_ms: int) -> _Days:
-        """Those that the timeline lacks, or has as they no longer are."""
-        dated = [day for day in landing.days if day is not None]
-        end_ms = min(horizon_ms, world.ready_ms)  # a day that is not ready is not over
-        partial: list[date | None] = [
-            day
-            for day in dated
-            if midnight_of(day) < horizon_ms
-            and end_ms < midnight_of(day) + DAY_MS
-            and (day not in world.observed or horizon_ms < midnight_of(day) + DAY_MS)
-        ]
-        if None in landing.days:
-            partial.append(None)
-        return cls(world.days_to_observe(landing.spec, horizon_ms), partial, horizon_ms)
-
-    @property
-    def every(self) -> list[date | None]:
-        """All of them."""
-        return [*self.whole, *self.partial]
-
-    @property
-    def first_ms(self) -> int:
-        """The midnight of the first whole one; the horizon, where there is none."""
-        return midnight_of(self.whole[0]) if self.whole else self.horizon_ms
+from strandline.spec.joined import JoinedSpec
 
 
 def observe_landing(
@@ -98,20 +51,106 @@ def observe_landing(
         InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
             a day has to be observed again whose rows have gone.
     """
+    days = DaysToObserve.of(landing, world, horizon_ms)
+    if isinstance(landing, JoinedLanding):
+        return _observe_two(landing, staging, axis, days, world)
     spec = landing.spec
-    days = _Days.of(landing, world, horizon_ms)
-    records = _records_of(landing, axis, days)
-    fresh = _cells_of(records, landing, axis, staging, days, world)
-    table = world.timeline
-    steps, followed = _steps_of(records, table, spec, axis, fresh, days)
-    timeline = Together(_known(table, spec, days), fresh)
+    fingerprint = spec.timeline_fingerprint
+    found = observe_input(landing, staging, axis, days, world, fingerprint=fingerprint)
+    timeline = Together(_known(world.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
         history = history_behind(landing.spark, landing.of, timeline, upstream)
     else:
-        history = put_together(timeline, spec, axis, steps, followed, horizon_ms=horizon_ms)
-    observation = Observation(history, days.whole, days.partial, fresh, records, followed, world)
-    return _with_violations(observation, landing, table, days)
+        history = put_together(
+            timeline, spec, axis, found.steps, found.followed, horizon_ms=horizon_ms
+        )
+    observation = Observation(
+        history, days.whole, days.partial, found.fresh, {"": found}, found.followed, world
+    )
+    return _with_violations(observation, landing, days)
+
+
+def _observe_two(
+    landing: JoinedLanding, staging: Staging, axis: Axis, days: DaysToObserve, world: World
+) -> Observation:
+    """Observe the same days of both sources of a join: see `observe_landing`."""
+    spec, by_pairs = landing.spec, isinstance(landing.spec, JoinedSpec)
+    found = {
+        name: observe_input(
+            one,
+            staging.beside(name),
+            landing.axis_of(name, axis),
+            days,
+            world,
+            fingerprint=spec.timeline_fingerprint,
+            name=name,
+            followed_alone=by_pairs,
+        )
+        for name, one in landing.inputs.items()
+    }
+    left, right = (NamedInput(one.fresh, name) for name, one in found.items())
+    fresh = FreshOfTwo(left, right)
+    timeline = Together(_known(world.timeline, spec, days), fresh)
+    joined = _pairs if by_pairs else _behind_one_valve
+    history, followed = joined(landing, axis, timeline, found, days, world)
+    observation = Observation(history, days.whole, days.partial, fresh, found, followed, world)
+    return _with_violations(observation, landing, days)
+
+
+_Found = tuple[History, list[ObservedDay]]
+"""What is known of both sources, and the steps of the days that are observed now."""
+
+
+def _pairs(
+    landing: JoinedLanding,
+    axis: Axis,
+    timeline: Together,
+    found: Mapping[str, ObservedInput],
+    days: DaysToObserve,
+    world: World,
+) -> _Found:
+    """Of an interval join: each source has a watermark of its own."""
+    inputs = {}
+    for name, one in landing.inputs.items():
+        history = put_together(
+            OfInput(timeline, name),
+            one.spec,
+            landing.axis_of(name, axis),
+            found[name].steps,
+            found[name].followed,
+            horizon_ms=days.horizon_ms,
+        )
+        records = one.records(history.axis, history.days.rebuilt)
+        inputs[name] = Input(records, one.source_columns, history)
+    followed = [day for one in found.values() for day in one.followed]
+    return HistoryOfTwo.of(timeline, landing.joined, inputs), followed
+
+
+def _behind_one_valve(
+    landing: JoinedLanding,
+    axis: Axis,
+    timeline: Together,
+    found: Mapping[str, ObservedInput],
+    days: DaysToObserve,
+    world: World,
+) -> _Found:
+    """Of windows over both: the channels of both are behind one valve."""
+    spec = landing.cogroup
+    left, right = (landing.axis_of(name, axis) for name in landing.inputs)
+    sources = sources_of(spec, (left, right))
+    kept = read_steps(
+        world.timeline,
+        axis,
+        before_ms=days.first_ms,
+        under=spec.timeline_fingerprint,
+        name="",
+        nothing=none_of_two(sources),
+    )
+    records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
+    followed = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
+    history = put_together_of_two(timeline, spec, sources, kept, followed, horizon_ms=horizon_ms)
+    return history, followed
 
 
 def _upstream_of(
@@ -123,76 +162,54 @@ def _upstream_of(
     """
     source, store = landing.upstream, landing.upstream_store
     world = world_of(source, store, Ledger(store).entries())
-    seen = observe_landing(source, staging.beside(), axis, horizon_ms, world.accepting(world.lost))
+    seen = observe_landing(
+        source, staging.beside("_upstream"), axis, horizon_ms, world.accepting(world.lost)
+    )
     records = source.records(axis, seen.history.days.rebuilt)
     return Upstream(records, in_probe_order(records, seen.history))
 
 
-def _records_of(landing: Landing, axis: Axis, days: _Days) -> DataFrame:
-    """The rows of the days that are known at the horizon.
-
-    Of the day that it lies in these are the arrivals before it. A row that lies in the wrong
-    partition, or has no arrival, is known with its partition.
-    """
-    known: Column = (F.col(c.ARRIVAL) < days.horizon_ms) | ~lies_in_its_day()
-    landed = landing.records(axis)
-    return with_duplicates(landed, landing.spec, days.every, landing.every_day).where(known)
-
-
-def _cells_of(
-    records: DataFrame, landing: Landing, axis: Axis, staging: Staging, days: _Days, world: World
-) -> Fresh:
-    """The cells of the days: on the driver where they are few, else in staging."""
-    if not days.every:
-        return Observed(empty_cells())
-    if _is_much(world, days):
-        return StagedCells.written(observe(records, landing.spec, axis), axis, staging)
-    return Observed(cells_of(records, landing.spec, axis))
-
-
-def _is_much(world: World, days: _Days) -> bool:
-    """Whether the rows of the days are more than the driver should count cells of at once."""
-    landed = [
-        world.landed[day].rows for day in days.every if day is not None and day in world.landed
-    ]
-    return sum(rows for rows in landed if rows is not None) > _AT_ONCE
-
-
-def _known(table: TimelineTable, spec: PipelineSpec, days: _Days) -> StoredTimeline:
+def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:
     """What the timeline has of the other days; of days that follow each other, of those before."""
     until_ms = days.first_ms if spec.days_follow_each_other else days.horizon_ms
     return StoredTimeline(table, spec.timeline_fingerprint, until_ms, frozenset(days.whole))
 
 
-def _steps_of(
-    records: DataFrame,
-    table: TimelineTable,
-    spec: PipelineSpec,
-    axis: Axis,
-    fresh: Fresh,
-    days: _Days,
-) -> tuple[KnownSteps | None, list[ObservedDay]]:
-    """Where channels can go idle: the steps that are kept, and those of the days."""
-    if not spec.watermark.idleness_in_effect:
-        return None, []
-    kept = read_steps(table, spec, axis, before_ms=days.first_ms)
-    return kept, list(observe_days(records, spec, axis, fresh, kept, days.horizon_ms))
-
-
 def _with_violations(
-    observation: Observation, landing: Landing, table: TimelineTable, days: _Days
+    observation: Observation, landing: Landing, days: DaysToObserve
 ) -> Observation:
-    """With the records that broke the order which the watermark assumes, where that counts."""
-    spec = landing.spec
-    if spec.watermark.violation_handler is None:
+    """With the records that broke the order which a watermark assumes, where that counts."""
+    broken = [
+        _broken(observation, one, name)
+        for name, one in landing.inputs.items()
+        if one.spec.watermark.violation_handler is not None
+    ]
+    if not broken:
         return observation
-    broken = (
-        violations(landing.spark, observation.records, observation.history).toArrow().to_pandas()
+    table, fingerprint = observation.world.timeline, landing.spec.timeline_fingerprint
+    before = read_violations(table, fingerprint, before_ms=days.first_ms)
+    return replace(
+        observation,
+        violations=pd.concat(broken, ignore_index=True),
+        violations_before=before,
     )
-    if spec.watermark.violation_handler == "fail" and len(broken):
-        _fail(broken, spec)
-    before = read_violations(table, spec.timeline_fingerprint, before_ms=days.first_ms)
-    return replace(observation, violations=broken, violations_before=before)
+
+
+def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFrame:
+    """The records of one source that broke the order which its watermark assumes.
+
+    Raises:
+        InputError: there are some, with `on_violation: fail`.
+    """
+    history: History = observation.history
+    if isinstance(history, HistoryOfTwo):
+        history = history.inputs[name].history
+    records = observation.inputs[name].records
+    broken: pd.DataFrame = violations(landing.spark, records, history).toArrow().to_pandas()
+    if landing.spec.watermark.violation_handler == "fail" and len(broken):
+        _fail(broken, landing.spec)
+    channels = [channel_of(name, of) if name else of for of in broken["channel"]]
+    return broken.assign(channel=pd.Series(channels, index=broken.index, dtype=object))
 
 
 def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:

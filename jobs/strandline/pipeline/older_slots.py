@@ -36,7 +36,7 @@ _REFUSAL = [*_REFUSAL_KEY, "reason"]
 
 def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
     """What older windows accepted: they were final, and published, before this run."""
-    if ctx.store.table("windows") is None:
+    if ctx.store.table(ctx.spec.result) is None:
         return {}
     id_of = "slot_end" if grid.cumulative else "slot_start"
     windows_tell = not kind_of(ctx.spec).cross_slots and not ctx.spec.lets_records_go

@@ -67,11 +67,8 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     late = few_or_all(ctx, QUARANTINE.name, staged["quarantine"])
     late = starting_from(late, QUARANTINE.start, since_ms)
     refused = refused_by_newest(late, history.grid)
-    calendar = _calendar(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
-    unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
-    schema = arrow_schema({**COMPLETENESS.columns, **unfired})
-    table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
-    staged["completeness"] = ctx.staging.put("completeness", table, piece=number)
+    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
+    staged["completeness"] = stage_calendar(ctx, calendar, number)
     return Piece(
         staged=staged,
         calendar=calendar,
@@ -112,7 +109,15 @@ def _accepted(
     return accepted_by_window(of_piece, rebuild.history.grid)
 
 
-def _calendar(
+def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFrame:
+    """Stage the calendar of a piece."""
+    unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
+    schema = arrow_schema({**COMPLETENESS.columns, **unfired})
+    table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
+    return ctx.staging.put("completeness", table, piece=number)
+
+
+def calendar_of(
     ctx: Context,
     plan: Plan,
     rebuild: Rebuild,

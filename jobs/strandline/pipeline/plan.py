@@ -73,8 +73,7 @@ def horizon_of(request: Request, landing: Landing, axis: Axis, entries: list[Ent
         return landing.horizon(request.as_of_ms)
     if request.as_of_ms is not None:
         return request.as_of_ms
-    last = landing.last_arrival(axis)
-    by_arrivals = EVERYTHING.start_ms if last is None else axis.horizon_after(last)
+    by_arrivals = landing.horizon_after(axis)
     if request.now_ms is not None:
         by_arrivals = min(by_arrivals, request.now_ms)
     published = largest_horizon(entries, asked_of(request, landing.spec))

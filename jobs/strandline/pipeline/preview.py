@@ -31,23 +31,24 @@ from strandline.lake.small_diff import published_rows
 from strandline.model.intervals import TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change, starting_in
-from strandline.tables import QUARANTINE, WINDOW_COLUMNS
+from strandline.tables import QUARANTINE
 
 MOST_DAYS = 10_000
 _MOST_REASONS = 100
 _OF_WINDOWS = {INSERT: "added", UPDATE: "changed", DELETE: "removed"}
 _OF_QUARANTINE = {INSERT: "gained", UPDATE: "changed", DELETE: "lost"}
-_NOT_SHOWN = {"window_date", "window_start", "window_end", "run_id"}
-_BY = "records"
+_NOT_SHOWN = {"window_date", "window_start", "window_end", "pair_date", "pair_ts", "run_id"}
+_BY = {"windows": "records", "pairs": "pair"}
+"""By which column of a table the rows that are shown first go."""
 
 
 @dataclass(frozen=True)
 class WindowChange:
-    """A window that would be added, changed or removed.
+    """A window, or a pair, that would be added, changed or removed.
 
     Attributes:
         how: `added`, `changed` or `removed`.
-        start: its start, `end` its end: ISO-8601.
+        start: its start, `end` its end: ISO-8601; of a pair both are its later event time.
         key: the values of its key columns, by name.
         before: all else of it as published; None: it is added.
         after: the same as it would be; None: it is removed.
@@ -70,6 +71,7 @@ class Preview:
     """What a run would change.
 
     Attributes:
+        result: the table of its results: `windows`, or `pairs`, which all below then tells of.
         windows: how many windows it would add, change and remove.
         in_values: how many of the changed ones change in an aggregate, or in how many records they
             hold; the others only in their state, their firings or the rules they were made by.
@@ -82,6 +84,7 @@ class Preview:
         days_cut: whether there are days beyond `MOST_DAYS`, of which nothing is told.
     """
 
+    result: str
     windows: Mapping[str, int]
     in_values: int
     shown: Sequence[WindowChange]
@@ -94,6 +97,7 @@ class Preview:
         """Plain values for `--json`."""
         listed = Counter(change.how for change in self.shown)
         return {
+            "result": self.result,
             "windows": dict(self.windows),
             "changed_in_values": self.in_values,
             "shown": [change.to_json() for change in self.shown],
@@ -125,7 +129,7 @@ def preview_of(
         most: at most so many windows added, changed and removed each are shown, and so many days.
     """
     by_name = {change.target.name: change for change in changes}
-    windows, quarantine = by_name["windows"], _rows_of(by_name["quarantine"])
+    windows, quarantine = by_name[ctx.spec.result], _rows_of(by_name["quarantine"])
     shown, in_values = _shown_windows(ctx, windows, within, most)
     days = _Days()
     days.count("windows", _rows_of(windows), windows.target.partition, _OF_WINDOWS)
@@ -136,6 +140,7 @@ def preview_of(
             for reason, op, count in counted(rows, ["reason", OP], _MOST_REASONS):
                 reasons[_OF_QUARANTINE[op]][reason] += count
     return Preview(
+        result=ctx.spec.result,
         windows={what: windows.counts[op] for op, what in _OF_WINDOWS.items()},
         in_values=in_values,
         shown=shown,
@@ -198,6 +203,7 @@ def _shown_windows(
 ) -> tuple[list[WindowChange], int]:
     """The windows that are shown, and how many of the changed ones change in their values."""
     shown, in_values, keys = [], 0, windows.target.keys
+    by = _BY[windows.target.name]
     if windows.counts[UPDATE]:
         largest = _largest(ctx, windows, within, most)
         in_values = largest.in_values
@@ -205,7 +211,7 @@ def _shown_windows(
         shown += [_change(ctx, UPDATE, before, after) for before, after in pairs]
     for op in (INSERT, DELETE):
         if windows.counts[op]:
-            rows = first_rows(_rows_of(windows), op, _BY, keys, most).to_pylist()
+            rows = first_rows(_rows_of(windows), op, by, keys, most).to_pylist()
             shown += [
                 _change(ctx, op, row if op == DELETE else None, row if op == INSERT else None)
                 for row in rows
@@ -215,8 +221,9 @@ def _shown_windows(
 
 def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Largest:
     """The windows that change most, with what is published of them."""
-    keys, start, table = windows.target.keys, windows.target.start, ctx.store.table("windows")
-    not_values = {OP, *WINDOW_COLUMNS, *ctx.spec.source.key} - {_BY}
+    target = windows.target
+    keys, start, table = target.keys, target.start, ctx.store.table(target.name)
+    not_values = {OP, *target.columns, *ctx.spec.source.key} - {_BY[target.name]}
     values = [name for name in windows.rows.columns if name not in not_values]
     if windows.small is not None and table is not None:
         wanted, files = started_in(start, within), files_started_in(start, within)
@@ -224,8 +231,8 @@ def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Lar
         few = there and largest_of_few(windows.small, there, keys, values, most)
         if few:
             return few
-    published = out.published(ctx.spark, ctx.store, windows.target, None)
-    published = starting_in(published, windows.target, within)
+    published = out.published(ctx.spark, ctx.store, target, None)
+    published = starting_in(published, target, within)
     return largest_updates(windows.rows, published, keys, values, most)
 
 
@@ -240,10 +247,11 @@ def _change(
         left_out = {*keys.values(), *_NOT_SHOWN}
         return side and {name: _plain(v) for name, v in side.items() if name not in left_out}
 
+    start, end = ("window_start", "window_end") if "window_start" in row else ("pair_ts", "pair_ts")
     return WindowChange(
         how=_OF_WINDOWS[op],
-        start=text_of(instant_of(row["window_start"])),
-        end=text_of(instant_of(row["window_end"])),
+        start=text_of(instant_of(row[start])),
+        end=text_of(instant_of(row[end])),
         key={key: _plain(row[name]) for key, name in keys.items()},
         before=others(before),
         after=others(after),

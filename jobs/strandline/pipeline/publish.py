@@ -24,7 +24,7 @@ from strandline.lake.ledger import (
 from strandline.lake.staging import Staging
 from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import fired
+from strandline.pipeline.counts import told
 from strandline.pipeline.diff import (
     Change,
     old_firings,
@@ -42,7 +42,7 @@ from strandline.tables import tables_of
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
     targets = tables_of(ctx.spec.source.key)
-    firings = out.firings_schema(staged.windows.schema)
+    firings = out.firings_schema(staged.results.schema)
     with ctx.store.lock(ctx.spark):
         for name, rows in parts_of(staged).items():
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
@@ -186,7 +186,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
     for name in begun["parts"]:
         if name in begun["whole"]:
             rows = staging.read(name)
-            change = whole_part(targets[name], fired(rows) if name == "windows" else rows)
+            change = whole_part(targets[name], told(name, rows))
         else:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +30,7 @@ from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
-from strandline.tables import COMPLETENESS, QUARANTINE
+from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
 
 
 def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
@@ -112,10 +113,14 @@ def arrived_in(since_ms: int, horizon_ms: int) -> Column:
 
 def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFrame:
     """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
-    rows = as_landed(quarantined, ctx.landing.frame.schema)
-    # what the pipeline leaves out of its landing by now is not left out of what it has refused
-    read = read_records(rows, ctx.spec.without_where, Axis.of(ctx.spec, 0))
-    return read.where(condition).select(f"{c.QUARANTINED}.*")
+    found = []
+    for name, one in ctx.landing.inputs.items():
+        own = quarantined.where(F.col(INPUT) == name) if name else quarantined
+        rows = as_landed(own, one.frame.schema)
+        # what the pipeline leaves out of its landing by now is not left out of what it has refused
+        read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
+        found.append(read.where(condition).select(f"{c.QUARANTINED}.*"))
+    return reduce(DataFrame.unionByName, found)
 
 
 def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:

@@ -14,8 +14,9 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import fired
+from strandline.pipeline.counts import told
 from strandline.pipeline.observation import Observation
+from strandline.pipeline.pairs_piece import stage_pairs
 from strandline.pipeline.piece import Piece, stage_piece
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import in_ms
@@ -29,7 +30,8 @@ class Staged:
     """What a run has staged, and what its books and its audit need to know of it.
 
     Attributes:
-        windows: the windows that have fired.
+        result: the table of its results.
+        results: the windows that have fired; of an interval join the pairs.
         quarantine: the late records.
         completeness: the calendar; `calendar` is the range's part of it on the driver.
         firings: the firing history, where the pipeline keeps one.
@@ -39,7 +41,8 @@ class Staged:
         gaps: the gaps of the range, listed or not.
     """
 
-    windows: DataFrame
+    result: str
+    results: DataFrame
     quarantine: DataFrame
     completeness: DataFrame
     firings: DataFrame | None
@@ -69,8 +72,9 @@ class Staged:
 
 def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
     """Rebuild a plan's scope piece by piece, and count what became of all records."""
+    stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
     pieces = [
-        stage_piece(ctx, seen, replace(plan, scope=scope), axis, number=number)
+        stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
         for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
     ]
     return _together(ctx, pieces, plan.scope, seen.history.days.slots_named(plan.scope.windows))
@@ -87,7 +91,8 @@ def _together(
     slots = pd.concat([piece.calendar for piece in pieces], ignore_index=True)
     starts_ms = in_ms(slots["slot_start"])
     return Staged(
-        windows=fired(part("windows")),
+        result=ctx.spec.result,
+        results=told(ctx.spec.result, part(ctx.spec.result)),
         quarantine=part("quarantine"),
         completeness=part("completeness"),
         firings=part("firings") if ctx.spec.firings else None,

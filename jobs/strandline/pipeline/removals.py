@@ -19,7 +19,7 @@ from strandline.pipeline.request import Request
 
 @dataclass(frozen=True)
 class Removals:
-    """The published windows of a range, and those of them that no staged window overlaps."""
+    """The published windows or pairs of a range, and those that nothing staged overlaps."""
 
     removed: int
     published: int
@@ -33,7 +33,7 @@ def may_shrink(request: Request, entries: list[Entry], within: TimeRange, horizo
 
 
 def removals_of(
-    ctx: Context, windows: Change, staged: DataFrame, within: TimeRange
+    ctx: Context, results: Change, staged: DataFrame, within: TimeRange
 ) -> Removals | None:
     """What a run removes of a range; None: nothing.
 
@@ -42,18 +42,20 @@ def removals_of(
 
     Args:
         ctx: the run.
-        windows: the diff of `windows`.
-        staged: the staged windows of the range.
+        results: the diff of `windows`, or of `pairs`.
+        staged: the staged rows of the range.
         within: the range.
     """
-    if not windows.counts[DELETE]:
+    removed, target = results.counts[DELETE], results.target
+    if not removed:
         return None
-    gone = windows.rows.where(F.col(OP) == DELETE).alias("gone")
-    removed = gone.join(staged.alias("staged"), _overlap(list(ctx.spec.source.key)), "left_anti")
-    table = ctx.store.frame(ctx.spark, "windows")
-    start_ms = F.unix_millis("window_start")
-    published = table.where((start_ms >= within.start_ms) & (start_ms < within.end_ms))
-    return Removals(removed.count(), published.count())
+    if target.name == "windows":
+        gone = results.rows.where(F.col(OP) == DELETE).alias("gone")
+        overlap = _overlap(list(ctx.spec.source.key))
+        removed = gone.join(staged.alias("staged"), overlap, "left_anti").count()
+    start_ms = F.unix_millis(target.start)
+    inside = (start_ms >= within.start_ms) & (start_ms < within.end_ms)
+    return Removals(removed, ctx.store.frame(ctx.spark, target.name).where(inside).count())
 
 
 def _overlap(key: Sequence[str]) -> Column:

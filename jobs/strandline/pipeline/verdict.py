@@ -67,7 +67,7 @@ def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book])
 
     result = audit(
         ctx.spec,
-        windows=staged.windows,
+        results=staged.results,
         completeness=staged.calendar,
         books=books,
         slots_expected=staged.slots_expected,
@@ -106,8 +106,8 @@ def judge_removals(
     within, limit = outlook.plan.scope.windows, ctx.spec.quality.max_removed_share
     if limit is None or may_shrink(request, outlook.entries, within, outlook.horizon_ms):
         return Judged()
-    (windows,) = (change for change in changes if change.target.name == "windows")
-    removals = removals_of(ctx, windows, staged.windows, within)
+    (results,) = (change for change in changes if change.target.name == staged.result)
+    removals = removals_of(ctx, results, staged.results, within)
     if removals is None:
         return Judged()
     result = audit_removals(

@@ -13,7 +13,7 @@ from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.facts import DayFacts, LandingChanges
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 from strandline.spec import PipelineSpec
 
@@ -172,15 +172,12 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
     """What has landed, held against what the timeline and the ledger know of it."""
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
-    begun = [day for day in landing.days if day is not None]
-    landed = {day: landing.facts[day] for day in begun}
-    changes = compare(
+    landed = landing.begun
+    changes = landing.changes(
         known,
-        landed,
         observed=set().union(*observed.values()),
         frontier_ms=frontier(entries),
         published_ms=largest_horizon(entries, EVERYTHING),
-        only_moved=landing.only_moved,
     )
     rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
     if landing.spec.source.where is None:

@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, model_validator
 
 from strandline.spec.common import CommonSpec
 from strandline.spec.kinds import Empty, checked_kind
-from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
 from strandline.spec.source import Source
 from strandline.spec.values import SpecModel, parse_duration, refuse_at
-from strandline.spec.watermark import Ingestion, NoWatermarks, Watermark
+from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
@@ -114,6 +114,11 @@ class WindowJoinSpec(WindowedSpec):
     sources: Sources
     join: Annotated[OverWindows, _checked]
 
+    @model_validator(mode="after")
+    def _result_columns_are_distinct(self) -> WindowJoinSpec:
+        refuse_names_in_use(self.sources.left.key, self.aggregates, self.returns)
+        return self
+
 
 JoinSpec = IntervalJoinSpec | WindowJoinSpec
 _LONGEST_GAP_MS = 300_000
@@ -124,31 +129,15 @@ def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
 
     Of an interval join its windows are sessions, for which a record counts by its event time alone.
     Their gap says how closely the watermark is noted: as closely as pairs lie, within five minutes.
+    A record at the watermark itself is not late, so a slot closes a millisecond after it fires.
     """
     side: Side = getattr(spec.sources, name)
     windows: dict[str, Any] = {}
     if isinstance(spec, IntervalJoinSpec):
         span_ms = spec.join.upper_ms - spec.join.lower_ms
         windows["window"] = Session(session=f"{max(1, min(span_ms, _LONGEST_GAP_MS))}ms")
+        windows["allowed_lateness"] = 1
     return _pipeline(spec, windows, _source_of(side), side.watermark)
-
-
-def union_of(spec: WindowJoinSpec) -> PipelineSpec:
-    """The windows over both sides as those of one source, whose channels are named by their side.
-
-    When the watermark rises is no matter of its own: that is found by the rules of both sides.
-    """
-    left, right = spec.sources.left, spec.sources.right
-    declared = [side.declared_channels for side in (left, right)]
-    channels: Any = "discovered"
-    if None not in declared:
-        channels = tuple(
-            f"{name}/{channel}"
-            for name, of_side in zip(SIDES, declared, strict=True)
-            for channel in of_side or ()
-        )
-    source = _source_of(left).model_copy(update={"channel": "channel", "channels": channels})
-    return _pipeline(spec, {}, source, NoWatermarks(strategy="none", emit="per_record"))
 
 
 def _source_of(side: Side) -> Source:

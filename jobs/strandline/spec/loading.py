@@ -84,6 +84,10 @@ def load_spec(
             part = part.get(step) if isinstance(part, dict) else None
         if isinstance(part, dict):  # else the file itself is wrong, which is told
             part[key] = value
+        elif isinstance(content, dict) and "sources" in content:
+            option = f"--{name.replace('_', '-')}"
+            problem = "does not say of which source: each has a watermark of its own"
+            raise InputError(option, problem, "edit the pipeline's file")
     spec = parse_any(content, origin=origin)
     if isinstance(spec, WindowedSpec) and spec.process is not None:
         process = spec.process.found_in(path.parent, f"{origin}: process")

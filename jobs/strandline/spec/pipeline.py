@@ -60,6 +60,11 @@ class PipelineSpec(WindowedSpec):
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
     @property
+    def result(self) -> str:
+        """The table that holds its results."""
+        return "windows"
+
+    @property
     def days_follow_each_other(self) -> bool:
         """Whether what is observed of a day of arrivals depends on the days before it, too.
 

@@ -8,6 +8,7 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
+from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous
 from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
@@ -53,12 +54,42 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "read both from one folder",
         )
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
-        raise InputError(
-            f"{origin}: join",
-            f"not yet landed and published by a pipeline (join: {_kind(spec.join)})",
-            "both engines know it: strandline conformance",
-        )
+        for place, problem, way_out in _not_in_a_pipeline(spec):
+            raise InputError(f"{origin}: {place}", problem, way_out)
+        return JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
     return spec
+
+
+def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
+    """What of a join no pipeline lands and publishes yet: place, problem, way out."""
+    of_windows = isinstance(spec, WindowJoinSpec)
+    if isinstance(spec, WindowJoinSpec) and spec.join.cogroup is None:
+        problem = f"not yet landed and published by a pipeline (join: {_kind(spec.join)})"
+        yield "join", problem, "write cogroup, whose windows hold the records of both sides"
+    starts = {}
+    for name in SIDES:
+        side = getattr(spec.sources, name)
+        place = f"sources.{name}"
+        if side.deduplicate is not None:
+            yield f"{place}.deduplicate", "not yet told apart in a join", "land each record once"
+        if of_windows and side.id is not None:
+            problem = "not yet told by columns in windows over two sources"
+            yield f"{place}.id", problem, "leave it out: then the whole row counts"
+        if side.start is not None:
+            starts[name] = side.start
+    if len(set(starts.values())) > 1:
+        problem = "another start than that of the left source: both run by one clock"
+        yield "sources.right.start", problem, "give both the same, or one of them none"
+    told_by = {
+        (side.arrival_date, side.arrival_time) for side in (spec.sources.left, spec.sources.right)
+    }
+    if spec.quarantine_days is not None and len(told_by) > 1:
+        problem = "other columns tell the arrival of the left rows than that of the right ones"
+        yield "quarantine_days", problem, "name them alike, or leave quarantine_days out"
+    for number, declared in enumerate(spec.quality.expectations):
+        if declared.table == "windows" and not of_windows:
+            place = f"quality.expectations.{number}.table"
+            yield place, "windows, and a join has none", "ask it of table: completeness"
 
 
 def _times_of_a_window(spec: WindowedSpec) -> int:

@@ -16,7 +16,7 @@ from two_inputs import TwoInputs, two_inputs
 
 from strandline.engine import columns as c
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild
-from strandline.engine.pairs.side import Input
+from strandline.engine.past.inputs import Input
 from strandline.engine.past.observed import observed_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure

@@ -9,6 +9,7 @@ import lakes
 import pandas as pd
 import pyarrow as pa
 import pytest
+from joined import JOIN
 
 from strandline.errors import AuditFailedError, InputError
 from strandline.model.books import Book
@@ -18,6 +19,7 @@ from strandline.quality.audit.result import Audit, AuditResult, in_lines
 from strandline.quality.audit.run import audit, validate_expectations
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
+from strandline.tables import tables_of
 
 pytestmark = pytest.mark.spark
 
@@ -121,10 +123,11 @@ def audited(spark):
             completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
         named = [instant_of(slot["slot_start"]) for slot in slots if not slot["gap"]]
         figures = {"slots_expected": named, "gaps": 0, "late": 1, "accepted": 37, **changed}
+        schema = figures.pop("schema", WINDOWS_SCHEMA)
         return audit(
             spec or a_spec(),
             # through Arrow, no Python worker has to start
-            windows=spark.createDataFrame(pa.Table.from_pylist(windows, schema=WINDOWS_SCHEMA)),
+            results=spark.createDataFrame(pa.Table.from_pylist(windows, schema=schema)),
             completeness=completeness,
             books=figures.pop("books", BOOKS),
             run_id="1f0c",
@@ -174,6 +177,17 @@ def test_a_window_that_stands_twice_blocks_and_is_named(audited):
         "1 offending row: origin=EWR carrier=UA window_start=2013-01-05T01:00:00Z "
         "window_end=2013-01-05T02:00:00Z copies=2"
     )
+
+
+def test_a_pair_that_stands_twice_blocks(audited):
+    pair = {"device": "d1", "left_record_id": "a", "right_record_id": "b", "pair": 1}
+    kinds = {"pair": pa.int64(), "pair_date": pa.date32(), "pair_ts": INSTANT}
+    keys = tables_of(["device"])["pairs"].keys
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in keys])
+    spec = parse_spec(JOIN, origin="near.yaml")
+    failure = only_failure(audited(windows=[pair, pair], spec=spec, schema=schema))
+    assert failure.expectation == "expect_pairs_to_be_unique"
+    assert failure.figures.startswith("1 offending row: ")
 
 
 def test_windows_whose_state_contradicts_their_crossings_block(audited):

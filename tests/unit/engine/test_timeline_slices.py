@@ -42,7 +42,7 @@ def stored(stream: Stream, cells: Observed, folder: str) -> StoredTimeline:
     store, days = Lake.at(folder).pipeline("stream"), set(cells.every["arrival_date"])
     store.create("timeline", SCHEMA, ["arrival_date"])
     facts = {day: DayFacts(1, "", 0) for day in days}
-    written = DaysToWrite(stream.spec, axis_of(stream), cells, [], days, facts)
+    written = DaysToWrite(stream.spec, {"": axis_of(stream)}, cells, [], days, facts)
     commit_days(store, written, replace=False)
     return StoredTimeline(
         TimelineTable.open(store), stream.spec.timeline_fingerprint, stream.horizon_ms + 9 * DAY_MS

@@ -11,6 +11,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from joined import JOIN
 from killed import Killed
 from many_days import a_lake_of, day
 from meter import a_meter
@@ -24,6 +25,7 @@ from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing
 from strandline.pipeline.erase import erase, erasure_of
 from strandline.pipeline.views.report import write_report
+from strandline.spec import parse_spec
 
 SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
 ZOE = "person = 'zoe77'"
@@ -188,6 +190,11 @@ def test_what_is_no_condition_on_a_row_is_refused_and_nothing_is_written(lake, e
 @pytest.mark.parametrize("name", ["it''s; --", "a(b", "SELECT"])
 def test_a_text_may_hold_anything(lake, name):
     assert erasure_of(SPEC, lake, f"person = '{name}'")["rows"] == {"quarantine": 0, "firings": 0}
+
+
+def test_an_interval_join_is_refused_since_its_pairs_would_stay(lake):
+    with pytest.raises(InputError, match=r"near: join: rows do not yet leave the table pairs"):
+        erasure_of(parse_spec(JOIN, origin="near.yaml"), lake, ZOE)
 
 
 def test_firings_without_the_column_stay(lake):

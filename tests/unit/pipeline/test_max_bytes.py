@@ -39,7 +39,9 @@ def a_context(tmp_path):
         store = lake.pipeline(spec.pipeline)
         axis, facts = Axis.of(spec, 0), {day: landing.facts[day] for day in DAYS[:5]}
         observed = Observed(empty_cells())
-        commit_days(store, DaysToWrite(spec, axis, observed, [], DAYS[:5], facts), replace=True)
+        commit_days(
+            store, DaysToWrite(spec, {"": axis}, observed, [], DAYS[:5], facts), replace=True
+        )
         return Context(None, spec, lake, landing, Ledger(store), "run-1", dry_run=dry_run)
 
     return a_context

@@ -14,7 +14,7 @@ from strandline.errors import InputError
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.pipeline.observe import _Days
+from strandline.pipeline.observe_input import DaysToObserve
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 
@@ -79,19 +79,19 @@ def test_a_day_that_is_not_ready_is_read_and_not_observed_as_a_whole():
     spec = a_spec(source__ready_after="2h")
     landing: Any = SimpleNamespace(spec=spec, days=[march(2), march(3), march(4)])
     early, later = (a_world(2, 3, 4, now=f"4 0{hour}:00") for hour in (1, 3))
-    days = _Days.of(landing, early, instant("4 01:00"))
+    days = DaysToObserve.of(landing, early, instant("4 01:00"))
     assert (days.whole, days.partial) == ([march(2)], [march(3), march(4)])
-    days = _Days.of(landing, later, instant("4 03:00"))
+    days = DaysToObserve.of(landing, later, instant("4 03:00"))
     assert (days.whole, days.partial) == ([march(2), march(3)], [march(4)])
 
 
 def test_one_that_was_observed_before_somebody_asked_for_patience_counts_once():
     landing: Any = SimpleNamespace(spec=a_spec(), days=[march(2), march(3), march(4)])
     world = a_world(2, 3, 4, observed=(2, 3), now="4 01:00")
-    days = _Days.of(landing, world, instant("4 01:00"))
+    days = DaysToObserve.of(landing, world, instant("4 01:00"))
     assert (days.whole, days.partial) == ([], [march(4)])
     grown = replace(world, landed={**world.landed, march(3): DayFacts(2, "grown", 1)})
-    assert _Days.of(landing, grown, instant("4 01:00")).whole == []
+    assert DaysToObserve.of(landing, grown, instant("4 01:00")).whole == []
 
 
 def test_it_decides_no_number():

@@ -236,8 +236,8 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 
 
 NOT_YET = [
-    (join(INTERVAL), "join: interval"),
-    (join({"cogroup": {}}, window={"tumbling": "1h"}), "join: cogroup"),
+    (join(INTERVAL, {"deduplicate": {"columns": ["n"], "within": "1d of arrival"}}), "deduplicate"),
+    (join({"window": {}}, window={"tumbling": "1h"}), "join: window"),
     (
         join({"cogroup": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
         "process: functions over the windows of a join",

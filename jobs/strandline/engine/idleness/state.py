@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from strandline.engine.position.axis import Axis
@@ -74,7 +74,7 @@ class SourceState:
         says_idle: whether a source of splits has said that it is idle.
         splits_idle: whether all its splits have been idle since its watermark rose.
         changes: where, since the state before, the source as a whole went idle or came back: what
-            counts where another input stands beside it. Not kept in the timeline.
+            counts where another input stands beside it, and is kept in the timeline for that alone.
     """
 
     until_ms: int | None = None
@@ -90,20 +90,54 @@ class SourceState:
         declared = spec.source.declared_channels or ()
         return cls(channels=tuple(Channel(name, last_shown_ms=axis.start_ms) for name in declared))
 
-    def to_json(self) -> str:
-        """As a text for the timeline."""
-        return json.dumps(asdict(self, dict_factory=_stored))
+    def to_json(self, *, beside_another: bool = False) -> str:
+        """As a text for the timeline; `beside_another`: with the changes."""
+        kept = self if beside_another else self.without_changes
+        return json.dumps(asdict(kept, dict_factory=_stored))
+
+    @property
+    def without_changes(self) -> SourceState:
+        """The same, as it stands alone."""
+        return replace(self, changes=())
 
     @classmethod
     def from_json(cls, text: str) -> SourceState:
         """The state of such a text."""
-        state = _read(json.loads(text))
-        channels = tuple(Channel(**_read(channel)) for channel in state.pop("channels"))
-        return cls(channels=channels, **state)
+        return _state(json.loads(text))
+
+
+@dataclass(frozen=True)
+class UnionState(SourceState):
+    """Where two inputs behind one valve stand; their channels are in their sources.
+
+    Attributes:
+        sources: of each.
+        splits: of each the channel that its splits are; None: it has channels of its own.
+    """
+
+    sources: tuple[SourceState, ...] = ()
+    splits: tuple[Channel | None, ...] = ()
+
+    @property
+    def without_changes(self) -> UnionState:
+        """See `SourceState`."""
+        sources = tuple(source.without_changes for source in self.sources)
+        return replace(self, changes=(), sources=sources)
+
+
+def _state(stored: dict[str, Any]) -> SourceState:
+    state = _read(stored)
+    state["channels"] = tuple(Channel(**_read(channel)) for channel in state["channels"])
+    state["changes"] = tuple(StatusChange(**change) for change in state.get("changes", ()))
+    if "sources" not in state:
+        return SourceState(**state)
+    state["sources"] = tuple(map(_state, state["sources"]))
+    state["splits"] = tuple(one and Channel(**_read(one)) for one in state["splits"])
+    return UnionState(**state)
 
 
 def _stored(items: list[tuple[str, object]]) -> dict[str, object]:
-    kept = (item for item in items if item[0] != "changes")
+    kept = (item for item in items if item != ("changes", ()))
     return {_STORED_AS.get(name, name): value for name, value in kept}
 
 

@@ -26,11 +26,10 @@ from strandline.engine.idleness.events import PlacedEvents
 from strandline.engine.idleness.received import Interval
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.source import Source
-from strandline.engine.idleness.state import Channel, SourceState
+from strandline.engine.idleness.state import Channel, SourceState, UnionState
 from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Valve
 from strandline.engine.position.axis import TICK_RANK
 from strandline.engine.position.of_two import InputAxis
-from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -77,21 +76,6 @@ class Happened:
     after: SourceState | None = None
 
 
-@dataclass(frozen=True)
-class UnionState:
-    """Where two inputs behind one valve stand.
-
-    Attributes:
-        sources: of each.
-        splits: of each the channel that its splits are; None: it has channels of its own.
-        combined_ms: the combined watermark.
-    """
-
-    sources: tuple[SourceState, SourceState]
-    splits: tuple[Channel | None, Channel | None]
-    combined_ms: int = MIN_WATERMARK
-
-
 class Union:
     """Two inputs behind one valve."""
 
@@ -106,7 +90,7 @@ class Union:
             for name, one in zip(("left", "right"), self.inputs, strict=True)
         )
         sources = (self.inputs[0].at_the_start(), self.inputs[1].at_the_start())
-        return UnionState(sources, (left, right))
+        return UnionState(sources=sources, splits=(left, right))
 
     def advance(
         self, carried: UnionState, activities: Sequence[Activity], until_ms: int
@@ -134,7 +118,12 @@ class Union:
             )
         ]
         (left, left_splits), (right, right_splits) = after
-        state = UnionState((left, right), (left_splits, right_splits), channels.combined_ms)
+        state = UnionState(
+            until_ms,
+            combined_ms=channels.combined_ms,
+            sources=(left, right),
+            splits=(left_splits, right_splits),
+        )
         return rises_as_rows(events, rises), state
 
     def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
@@ -156,6 +145,18 @@ class Union:
         ]
         ends = Valve(channels).end(dropped)
         return tuple((TICK_RANK + number, value) for number, value in ends)
+
+
+def of_both(state: SourceState) -> UnionState:
+    """A state as that of two inputs.
+
+    Raises:
+        TypeError: it is that of one source.
+    """
+    if not isinstance(state, UnionState):
+        msg = "where one source stands, and not two"
+        raise TypeError(msg)
+    return state
 
 
 def _happened(

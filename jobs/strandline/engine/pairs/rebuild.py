@@ -11,13 +11,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.pairs.side import Input, Side
+from strandline.engine.pairs.side import Side
+from strandline.engine.past.inputs import Input, places_of
+from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.position.of_two import InputAxis
-from strandline.engine.records.arithmetic import floor
+from strandline.engine.records.arithmetic import floor, instant_of
 from strandline.engine.records.expressions import quoted
+from strandline.engine.records.identity import identity
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.engine.values.of_two import EmissionsOfTwo, InputEmissions
@@ -29,6 +31,7 @@ from strandline.model.intervals import (
     day_of,
 )
 from strandline.spec.join import IntervalJoinSpec
+from strandline.spec.joined import JoinedSpec
 
 PAIR_TS = "pair_ts"
 """The later event time of a pair."""
@@ -52,16 +55,17 @@ class PairRebuild:
     """
 
     spark: SparkSession
-    spec: IntervalJoinSpec
+    spec: IntervalJoinSpec | JoinedSpec
     left: Input
     right: Input
     clock: Clock
     within: TimeRange
 
-    def pairs(self) -> DataFrame:
+    def pairs(self, *, identified: bool = False) -> DataFrame:
         """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
 
-        The engine's columns of both records are there under these names as well.
+        The engine's columns of both records are there under these names as well; where they are to
+        be `identified`, the RECORD_ID of each, too.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
@@ -71,11 +75,11 @@ class PairRebuild:
         left = self._side("left").accepted.withColumn(c.BUCKET, F.explode(buckets))
         right = self._side("right").accepted.withColumn(c.BUCKET, floor(ts, length_ms, 0))
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
-        keys = [c.key_column(name) for name in self.spec.sources.left.key]
+        keys = c.keys_of(self.left.history.spec)
         pair_ts = F.greatest(*(of_side(name, c.TS) for name in ("left", "right")))
         return (
-            self._named("left", left, keys)
-            .join(self._named("right", right, keys), [*keys, c.BUCKET])
+            self._named("left", left, keys, identified=identified)
+            .join(self._named("right", right, keys, identified=identified), [*keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
             .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
@@ -86,6 +90,21 @@ class PairRebuild:
         """The late records of a side, each with the WATERMARK that it met."""
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
         return self._side(name).late().where(inside)
+
+    def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
+        """The late records of a side from before an instant that arrived from a midnight on.
+
+        Each with the WATERMARK that it met.
+        """
+        given, axis = self._given(name), self.crossings.axis
+        days = given.history.days.since(since_ms)
+        known = known_records(given.records, given.history, self.clock.horizon_ms, days)
+        met = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        probes = known.where(F.col(c.TS) < before_ms).withColumns(
+            {c.SEEN_FROM: met, c.RANK: F.lit(AFTER_CHANNELS)}
+        )
+        behind = self._side(name).after_the_end(self.emitted(days).at(probes))
+        return behind.drop(c.SEEN_FROM).where(F.col(c.TS) < F.col(c.WATERMARK))
 
     def accepted(self, name: str) -> DataFrame:
         """The records of a side that are not late."""
@@ -124,12 +143,10 @@ class PairRebuild:
 
     @cached_property
     def _places(self) -> tuple[InputCrossings, InputCrossings]:
-        left, right = self.left.history, self.right.history
-        axes = InputAxis.of_two(left.axis, right.axis)
-        return (
-            InputCrossings(left.crossings, axes[0]),
-            InputCrossings(right.crossings, axes[1]),
-        )
+        return places_of(self.left, self.right)
+
+    def _given(self, name: str) -> Input:
+        return self.left if name == "left" else self.right
 
     def _emissions_of(self, given: Input) -> _EmissionsOnDays:
         return _EmissionsOnDays(self.spark, given, self.clock)
@@ -176,10 +193,16 @@ class PairRebuild:
 
         return gone("left", "right") | gone("right", "left")
 
-    def _named(self, name: str, records: DataFrame, keys: Sequence[str]) -> DataFrame:
+    def _named(
+        self, name: str, records: DataFrame, keys: Sequence[str], *, identified: bool
+    ) -> DataFrame:
         """A side's records: the keys as they are, all else under the side's name."""
-        given = self.left if name == "left" else self.right
+        given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
+        if identified:
+            own.append(c.RECORD_ID)
+            identity_of = identity(given.history.spec, given.source_columns)
+            records = records.withColumn(c.RECORD_ID, identity_of)
         named = [quoted(column).alias(of_side(name, column)) for column in own]
         return records.select(*keys, c.BUCKET, *named)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -15,29 +16,15 @@ from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
 from strandline.engine.past.history import History
+from strandline.engine.past.inputs import Input
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import instant_of
-from strandline.engine.records.identity import SourceColumns
 from strandline.engine.values.of_two import EmissionsOfTwo
 from strandline.engine.watermark.of_two import CrossingsOfTwo
 from strandline.model.intervals import EVERYTHING, TimeRange
-
-
-@dataclass(frozen=True)
-class Input:
-    """What is known of one of two inputs.
-
-    Attributes:
-        records: its landing as `read_records` reads it.
-        source_columns: the landing table's own columns.
-        history: everything observed of it below the horizon.
-    """
-
-    records: DataFrame
-    source_columns: SourceColumns
-    history: History
+from strandline.model.lateness import MAX_WATERMARK
 
 
 @dataclass(frozen=True)
@@ -67,20 +54,47 @@ class Side:
     @cached_property
     def accepted(self) -> DataFrame:
         """The records that are not late, with MET and AT_WATERMARK."""
-        ahead = self._known(self._days).where(F.col(c.MET) < F.col(c.AHEAD_BEFORE))
+        ahead = self._in_time(self._known(self._days)).where(F.col(c.MET) < F.col(c.AHEAD_BEFORE))
         ahead = ahead.withColumn(c.AT_WATERMARK, F.lit(False)).drop(
             c.PART, c.AHEAD_BEFORE, c.CHANNEL, c.CANDIDATE
         )
         if not self._behind_days:
             return ahead
         at_watermark = F.col(c.TS) == F.col(c.WATERMARK)
-        behind = self._behind.where(F.col(c.TS) >= F.col(c.WATERMARK))
+        behind = self._in_time(self._behind).where(F.col(c.TS) >= F.col(c.WATERMARK))
         behind = behind.withColumn(c.AT_WATERMARK, at_watermark).drop(c.WATERMARK)
         return ahead.unionByName(behind.select(*ahead.columns))
 
     def late(self) -> DataFrame:
         """The late records, each with the WATERMARK that it met."""
-        return self._behind.where(F.col(c.TS) < F.col(c.WATERMARK))
+        late = self._in_time(self._behind).where(F.col(c.TS) < F.col(c.WATERMARK))
+        if self._ended is None:
+            return late
+        came_later = self._known(self._days).where(self._ended)
+        came_later = came_later.withColumn(c.WATERMARK, F.lit(MAX_WATERMARK))
+        return late.unionByName(came_later.select(*late.columns))
+
+    def after_the_end(self, met: DataFrame) -> DataFrame:
+        """Records with the WATERMARK that they met: after the end of the input that is the last."""
+        if self._ended is None:
+            return met
+        watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+        return met.withColumn(c.WATERMARK, watermark)
+
+    def _in_time(self, records: DataFrame) -> DataFrame:
+        """Those that came before the input had ended."""
+        return records if self._ended is None else records.where(~self._ended)
+
+    @property
+    def _ended(self) -> Column | None:
+        """Whether the input of a record's time had ended before it came; None: it had nowhere."""
+        before = (one for one in self.clock.closures if one.at_ms < self.clock.horizon_ms)
+        ended = [
+            F.col(c.TS).between(one.windows.start_ms, one.windows.end_ms - 1)
+            & (F.col(c.ARRIVAL) >= one.at_ms)
+            for one in before
+        ]
+        return reduce(or_, ended) if ended else None
 
     @cached_property
     def _behind(self) -> DataFrame:

@@ -16,7 +16,7 @@ from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.source import Source
-from strandline.engine.idleness.state import SourceState
+from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
@@ -38,19 +38,25 @@ class ObservedDay:
         day: the day.
         steps: those that are kept with it; columns `STEP_COLUMNS`.
         carried: where the source stands at its end, or at the horizon if that is earlier.
+        name: of the source among two; empty: it is the only one.
     """
 
     day: date
     steps: pd.DataFrame
     carried: SourceState
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class KnownSteps:
-    """The steps of the days that are known already, and where the source stands after them."""
+    """The steps of the days that are known already, and where the source stands after them.
+
+    `changes`: where it went idle as a whole or came back then, if another one stands beside it.
+    """
 
     steps: StepDays
     carried: SourceState
+    changes: tuple[StatusChange, ...] = ()
 
     @classmethod
     def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
@@ -70,6 +76,8 @@ def observe_days(
     fresh: Timeline,
     known: KnownSteps,
     horizon_ms: int,
+    *,
+    name: str = "",
 ) -> Iterator[ObservedDay]:
     """What some arrival days do to the combined watermark, in their order.
 
@@ -80,6 +88,7 @@ def observe_days(
         fresh: what was observed of the records.
         known: what the days before have done.
         horizon_ms: the horizon.
+        name: of the source among two.
     """
     source, carried = Source(spec, axis), known.carried
     chosen = records.where(F.col(c.REASON).isNull()) if len(fresh.malformed) else records
@@ -87,11 +96,11 @@ def observe_days(
     most = (
         DAY_MS // source.rules.ticks.interval_ms * max(1, fresh.channel_days["channel"].nunique())
     )
-    for days in _batches(counts.clip(upper=most)):
+    for days in in_batches(counts.clip(upper=most)):
         activity = observe_activity(on_days(chosen, days, counts.index), spec, axis)
         for day, steps, after in source.advance_days(carried, activity, days, horizon_ms):
             carried = after
-            yield ObservedDay(day, steps, after)
+            yield ObservedDay(day, steps, after, name)
 
 
 def put_together(
@@ -113,7 +122,8 @@ def put_together(
     fresh = [part for part in (*(day.steps for day in days), silent) if len(part)]
     later = pd.concat(fresh, ignore_index=True) if fresh else pd.DataFrame(columns=[*STEP_COLUMNS])
     states = (*(day.carried for day in days), now)
-    changes = tuple(change for state in states for change in state.changes)
+    fresh_changes = (change for state in states for change in state.changes)
+    changes = (*known.changes, *fresh_changes)
     steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
     channels = tuple(channel.name for channel in now.channels)
     return history_of(timeline, spec, axis, channels=channels, steps=steps)
@@ -131,7 +141,7 @@ def observed_history(
     return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
 
 
-def _batches(rows: pd.Series[int]) -> Iterator[list[date]]:
+def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:
     """Days in their order, together as long as their rows are not too many."""
     batch: list[date] = []
     total = 0

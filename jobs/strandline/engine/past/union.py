@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,15 +15,17 @@ from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.steps import STEP_COLUMNS
-from strandline.engine.idleness.union import InputSource, Union
+from strandline.engine.idleness.union import InputSource, Union, of_both
 from strandline.engine.past.history import History, history_of
-from strandline.engine.past.observed import cells_of
+from strandline.engine.past.observed import KnownSteps, ObservedDay, cells_of, in_batches
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.arithmetic import instant_of
-from strandline.engine.timeline import Observed
+from strandline.engine.records.days import on_days
+from strandline.engine.timeline import Observed, Timeline
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.spec.join import SIDES, WindowJoinSpec, side_of, union_of
+from strandline.spec.join import SIDES, WindowJoinSpec
+from strandline.spec.joined import CogroupSpec
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,7 @@ def union_of_two(
         axes: of both.
         horizon_ms: records and ticks before it are known.
     """
-    axis_of = InputAxis.of_two(*axes)
-    sources = [
-        InputSource(side_of(spec, name), axis) for name, axis in zip(SIDES, axis_of, strict=True)
-    ]
-    both, whole = axis_of[0].both, union_of(spec)
+    whole, both = CogroupSpec.of(spec), Axis.of_both(*axes)
     records = reduce(
         DataFrame.unionByName,
         (
@@ -72,35 +71,78 @@ def union_of_two(
         ),
     )
     known = records.where(F.col(c.ARRIVAL) < horizon_ms)
-    steps = _steps((left, right), sources, both, horizon_ms)
     cells = Observed(cells_of(known, whole, both))
-    return UnionOfTwo(records, history_of(cells, whole, both, steps=steps))
+    sources = sources_of(whole, axes)
+    inputs = {
+        name: rows.where(F.col(c.ARRIVAL) < horizon_ms)
+        for name, rows in zip(SIDES, (left, right), strict=True)
+    }
+    nothing = none_of_two(sources)
+    days = list(observe_days_of_two(inputs, sources, cells, nothing, horizon_ms))
+    history = put_together_of_two(cells, whole, sources, nothing, days, horizon_ms=horizon_ms)
+    return UnionOfTwo(records, history)
 
 
-def _steps(
-    inputs: tuple[DataFrame, DataFrame],
-    sources: list[InputSource],
-    both: Axis,
+def sources_of(spec: CogroupSpec, axes: tuple[Axis, Axis]) -> tuple[InputSource, InputSource]:
+    """The channels of both inputs, by the axes of these."""
+    left, right = InputAxis.of_two(*axes)
+    return InputSource(spec.left, left), InputSource(spec.right, right)
+
+
+def none_of_two(sources: Sequence[InputSource]) -> KnownSteps:
+    """The steps of both where nothing is known yet."""
+    return KnownSteps(StepDays.none(), Union(*sources).at_the_start())
+
+
+def observe_days_of_two(
+    records: Mapping[str, DataFrame],
+    sources: Sequence[InputSource],
+    fresh: Timeline,
+    known: KnownSteps,
     horizon_ms: int,
-) -> KeptSteps:
-    """The rises of the watermark of both below the horizon, day by day."""
-    activities = [
-        observe_activity(
-            rows.where(F.col(c.REASON).isNull() & (F.col(c.ARRIVAL) < horizon_ms)),
-            source.spec,
-            source.axis.own,
-            source.rules,
-        )
-        for rows, source in zip(inputs, sources, strict=True)
-    ]
-    union = Union(*sources)
-    carried, parts = union.at_the_start(), []
-    days = {day for one in activities for day in one.on_ticks["arrival_date"]}
-    for day in sorted(days):
-        until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
-        steps, carried = union.advance(carried, [one.of(day) for one in activities], until_ms)
-        parts.append(steps.assign(arrival_date=day))
-    silent, carried = union.advance(carried, [SILENCE, SILENCE], horizon_ms)
-    there = [part for part in (*parts, silent) if len(part)]
+) -> Iterator[ObservedDay]:
+    """What some arrival days do to the combined watermark, in their order.
+
+    Args:
+        records: of these days, of each input, malformed ones too, before the horizon.
+        sources: the channels of both.
+        fresh: what was observed of the records.
+        known: what the days before have done.
+        horizon_ms: the horizon.
+    """
+    union, carried = Union(*sources), of_both(known.carried)
+    counts = fresh.day_map.groupby("arrival_date")["records"].sum()
+    for days in in_batches(counts):
+        activities = [
+            observe_activity(
+                on_days(rows.where(F.col(c.REASON).isNull()), days),
+                source.spec,
+                source.axis.own,
+                source.rules,
+            )
+            for rows, source in zip(records.values(), sources, strict=True)
+        ]
+        for day in days:
+            until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
+            steps, carried = union.advance(carried, [one.of(day) for one in activities], until_ms)
+            yield ObservedDay(day, steps.assign(arrival_date=day), carried)
+
+
+def put_together_of_two(
+    timeline: Timeline,
+    spec: CogroupSpec,
+    sources: Sequence[InputSource],
+    known: KnownSteps,
+    days: Sequence[ObservedDay],
+    *,
+    horizon_ms: int,
+) -> History:
+    """The history of a timeline of both inputs, by the steps of days that are known and new."""
+    union, both = Union(*sources), sources[0].axis.both
+    carried = of_both(days[-1].carried if days else known.carried)
+    # the ticks since the last day that has an arrival
+    silent, now = union.advance(carried, [SILENCE, SILENCE], horizon_ms)
+    there = [part for part in (*(day.steps for day in days), silent) if len(part)]
     later = pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=[*STEP_COLUMNS])
-    return KeptSteps(StepDays.none(), later, both, horizon_ms, union.at_end(carried))
+    steps = KeptSteps(known.steps, later, both, horizon_ms, union.at_end(now))
+    return history_of(timeline, spec, both, steps=steps)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
 from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 SEQUENCE_SPAN = 2**64
@@ -58,6 +59,8 @@ class Axis:
         """The axis of a pipeline whose clock started at `start_ms`."""
         if isinstance(spec, ResultsSpec):  # the watermark is the other pipeline's
             return cls.of(spec.upstream, start_ms)
+        if isinstance(spec, TwoSourcesSpec):
+            return cls.of_both(cls.of(spec.left, start_ms), cls.of(spec.right, start_ms))
         interval = spec.watermark.emission_interval_ms
         return cls(
             start_ms,
@@ -65,6 +68,12 @@ class Axis:
             sequenced=interval is None and spec.source.sequence is not None,
             tick_ms=min(spec.watermark.interval_ms or 0, _LONGEST_INTERVAL_MS),
         )
+
+    @classmethod
+    def of_both(cls, left: Axis, right: Axis) -> Axis:
+        """That of two inputs together: a sequence counts if it does for one of them."""
+        start_ms = min(left.start_ms, right.start_ms)
+        return cls(start_ms, None, sequenced=left.sequenced or right.sequenced, tick_ms=0)
 
     @property
     def never(self) -> int:

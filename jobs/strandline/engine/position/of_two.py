@@ -30,9 +30,8 @@ class InputAxis:
 
     @classmethod
     def of_two(cls, left: Axis, right: Axis) -> tuple[InputAxis, InputAxis]:
-        """Those of two inputs: a sequence counts for both if it does for one of them."""
-        start_ms = min(left.start_ms, right.start_ms)
-        both = Axis(start_ms, None, sequenced=left.sequenced or right.sequenced, tick_ms=0)
+        """Those of two inputs."""
+        both = Axis.of_both(left, right)
         return cls(left, both, 0), cls(right, both, 1)
 
     def seen_from(self, instant: int) -> int:

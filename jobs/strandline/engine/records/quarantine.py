@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
+from strandline.engine.records.side_by_side import side_by_side
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
@@ -71,6 +72,25 @@ def quarantine_malformed(
     )
 
 
+def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
+    """The quarantine rows of both inputs of a join as those of one table, each with its INPUT.
+
+    Raises:
+        InputError: the landing tables have columns of one name that no one column can hold.
+    """
+    named = {
+        name: of_input.withColumns(
+            {
+                # what is equal in both landing tables are two rows all the same
+                "record_id": F.concat(F.lit(f"{name}-"), "record_id"),
+                "spec_fingerprint": F.lit(spec.spec_fingerprint),
+            }
+        )
+        for name, of_input in rows.items()
+    }
+    return side_by_side(named, spec)
+
+
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     """The name of each source column in quarantine: `source_<name>` where ours has it."""
     names = {name: name for name in source_columns}
@@ -82,7 +102,7 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def as_landed(quarantined: DataFrame, landing: StructType) -> DataFrame:
+def as_landed(quarantined: DataFrame, landing: T.StructType) -> DataFrame:
     """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
 
     A column that the landing table got later is null.

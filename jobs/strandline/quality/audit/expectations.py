@@ -6,6 +6,7 @@ Importing this module registers them, which Data Docs need as well. The small fr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
@@ -191,16 +192,31 @@ class ExpectWindowStatesToAgreeWithCrossings(_WindowsExpectation):
     )
 
 
+class ExpectPairsToBeUnique(_WindowsExpectation):
+    """No pair stands twice in `pairs`."""
+
+    description: str | None = "No pair of records has two rows."
+
+
+def _copies(identity: str) -> str:
+    """A query for the rows that stand more than once."""
+    return (
+        f"SELECT {identity}, count(*) AS copies, count(*) OVER () AS offenders "
+        f"FROM {{batch}} GROUP BY {identity} HAVING count(*) > 1 LIMIT {_ROWS_KEPT}"
+    )
+
+
+def expectations_of_pairs(keys: Sequence[str]) -> list[Expectation]:
+    """What must hold for `pairs`; `keys`: what tells its rows apart."""
+    identity = ", ".join(f"`{name}`" for name in keys)
+    return [ExpectPairsToBeUnique(unexpected_rows_query=_copies(identity))]
+
+
 def expectations_of_windows(spec: PipelineSpec) -> list[UnexpectedRowsExpectation]:
     """What must hold for `windows`, whatever the pipeline."""
     identity = ", ".join([*(f"`{name}`" for name in spec.source.key), "window_start", "window_end"])
     return [
-        ExpectWindowsToBeUnique(
-            unexpected_rows_query=(
-                f"SELECT {identity}, count(*) AS copies, count(*) OVER () AS offenders "
-                f"FROM {{batch}} GROUP BY {identity} HAVING count(*) > 1 LIMIT {_ROWS_KEPT}"
-            )
-        ),
+        ExpectWindowsToBeUnique(unexpected_rows_query=_copies(identity)),
         ExpectWindowStatesToAgreeWithCrossings(
             unexpected_rows_query=(
                 f"SELECT {identity}, state, fired_at, closed_at, count(*) OVER () AS offenders "

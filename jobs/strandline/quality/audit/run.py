@@ -28,6 +28,7 @@ from strandline.quality.audit.wording import RangeFigures
 from strandline.quality.completeness import in_ms
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
+from strandline.tables import tables_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class _Table:
 def audit(
     spec: PipelineSpec,
     *,
-    windows: DataFrame,
+    results: DataFrame,
     completeness: pd.DataFrame,
     books: Sequence[Book],
     slots_expected: Collection[int],
@@ -66,7 +67,8 @@ def audit(
 
     Args:
         spec: the pipeline.
-        windows: the staged windows; read by two Spark jobs, and those of the declared expectations.
+        results: the staged windows, or pairs; read by two Spark jobs, and those of the declared
+            expectations.
         completeness: the staged slots, on the driver; its instants know their zone. With
             `input_ended` where the input of some of them has been ended (`--close`).
         books: the books of the run.
@@ -106,13 +108,7 @@ def audit(
             own.expectations_of_completeness(),
             declared_expectations(spec, "completeness"),
         ),
-        _Table(
-            "windows",
-            windows,
-            (*spec.source.key, *_named_by("window", spec)),
-            own.expectations_of_windows(spec),
-            declared_expectations(spec, "windows"),
-        ),
+        _results(spec, results),
     ]
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
@@ -187,6 +183,19 @@ def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
     }
     return _Table(
         "range", pd.DataFrame([row]), (), own.expectations_of_range(spec), figures=figures
+    )
+
+
+def _results(spec: PipelineSpec, results: DataFrame) -> _Table:
+    if spec.result != "windows":
+        keys = tables_of(spec.source.key)[spec.result].keys
+        return _Table(spec.result, results, keys, own.expectations_of_pairs(keys))
+    return _Table(
+        "windows",
+        results,
+        (*spec.source.key, *_named_by("window", spec)),
+        own.expectations_of_windows(spec),
+        declared_expectations(spec, "windows"),
     )
 
 

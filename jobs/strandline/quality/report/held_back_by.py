@@ -11,6 +11,7 @@ from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.format import duration
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import TwoSourcesSpec
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def held_back_by(
 ) -> HeldBack | None:
     """What holds the watermark of a pipeline with channels; None where channels decide nothing.
 
+    Also of a join where a side can go idle, or goes by the clock: its channels alone do not tell.
+
     Args:
         channels: the timeline's rows of kind `channel`.
         spec: the pipeline.
@@ -63,6 +66,10 @@ def held_back_by(
     """
     if spec.source.channel is None or spec.watermark.lag_ms is not None:
         return None
+    if isinstance(spec, TwoSourcesSpec):
+        if not all(map(_waits_for_all, spec.sides.values())):
+            return None
+        carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
         return _of_source(carried)
     gone = _retired_by_then(channels, spec)
@@ -71,6 +78,12 @@ def held_back_by(
     known = {channel.name for channel in own} | gone
     silent = [name for name in spec.source.declared_channels or () if name not in known]
     return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
+
+
+def _waits_for_all(side: PipelineSpec) -> bool:
+    """Whether each channel of a side holds its watermark back until it has said something."""
+    watermark = side.watermark
+    return not (watermark.idleness_in_effect or watermark.goes_by_the_clock)
 
 
 def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:

@@ -20,6 +20,7 @@ from strandline.quality.report.quarantine import REFUSED, lateness_plot, quarant
 from strandline.quality.report.runs import run_lines, runs_left_out
 from strandline.quality.report.watermarks import watermarks
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import JoinedSpec, TwoSourcesSpec
 
 
 @dataclass(frozen=True)
@@ -184,14 +185,28 @@ def _plot(figure: go.Figure) -> Markup:
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
     """The windows, the watermark and the lateness, in a few words each."""
+    watermark = _watermark(spec)
+    if isinstance(spec, TwoSourcesSpec):
+        watermark = "; ".join(f"{name}: {_watermark(one)}" for name, one in spec.sides.items())
+    if isinstance(spec, JoinedSpec):
+        lower, upper = (_signed(ms) for ms in (spec.join.lower_ms, spec.join.upper_ms))
+        return f"pairs within {lower} and {upper}", watermark, "late behind the watermark"
     window = " ".join(
         f"{name} {duration(value) if isinstance(value, int) else value}"
         for name, value in spec.window.model_dump().items()
         if value != 0
     )
+    lateness = f"allowed lateness {duration(spec.allowed_lateness)}"
+    return f"{window} windows", watermark, lateness
+
+
+def _watermark(spec: PipelineSpec) -> str:
     bound = getattr(spec.watermark, "bound", None)
-    watermark = spec.watermark.strategy + (f" {duration(bound)}" if bound is not None else "")
-    return f"{window} windows", watermark, f"allowed lateness {duration(spec.allowed_lateness)}"
+    return spec.watermark.strategy + (f" {duration(bound)}" if bound is not None else "")
+
+
+def _signed(ms: int) -> str:
+    return f"-{duration(-ms)}" if ms < 0 else duration(ms)
 
 
 def _totals(tables: ReportTables) -> Totals:

@@ -1,0 +1,171 @@
+"""The rebuild of an interval join as a run asks for it: pairs, late records and counts as rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property, reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
+from strandline.engine.past.history import History
+from strandline.engine.past.inputs import HistoryOfTwo
+from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.expressions import quoted
+from strandline.engine.records.quarantine import of_inputs, quarantine_late
+from strandline.engine.scope import Rebuild
+from strandline.errors import InputError
+from strandline.spec.join import SIDES
+from strandline.spec.joined import JoinedSpec
+from strandline.tables import INPUT
+
+_OF_TABLE = ("pair_ts", "pair_date", "pair", "run_id", "spec_fingerprint")
+
+
+class PairsOfRange(Rebuild):
+    """The pairs of a range, and the late records of both sides, those of older slots too."""
+
+    def windows(self) -> DataFrame:
+        """The pairs as rows of the table `pairs`.
+
+        Raises:
+            InputError: two of its columns would have one name.
+        """
+        self._refuse_names_in_use()
+        of_one = [*self._keys.values(), *(F.col(of_side(name, c.RECORD_ID)) for name in SIDES)]
+        equal = Window.partitionBy(PAIR_TS, *of_one).orderBy(*self._order)
+        pairs = self._pairs.pairs(identified=True)
+        return pairs.select(
+            PAIR_TS,
+            F.to_date(PAIR_TS).alias("pair_date"),
+            *(column.alias(name) for name, column in self._keys.items()),
+            *(quoted(of_side(name, column)) for name in SIDES for column in self._columns[name]),
+            *(F.col(of_side(name, c.RECORD_ID)).alias(_id_of(name)) for name in SIDES),
+            # those equal in all that identifies them are told apart by a number
+            F.row_number().over(equal).cast("bigint").alias("pair"),
+            F.lit(self._spec.spec_fingerprint).alias("spec_fingerprint"),
+        )
+
+    def late(self) -> DataFrame:
+        """The late records of the range, and all of older slots that came since, with their INPUT.
+
+        Raises:
+            InputError: the columns of both landing tables do not go together.
+        """
+        return of_inputs({name: self._late_of(name) for name in SIDES}, self._spec)
+
+    def accepted_by_input(self) -> dict[str, Counter[int]]:
+        """How many records of each side are not late, by the start of their slot."""
+        parts = [
+            self._pairs.accepted(name).select(
+                F.lit(name).alias(INPUT), slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT)
+            )
+            for name in SIDES
+        ]
+        counted: dict[str, Counter[int]] = {name: Counter() for name in SIDES}
+        groups = reduce(DataFrame.unionByName, parts).groupBy(INPUT, c.SLOT).count()
+        for name, slot, count in groups.collect():
+            counted[name][int(slot)] = int(count)
+        return counted
+
+    def accepted_by_slot(self) -> DataFrame | None:
+        """See `Rebuild`: `accepted_by_input` tells it."""
+        return None
+
+    def held(self) -> DataFrame:
+        """The records that still wait for partners, with their INPUT."""
+        kept = (self._pairs.kept(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
+        return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))
+
+    def firings(self, identity: Column) -> DataFrame:
+        """None: nothing fires here.
+
+        Raises:
+            TypeError: always.
+        """
+        msg = "pairs have no firings"
+        raise TypeError(msg)
+
+    def _late_of(self, name: str) -> DataFrame:
+        """The late records of a side as quarantine rows: each as a window that ends after it."""
+        since_ms, given = self.scope.older_since_ms, self._of_two.inputs[name]
+        late = self._pairs.late(name)
+        if since_ms is not None:
+            older = self._pairs.late_since(name, since_ms, self.scope.older_end_ms)
+            late = late.unionByName(older, allowMissingColumns=True)
+        slots = {
+            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
+            c.SLOT_END: F.col(c.TS) + 1,
+            c.MISSED: F.lit(1).cast("bigint"),
+            c.ENDED_AT: F.lit(None).cast("bigint"),
+        }
+        rows = quarantine_late(late.withColumns(slots), given.history.spec, given.source_columns)
+        return rows.withColumn("missed_windows", F.lit(None).cast("bigint"))
+
+    @cached_property
+    def _pairs(self) -> PairRebuild:
+        left, right = (self._of_two.inputs[name] for name in SIDES)
+        return PairRebuild(
+            self.spark, self._of_two.spec, left, right, self.clock, self.scope.windows
+        )
+
+    @property
+    def _of_two(self) -> HistoryOfTwo:
+        return of_two(self.history)
+
+    @property
+    def _spec(self) -> JoinedSpec:
+        return self._of_two.spec
+
+    @property
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        """The landing columns of each side."""
+        return {name: one.source_columns.names for name, one in self._of_two.inputs.items()}
+
+    @property
+    def _keys(self) -> dict[str, Column]:
+        return {name: F.col(c.key_column(name)) for name in self._spec.source.key}
+
+    @property
+    def _order(self) -> list[Column]:
+        """The order among equal pairs: rows equal in everything are interchangeable."""
+        by_content = [F.lit(0)]
+        for name, one in self._of_two.inputs.items():
+            if one.history.spec.source.id is not None:
+                columns = [quoted(of_side(name, column)) for column in self._columns[name]]
+                by_content.append(F.to_json(F.struct(*columns)))
+        return by_content
+
+    def _refuse_names_in_use(self) -> None:
+        """Refuse landing columns and keys that would stand twice among the columns of `pairs`."""
+        in_use = {*_OF_TABLE, *(_id_of(name) for name in SIDES)}
+        named = [(f"sources.left.key.{key}", key) for key in self._spec.source.key]
+        for name in SIDES:
+            place = f"sources.{name}.table"
+            named += [(place, of_side(name, column)) for column in self._columns[name]]
+        for place, column in named:
+            if column.lower() in in_use:
+                raise InputError(
+                    f"{self._spec.pipeline}: {place}",
+                    f"the table pairs would have two columns {column}",
+                    "rename the landing table's column, or the key",
+                )
+            in_use.add(column.lower())
+
+
+def of_two(history: History) -> HistoryOfTwo:
+    """The history of a join as such.
+
+    Raises:
+        TypeError: it is that of one source.
+    """
+    if not isinstance(history, HistoryOfTwo):
+        msg = f"{history.spec.pipeline} has one source"
+        raise TypeError(msg)
+    return history
+
+
+def _id_of(name: str) -> str:
+    return of_side(name, "record_id")

@@ -1,0 +1,140 @@
+"""What was observed of two inputs in one timeline: their channels bear the name of their input."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strandline.engine.timeline import CELL_COLUMNS, Fresh, Timeline, Together
+from strandline.model.intervals import EVERYTHING, TimeRange
+
+
+@dataclass(frozen=True)
+class OfInput:
+    """What a timeline of two inputs has of one of them: see `Timeline`.
+
+    The event times of arrival days are those of both: a day may be asked for that holds none.
+
+    Attributes:
+        both: the timeline.
+        name: of the input.
+    """
+
+    both: Timeline
+    name: str
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._own(self.both.channel_days)
+
+    @property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.both.day_map
+
+    @property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.both.malformed
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        asked = list(dict.fromkeys([*columns, "channel"]))
+        cells = self.both.cells(
+            days, slots=slots, least_threshold_ms=least_threshold_ms, columns=asked
+        )
+        return self._own(cells)[list(columns)]
+
+    def _own(self, rows: pd.DataFrame) -> pd.DataFrame:
+        prefix = channel_of(self.name, "")
+        own = rows[rows["channel"].astype("string").str.startswith(prefix).fillna(False)]
+        return own.assign(channel=own["channel"].str.removeprefix(prefix))
+
+
+@dataclass(frozen=True)
+class NamedInput:
+    """What was observed now of one input, its channels named by it: see `Fresh`.
+
+    Attributes:
+        fresh: what was observed.
+        name: of the input.
+    """
+
+    fresh: Fresh
+    name: str
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._named(self.fresh.channel_days)
+
+    @property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.fresh.day_map
+
+    @property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.fresh.malformed
+
+    def cells(
+        self,
+        days: Collection[date],
+        *,
+        slots: TimeRange = EVERYTHING,
+        least_threshold_ms: int | None = None,
+        columns: Sequence[str] = CELL_COLUMNS,
+    ) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._named(
+            self.fresh.cells(
+                days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns
+            )
+        )
+
+    def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
+        """See `Fresh`."""
+        for cells in self.fresh.tables_of(days):
+            place, own = cells.column_names.index("channel"), cells["channel"].cast(pa.string())
+            named = pc.binary_join_element_wise(channel_of(self.name, ""), own, "")
+            yield cells.set_column(place, "channel", named)
+
+    def _named(self, rows: pd.DataFrame) -> pd.DataFrame:
+        if "channel" not in rows or not len(rows):
+            return rows
+        named = [None if pd.isna(of) else channel_of(self.name, of) for of in rows["channel"]]
+        return rows.assign(channel=pd.Series(named, index=rows.index, dtype=object))
+
+
+@dataclass(frozen=True)
+class FreshOfTwo(Together):
+    """What was observed now of two inputs: see `Fresh`."""
+
+    before: NamedInput
+    fresh: NamedInput
+
+    def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
+        """See `Fresh`; day by day."""
+        for day in sorted(days):
+            yield from self.before.tables_of([day])
+            yield from self.fresh.tables_of([day])
+
+
+def channel_of(name: str, channel: str) -> str:
+    """A channel of an input among those of both."""
+    return f"{name}/{channel}"

@@ -1,0 +1,98 @@
+"""Two inputs that are joined: what is known of each, and of both together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+
+from strandline.engine.past.days_to_read import DaysToRead
+from strandline.engine.past.history import History
+from strandline.engine.position.grid import WIDEST_MS
+from strandline.engine.position.of_two import InputAxis
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.timeline import Timeline
+from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.spec.joined import JoinedSpec
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is known of one of two inputs.
+
+    Attributes:
+        records: its landing as `read_records` reads it.
+        source_columns: the landing table's own columns.
+        history: everything observed of it below the horizon.
+    """
+
+    records: DataFrame
+    source_columns: SourceColumns
+    history: History
+
+
+def places_of(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings]:
+    """Where the watermarks of two inputs stand beside each other."""
+    axes = InputAxis.of_two(left.history.axis, right.history.axis)
+    return (
+        InputCrossings(left.history.crossings, axes[0]),
+        InputCrossings(right.history.crossings, axes[1]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOfTwo(History):
+    """What a run of an interval join goes by: see `History`.
+
+    Attributes:
+        spec: the pipeline.
+        inputs: what is known of each input, by its name.
+    """
+
+    spec: JoinedSpec
+    inputs: dict[str, Input]
+
+    @classmethod
+    def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
+        """What is known of both; `timeline`: of both."""
+        crossings = CrossingsOfTwo(*places_of(inputs["left"], inputs["right"]))
+        return cls(
+            spec=spec,
+            axis=crossings.axis,
+            timeline=timeline,
+            crossings=crossings,
+            inputs=inputs,
+        )
+
+    @cached_property
+    def days(self) -> DaysToRead:
+        """See `History`."""
+        return DaysOfPairs(self.timeline, self.spec)
+
+
+@dataclass(frozen=True)
+class DaysOfPairs(DaysToRead):
+    """See `DaysToRead`, for pairs by their later event time."""
+
+    spec: JoinedSpec
+
+    def of_windows(self, within: TimeRange) -> list[date]:
+        """The arrival days that may hold a record of a pair of a range."""
+        return self.of_events(self.events_of(within))
+
+    def events_of(self, within: TimeRange) -> TimeRange:
+        """The event times of the records that pairs of a range are made of."""
+        return TimeRange(max(within.start_ms - self._kept_ms, LEAST_INSTANT_MS), within.end_ms)
+
+    def first_start_after(self, ts_ms: int) -> int:
+        """The start of the first slot behind every pair of a record of an event time."""
+        end_ms = min(ts_ms + 1 + self._kept_ms, END_OF_INSTANTS_MS)
+        return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
+
+    @property
+    def _kept_ms(self) -> int:
+        """How long after its event time a record waits for partners, of either side."""
+        return min(max(self.spec.kept_ms.values()), WIDEST_MS)

@@ -1,0 +1,172 @@
+"""What has landed for a join: both landing tables, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.past.by_input import channel_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.arithmetic import instant_of
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.side_by_side import side_by_side
+from strandline.lake.joined_log import JoinedLog
+from strandline.lake.landing import Landing
+from strandline.lake.store import Lake
+from strandline.model.facts import DayFacts, LandingChanges
+from strandline.model.facts_of_two import changes_of_two, facts_of_two
+from strandline.model.intervals import EVERYTHING
+from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
+from strandline.tables import INPUT
+
+_OF_BOTH = (c.ARRIVAL_DAY, c.ARRIVAL, c.SEQUENCE, c.TS, c.CHANNEL, c.CANDIDATE, c.REASON)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinedLanding(Landing):
+    """Both landing tables of a join; the clock that they are read by is one.
+
+    Attributes:
+        spec: the pipeline.
+        left: the left table.
+        right: the right one.
+    """
+
+    spec: TwoSourcesSpec
+    left: Landing
+    right: Landing
+
+    @classmethod
+    def of_two(
+        cls,
+        spark: SparkSession,
+        lake: Lake,
+        spec: TwoSourcesSpec,
+        now_ms: int | None = None,
+        log: JoinedLog | None = None,
+    ) -> JoinedLanding:
+        """See `Landing.open`."""
+        log = log or JoinedLog.joined(lake, spec)
+        left, right = (
+            Landing(spark, side, log.of_sides[name], now_ms) for name, side in spec.sides.items()
+        )
+        return cls(spark=spark, spec=spec, log=log, now_ms=now_ms, left=left, right=right)
+
+    @property
+    def joined(self) -> JoinedSpec:
+        """The pipeline, of pairs.
+
+        Raises:
+            TypeError: it is one of windows.
+        """
+        if not isinstance(self.spec, JoinedSpec):
+            msg = f"{self.spec.pipeline} joins within no interval"
+            raise TypeError(msg)
+        return self.spec
+
+    @property
+    def cogroup(self) -> CogroupSpec:
+        """The pipeline, of windows.
+
+        Raises:
+            TypeError: it is one of pairs.
+        """
+        if not isinstance(self.spec, CogroupSpec):
+            msg = f"{self.spec.pipeline} has no windows"
+            raise TypeError(msg)
+        return self.spec
+
+    @property
+    def inputs(self) -> dict[str, Landing]:
+        """See `Landing`."""
+        return {"left": self.left, "right": self.right}
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of both tables, and the one that tells them apart."""
+        both = (name for one in self.inputs.values() for name in one.columns)
+        return (*dict.fromkeys(both), INPUT)
+
+    @property
+    def source_columns(self) -> SourceColumns:
+        """See `Landing.source_columns`; of a row the columns of the other table are null."""
+        return SourceColumns(self.columns)
+
+    @cached_property
+    def arrival_column(self) -> None:
+        """None: each table has its own."""
+        return
+
+    @cached_property
+    def facts(self) -> dict[date | None, DayFacts]:
+        """See `Landing.facts`; those of both tables as one."""
+        left, right = self.left.facts, self.right.facts
+        return {
+            day: facts_of_two(left.get(day), right.get(day), self.version)
+            for day in {**left, **right}
+        }
+
+    def changes(
+        self,
+        known: Mapping[date, DayFacts],
+        *,
+        observed: Collection[date],
+        frontier_ms: int | None,
+        published_ms: int | None,
+    ) -> LandingChanges:
+        """See `Landing.changes`; of either table."""
+        return changes_of_two(
+            known,
+            {name: (one.begun, one.only_moved) for name, one in self.inputs.items()},
+            observed=observed,
+            frontier_ms=frontier_ms,
+            published_ms=published_ms,
+        )
+
+    @cached_property
+    def landed(self) -> None:
+        """None: each table counts its own."""
+        return
+
+    def weight(self, days: Sequence[date]) -> dict[str, int]:
+        """See `Landing.weight`."""
+        left, right = self.left.weight(days), self.right.weight(days)
+        return {what: count + right[what] for what, count in left.items()}
+
+    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+        """The rows of both as those of one table, on the axis of both.
+
+        Of pairs without the columns of the tables themselves, which need not go together.
+
+        Raises:
+            InputError: windows hold the records of both, and their columns do not go together.
+        """
+        rows = {}
+        for name, one in self.inputs.items():
+            own = one.records(self.axis_of(name, axis), days)
+            if isinstance(self.spec, JoinedSpec):
+                own = own.select(*_OF_BOTH)
+            rows[name] = own.withColumns(
+                {
+                    c.CHANNEL: F.concat(F.lit(channel_of(name, "")), c.CHANNEL),
+                    c.INSTANT: instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
+                }
+            )
+        return side_by_side(rows, self.spec)
+
+    def axis_of(self, name: str, axis: Axis) -> Axis:
+        """The axis of one of both, by that of both: their clock is one."""
+        return Axis.of(self.spec.sides[name], axis.start_ms)
+
+    def horizon_after(self, axis: Axis) -> int:
+        """See `Landing.horizon_after`; the later one."""
+        horizons = [
+            one.horizon_after(self.axis_of(name, axis)) for name, one in self.inputs.items()
+        ]
+        return max(horizons, default=EVERYTHING.start_ms)

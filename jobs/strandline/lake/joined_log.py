@@ -1,0 +1,87 @@
+"""The logs of both landing tables of a join as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from strandline.errors import InputError
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.store import Lake
+from strandline.spec.joined import TwoSourcesSpec
+
+_VERSIONS = 2**31
+"""More than a table ever has."""
+
+
+@dataclass(frozen=True)
+class JoinedLog(LandingLog):
+    """The log of the left landing table, with that of the right one.
+
+    Attributes:
+        left: of the left table.
+        right: of the right one.
+        spec: the pipeline.
+    """
+
+    left: LandingLog
+    right: LandingLog
+    spec: TwoSourcesSpec
+
+    @classmethod
+    def joined(cls, lake: Lake, spec: TwoSourcesSpec) -> JoinedLog:
+        """Those of the newest versions.
+
+        Raises:
+            InputError: one of the two is no Delta table, or only a catalog knows where it lies.
+        """
+        logs = {}
+        for name, side in spec.sides.items():
+            place = f"{spec.pipeline}: sources.{name}.table"
+            if lake.is_catalog_name(side.source.table):
+                way_out = "give its path below the lake, or its absolute URI"
+                raise InputError(place, "a table of a catalog, not yet read in a join", way_out)
+            uri = lake.resolve(side.source.table)
+            logs[name] = LandingLog.open(uri, place, side.source.table)
+        left, right = logs["left"], logs["right"]
+        return cls(left.uri, left.table, left, right, spec)
+
+    @property
+    def of_sides(self) -> dict[str, LandingLog]:
+        """Both by their names."""
+        return {"left": self.left, "right": self.right}
+
+    @cached_property
+    def version(self) -> int:
+        """The versions of both as one number, which grows with either."""
+        return self.left.version * _VERSIONS + self.right.version
+
+    @cached_property
+    def table_id(self) -> str:
+        """The ids of both."""
+        return f"{self.left.table_id}+{self.right.table_id}"
+
+    def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
+        """See `LandingLog`; each table by the partition of its own."""
+        return sum(
+            log.bytes_of(self._days_by(name), is_wanted) for name, log in self.of_sides.items()
+        )
+
+    def day_partition(self, name: str | None) -> str | None:
+        """None: each table has its own."""
+        return None
+
+    def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
+        """See `LandingLog`: whether both do."""
+        versions = dict(zip(("left", "right"), divmod(version, _VERSIONS), strict=True))
+        return all(
+            log.same_rows_since(versions[name], days_by=self._days_by(name), last_day=last_day)
+            for name, log in self.of_sides.items()
+        )
+
+    def _days_by(self, name: str) -> str | None:
+        source: Any = self.spec.sides[name].source
+        return self.of_sides[name].day_partition(source.arrival_date)

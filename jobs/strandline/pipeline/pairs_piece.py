@@ -1,0 +1,119 @@
+"""A piece of the range of an interval join: its pairs, late records and calendar are staged.
+
+The books are those of each side: what it has brought is late, or waits for partners and finds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.slots import OlderWindows
+from strandline.engine.pairs.of_range import PairsOfRange, of_two
+from strandline.engine.past.by_input import channel_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import close
+from strandline.engine.records.identity import SourceColumns
+from strandline.model.books import Book
+from strandline.pipeline.context import Context
+from strandline.pipeline.counts import Rows, refused_by_newest, starting_from
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.older_slots import few_or_all
+from strandline.pipeline.piece import Piece, calendar_of, stage_calendar
+from strandline.pipeline.plan import Plan
+from strandline.quality.completeness import Accepted
+from strandline.spec.join import SIDES
+from strandline.spec.joined import PAIRS
+from strandline.tables import INPUT, QUARANTINE
+
+
+def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
+    """Rebuild what a plan's scope has; stage it beside the pieces of smaller numbers."""
+    history, scope = seen.history, plan.scope
+    records = ctx.landing.records(axis, history.days.rebuilt)
+    nothing = SourceColumns(())
+    rebuild = close(ctx.spark, records, nothing, history, plan.clock, scope)
+    if not isinstance(rebuild, PairsOfRange):
+        msg = f"{ctx.spec.pipeline} is no interval join"
+        raise TypeError(msg)
+    staged = _stage_rows(ctx, rebuild, number)
+    accepted = rebuild.accepted_by_input()
+    late = few_or_all(ctx, QUARANTINE.name, staged[QUARANTINE.name])
+    late = starting_from(late, QUARANTINE.start, scope.windows.start_ms if number else None)
+    refused = _refused(late, history.grid)
+    calendar = calendar_of(
+        ctx,
+        plan,
+        rebuild,
+        {slot: Accepted(n, in_newest=n) for slot, n in _of_both(accepted).items()},
+        {(slot, "late"): n for slot, n in _of_both(refused).items()},
+        staged[QUARANTINE.name],
+    )
+    staged["completeness"] = stage_calendar(ctx, calendar, number)
+    return Piece(
+        staged=staged,
+        calendar=calendar,
+        books=_books(rebuild, accepted, refused),
+        gaps=Gaps(rebuild.calendar).count(scope.windows),
+    )
+
+
+def _stage_rows(ctx: Context, rebuild: PairsOfRange, number: int) -> dict[str, DataFrame]:
+    """Stage late records and pairs side by side."""
+    parts = {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}
+    stamp = F.lit(ctx.run_id)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            part: pool.submit(
+                ctx.staging.write, part, rows().withColumn("run_id", stamp), piece=number
+            )
+            for part, rows in parts.items()
+        }
+        return {part: job.result() for part, job in jobs.items()}
+
+
+def _refused(late: Rows, grid: Grid) -> dict[str, Counter[int]]:
+    """How many records of each side are late, by the start of their slot."""
+    counted: dict[str, Counter[int]] = {}
+    for name in SIDES:
+        own = (
+            late.where(F.col(INPUT) == name)
+            if isinstance(late, DataFrame)
+            else late.filter(ds.field(INPUT) == name)
+        )
+        slots = refused_by_newest(own, grid)
+        counted[name] = Counter({slot: n for (slot, _), n in slots.items()})
+    return counted
+
+
+def _of_both(counted: Mapping[str, Counter[int]]) -> Counter[int]:
+    return sum(counted.values(), Counter[int]())
+
+
+def _books(
+    rebuild: PairsOfRange,
+    accepted: Mapping[str, Counter[int]],
+    late: Mapping[str, Counter[int]],
+) -> list[Book]:
+    """The records of each side in the range, and those of older slots, by what became of them."""
+    scope, cells = rebuild.scope, rebuild.calendar.cells
+    within, books = scope.windows, []
+    for name, one in of_two(rebuild.history).inputs.items():
+        own = cells["channel"].str.startswith(channel_of(name, ""))
+        inside = (cells["slot_ms"] >= within.start_ms) & (cells["slot_ms"] < within.end_ms)
+        total = int(cells.loc[(own & inside).astype(bool), "records"].sum())
+        of_range = sum(n for slot, n in late[name].items() if slot in within)
+        parts = {"accepted": accepted[name].total(), "late": of_range}
+        books.append(Book(f"range, {name}", total, parts))
+        if scope.older_since_ms is not None:
+            older = OlderWindows.of(one.history, scope.older_end_ms, scope.older_since_ms)
+            of_older = late[name].total() - of_range
+            books.append(Book(f"older slots, {name}", older.records, {"late": of_older}))
+    return books

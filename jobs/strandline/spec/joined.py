@@ -1,0 +1,148 @@
+"""Pipelines of two sources as they are run: what both have landed, judged together."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from strandline.spec.join import SIDES, Interval, IntervalJoinSpec, WindowJoinSpec, side_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.source import Source
+from strandline.spec.watermark import NoWatermarks
+
+PAIRS = "pairs"
+"""The table that an interval join publishes in place of `windows`."""
+
+
+class TwoSourcesSpec(PipelineSpec):
+    """A pipeline whose records are those of two sources.
+
+    Its channels bear the name of their side. It has no watermark of its own: that follows from
+    those of both sides.
+
+    Attributes:
+        left: what is read and observed of the left source.
+        right: the same of the right one.
+    """
+
+    left: PipelineSpec
+    right: PipelineSpec
+
+    @property
+    def sides(self) -> dict[str, PipelineSpec]:
+        """Both sides by their names."""
+        return {"left": self.left, "right": self.right}
+
+    @property
+    def timeline_fingerprint(self) -> str:
+        """See `PipelineSpec`."""
+        return _digest(*(side.timeline_fingerprint for side in self.sides.values()))
+
+
+class JoinedSpec(TwoSourcesSpec):
+    """A pipeline whose results are pairs of the records of two sources.
+
+    Attributes:
+        join: which records are a pair.
+    """
+
+    join: Interval
+
+    @classmethod
+    def of(cls, spec: IntervalJoinSpec) -> JoinedSpec:
+        """The pipeline that a file says."""
+        return cls.model_construct(**_of_both(spec), join=spec.join)
+
+    @property
+    def result(self) -> str:
+        """See `PipelineSpec`."""
+        return PAIRS
+
+    @property
+    def days_follow_each_other(self) -> bool:
+        """See `PipelineSpec`; one side whose days do is enough."""
+        return any(side.days_follow_each_other for side in self.sides.values())
+
+    @property
+    def kept_ms(self) -> dict[str, int]:
+        """How long after its event time a record of each side waits for partners."""
+        return {"left": max(self.join.upper_ms, 0), "right": max(-self.join.lower_ms, 0)}
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """See `PipelineSpec`."""
+        sides = (side.spec_fingerprint for side in self.sides.values())
+        return _digest(*sides, self.join.lower_ms, self.join.upper_ms)
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """See `PipelineSpec`; pairs lie by their event time, whatever the bounds."""
+        return super().layout | {"window": PAIRS}
+
+
+class CogroupSpec(TwoSourcesSpec):
+    """A pipeline of windows over the records of two sources, behind one valve."""
+
+    @classmethod
+    def of(cls, spec: WindowJoinSpec) -> CogroupSpec:
+        """The pipeline that a file says."""
+        return cls.model_construct(**_of_both(spec))
+
+    @property
+    def days_follow_each_other(self) -> bool:
+        """See `PipelineSpec`: where the valve stands depends on all days before."""
+        return True
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """See `PipelineSpec`."""
+        return _digest("cogroup", *(side.spec_fingerprint for side in self.sides.values()))
+
+    @property
+    def timeline_fingerprint(self) -> str:
+        """See `PipelineSpec`."""
+        return _digest("cogroup", super().timeline_fingerprint)
+
+
+def _of_both(spec: IntervalJoinSpec | WindowJoinSpec) -> dict[str, Any]:
+    left, right = (side_of(spec, name) for name in SIDES)
+    said = {name: getattr(left, name) for name in PipelineSpec.model_fields}
+    return said | {
+        "source": _both(left.source, right.source),
+        "watermark": NoWatermarks(strategy="none", emit="per_record"),
+        "left": left,
+        "right": right,
+    }
+
+
+def _both(left: Source, right: Source) -> Source:
+    """What is said of both sources together."""
+    declared = [side.declared_channels for side in (left, right)]
+    listed = [
+        f"{name}/{channel}"
+        for name, of_side in zip(SIDES, declared, strict=True)
+        for channel in of_side or ()
+    ]
+    waits = [side.ready_after for side in (left, right) if side.ready_after is not None]
+    return Source.model_construct(
+        **{name: field.get_default(call_default_factory=True) for name, field in _FIELDS.items()}
+        | {
+            "table": f"{left.table} and {right.table}",
+            "arrival_date": left.arrival_date,
+            "arrival_time": left.arrival_time,
+            "event_time": left.event_time,
+            "key": {name: name for name in left.key},
+            "channel": "channel",
+            "channels": "discovered" if None in declared else tuple(listed),
+            "sequence": left.sequence,
+            "start": right.start if left.start is None else left.start,
+            "ready_after": max(waits, default=None),
+        }
+    )
+
+
+_FIELDS = {name: field for name, field in Source.model_fields.items() if not field.is_required()}
+
+
+def _digest(*parts: object) -> str:
+    return sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -1,0 +1,68 @@
+"""Two landing tables joined run after run, as the reference and as Flink tell it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from joined import COGROUP, Join
+from lakes import a_record, land
+from landed_goldens import goldens, landed, published, told
+from replayed import assert_books_balance, assert_nothing_written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+
+
+def assert_told(join: Join, horizon: str) -> None:
+    found = join.found()
+    for name, rows in join.told(horizon).items():
+        assert found[name] == rows, (horizon, name)
+    assert_books_balance(join.line)
+
+
+def test_pairs_come_day_by_day_as_the_reference_tells_them_whatever_lands_when(spark, tmp_path):
+    join = Join(spark, tmp_path)
+    join.line.advance("3")
+    assert_told(join, "3")
+    behind = [a_record("2 12:01", "2 12:00", position=1000 + n) for n in range(3)]
+    join.sides["right"] += behind
+    land(tmp_path, behind, table="landing/right", mode="append")
+    outcome = join.line.advance("5")
+    assert_told(join, "5")
+    assert {book.name for book in outcome.books} >= {"range, left", "older slots, right"}
+    found = join.found()
+    assert len(found["pairs"]) > 100
+    assert {row[0] for row in found["quarantine"] if row[2] == "late"} == {"left", "right"}
+    # a part of it alone is what it was
+    assert_nothing_written(join.line, lambda: join.line.backfill("2 06:00", "3"))
+
+
+def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path):
+    join = Join(spark, tmp_path, COGROUP)
+    for day in ("3", "5"):
+        join.line.advance(day)
+    for name, rows in join.told_of_windows("5").items():
+        assert join.found_of_windows()[name] == rows, name
+    assert_books_balance(join.line)
+    assert {row["input"] for row in join.line.rows("quarantine")} == {"left", "right"}
+
+
+# both fall idle; one side is a source of splits
+CHOSEN = {
+    "interval": "seed_joins_009_both_idle_flush_the_maximum",
+    "cogroup": "pub_joins_018_cogroup_sliding",
+}
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_a_golden_landed_as_two_tables_is_published_as_flink_told_it(
+    spark, tmp_path: Path, kind: str
+):
+    case = goldens(kind)[CHOSEN[kind]]
+    line, outcome = landed(spark, tmp_path, case["scenario"])
+    assert published(line) == told(case["expected"])
+    assert outcome.status == "published"
+    assert_books_balance(line)

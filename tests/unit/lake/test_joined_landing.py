@@ -1,0 +1,71 @@
+"""Two landing tables as one: their versions, their days, and what has become of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from joined import JOIN
+from lakes import FIRST_DAY, a_record, land
+
+from strandline.errors import InputError
+from strandline.lake.joined_landing import JoinedLanding
+from strandline.lake.joined_log import JoinedLog
+from strandline.lake.results_log import log_of
+from strandline.lake.store import Lake
+from strandline.model.intervals import EVERYTHING
+from strandline.spec import parse_spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = parse_spec(JOIN, origin="near.yaml")
+
+
+def opened(folder: Path) -> JoinedLanding:
+    return JoinedLanding.of_two(None, Lake.at(str(folder)), SPEC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    land(tmp_path, [a_record("1 10:00", "1 09:00")], table="landing/left")
+    land(tmp_path, [a_record("2 10:00", "1 09:00")] * 2, table="landing/right")
+    return tmp_path
+
+
+def test_the_days_of_both_tables_are_observed_together(folder):
+    landing = opened(folder)
+    assert [day.day for day in landing.days] == [1, 2]
+    assert [landing.facts[day].rows for day in landing.days] == [1, 2]
+    assert landing.weight(landing.days)["rows"] == 3
+    assert landing.inputs["left"].landed == {FIRST_DAY: 1}
+
+
+def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
+    before = opened(folder)
+    land(folder, [a_record("3 10:00", "1 09:00")], table="landing/right", mode="append")
+    log, known = log_of(Lake.at(str(folder)), SPEC), before.begun
+    assert isinstance(log, JoinedLog)
+    assert log.version == before.version + 1
+    days = {"days_by": None, "last_day": None}
+    assert not log.same_rows_since(before.version, **days)
+    assert log.same_rows_since(before.version, days_by=None, last_day=FIRST_DAY)
+    found = opened(folder).changes(
+        known, observed=known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms
+    )
+    assert {day.day for day in found.behind} == {3}
+    assert not (found.changed | found.lost | found.rewritten)
+
+
+def test_a_table_that_is_missing_is_told_with_its_side(tmp_path):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")], table="landing/left")
+    with pytest.raises(InputError, match=r"near: sources\.right\.table: no Delta table"):
+        opened(tmp_path)
+
+
+def test_a_table_of_a_catalog_is_refused(tmp_path):
+    sources = JOIN["sources"]
+    left = sources["left"] | {"table": "spark_catalog.default.left"}
+    spec = parse_spec(JOIN | {"sources": sources | {"left": left}}, origin="near.yaml")
+    with pytest.raises(InputError, match=r"sources\.left\.table: a table of a catalog"):
+        log_of(Lake.at(str(tmp_path)), spec)

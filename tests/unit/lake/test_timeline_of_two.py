@@ -1,0 +1,109 @@
+"""Two sources in one timeline: what each of them has done is read back as its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pandas as pd
+from joined import JOIN
+
+from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
+from strandline.engine.idleness.steps import STEP_COLUMNS
+from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.past.observed import KnownSteps, ObservedDay
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import CELL_COLUMNS, Observed
+from strandline.lake.store import Lake
+from strandline.lake.timeline import StoredTimeline, read_steps
+from strandline.lake.timeline_commit import DaysToWrite, commit_days
+from strandline.lake.timeline_rows import TimelineTable
+from strandline.model.facts import DayFacts
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
+from strandline.spec import parse_spec
+
+SPEC = parse_spec(JOIN, origin="near.yaml")
+DAYS = [date(2024, 3, 1), date(2024, 3, 2)]
+
+
+def a_cell(day: date, channel: str, records: int) -> dict[str, object]:
+    at = midnight_of(day)
+    cell = dict.fromkeys(CELL_COLUMNS) | {"arrival_date": day, "channel": channel}
+    times = ("least_ts_ms", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
+    cell |= dict.fromkeys(times, at) | {"event_date": day, "slot_ms": at, "threshold_ms": at - 1}
+    return cell | {"pending": False, "records": records}
+
+
+def observed(*cells: dict[str, object]) -> Observed:
+    frame = pd.DataFrame(cells, columns=[*CELL_COLUMNS])
+    whole = {name: "Int64" for name in CELL_COLUMNS if name.endswith("_ms")}
+    return Observed(frame.astype(whole | {"first_sequence": "Int64", "pending": "boolean"}))
+
+
+FRESH = FreshOfTwo(
+    NamedInput(observed(*(a_cell(day, "a", 2) for day in DAYS)), "left"),
+    NamedInput(observed(a_cell(DAYS[0], "a", 5), a_cell(DAYS[1], "b", 7)), "right"),
+)
+
+
+def counts(timeline: OfInput) -> list[tuple[str, int]]:
+    cells = timeline.cells(DAYS, columns=("channel", "records"))
+    return sorted(cells.itertuples(index=False, name=None))
+
+
+def test_the_cells_of_each_source_are_its_own_in_memory_and_as_they_are_kept(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("near")
+    facts = {day: DayFacts(9, "", 1) for day in DAYS}
+    axes = {name: Axis.of(side, 0) for name, side in SPEC.sides.items()}
+    commit_days(store, DaysToWrite(SPEC, axes, FRESH, [], DAYS, facts), replace=True)
+    kept = StoredTimeline(TimelineTable.open(store), SPEC.timeline_fingerprint, END_OF_INSTANTS_MS)
+    for both in (FRESH, kept):
+        assert counts(OfInput(both, "left")) == [("a", 2), ("a", 2)]
+        assert counts(OfInput(both, "right")) == [("a", 5), ("b", 7)]
+        assert [*OfInput(both, "right").channel_days["channel"]] == ["a", "b"]
+        assert both.day_map["records"].sum() == 16
+
+
+def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
+    store, axes = Lake.at(str(tmp_path)).pipeline("near"), {}
+    followed = []
+    nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
+    for name, side in SPEC.sides.items():
+        axes[name] = Axis.of(side, 0)
+        for number, day in enumerate(DAYS):
+            until_ms, shift = midnight_of(day) + DAY_MS, int(name == "right")
+            change = StatusChange(until_ms - 2 + shift, 2**30, idle=not number)
+            state = SourceState(until_ms, combined_ms=number + shift, changes=(change,))
+            followed.append(ObservedDay(day, nothing, state, name))
+    facts = {day: DayFacts(9, "", 1) for day in DAYS}
+    commit_days(store, DaysToWrite(SPEC, axes, FRESH, followed, DAYS, facts), replace=True)
+    table, under = TimelineTable.open(store), SPEC.timeline_fingerprint
+    for name, side in SPEC.sides.items():
+        own = [one.carried for one in followed if one.name == name]
+        for known in (1, 2):
+            steps = read_steps(
+                table,
+                axes[name],
+                before_ms=midnight_of(DAYS[known - 1]) + DAY_MS,
+                under=under,
+                name=name,
+                nothing=KnownSteps.none(side, axes[name]),
+            )
+            assert steps.carried == own[known - 1]
+            assert [*steps.changes] == [one.changes[0] for one in own[:known]]
+            assert len(steps.steps.days) == known
+
+
+def test_a_source_that_stands_alone_keeps_no_changes():
+    state = SourceState(5, changes=(StatusChange(3, 2**30, idle=True),))
+    assert "changes" not in state.to_json()
+    assert SourceState.from_json(state.to_json(beside_another=True)) == state
+
+
+def test_where_two_sources_behind_one_valve_stand_is_kept_with_those_of_each():
+    change = (StatusChange(3, 2**30, idle=True),)
+    left = SourceState(5, (Channel("a", watermark_ms=2, last_shown_ms=1),), changes=change)
+    splits = (None, Channel("right", watermark_ms=3, active=False))
+    state = UnionState(5, combined_ms=2, sources=(left, SourceState(5)), splits=splits)
+    kept = SourceState.from_json(state.to_json())
+    assert kept == replace(state, sources=(left.without_changes, SourceState(5)))

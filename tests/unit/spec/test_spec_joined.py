@@ -1,0 +1,80 @@
+"""An interval join as a pipeline that is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from joined import JOIN
+
+from strandline.errors import InputError
+from strandline.spec import find_spec, parse_spec
+from strandline.spec.joined import JoinedSpec
+from strandline.tables import tables_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def a_join(left: dict[str, Any] | None = None, **fields: Any) -> Any:
+    content = JOIN | fields
+    sources = JOIN["sources"]
+    content["sources"] = sources | {"left": sources["left"] | (left or {})}
+    return parse_spec(content, origin="near.yaml")
+
+
+def test_what_both_sources_land_is_one_pipeline_with_channels_named_by_their_side():
+    spec = a_join({"ready_after": "1h"})
+    assert isinstance(spec, JoinedSpec)
+    assert spec.source.channels == ("left/a", "left/b", "right/a", "right/b")
+    assert spec.source.ready_after == 3_600_000
+    assert spec.kept_ms == {"left": 45 * 60_000 - 1, "right": 10 * 60_000}
+    assert spec.days_follow_each_other
+    assert a_join({"channels": "discovered"}).source.channels == "discovered"
+
+
+def test_its_table_is_pairs_told_apart_by_both_records():
+    table = tables_of(["device"])[a_join().result]
+    assert (table.name, table.start) == ("pairs", "pair_ts")
+    assert {"device", "left_record_id", "right_record_id"} < {*table.keys}
+
+
+def test_other_bounds_are_other_numbers_and_another_source_is_another_timeline():
+    spec, wider = a_join(), a_join(join={"interval": ["-10m", "46m"]})
+    assert spec.spec_fingerprint != wider.spec_fingerprint
+    assert spec.layout == wider.layout
+    other = a_join({"valid": "amount > 0"})
+    assert other.timeline_fingerprint != spec.timeline_fingerprint
+    assert a_join(schedule=None).spec_fingerprint == spec.spec_fingerprint
+
+
+EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}
+REFUSED = [
+    ({"left": {"start": "2024-01-01", "table": "t"}}, None),
+    ({"quality": {"expectations": [EXPECTATION]}}, "windows, and a join has none"),
+    ({"quarantine_days": 9, "left": {"arrival_time": "came"}}, "tell the arrival of the left"),
+]
+
+
+@pytest.mark.parametrize(("fields", "problem"), REFUSED)
+def test_what_no_pipeline_of_two_sources_does_is_refused_with_its_place(fields, problem):
+    if problem is None:
+        assert a_join(**fields).source.start is not None
+        return
+    with pytest.raises(InputError, match=problem):
+        a_join(**fields)
+
+
+def test_both_sources_run_by_one_clock():
+    content = JOIN["sources"]["right"] | {"start": "2024-01-02"}
+    sources = {"left": JOIN["sources"]["left"] | {"start": "2024-01-01"}, "right": content}
+    with pytest.raises(InputError, match=r"sources\.right\.start: another start"):
+        parse_spec(JOIN | {"sources": sources}, origin="near.yaml")
+
+
+def test_a_bound_for_one_run_does_not_say_of_which_source(tmp_path: Path):
+    (tmp_path / "near.yaml").write_text(yaml.safe_dump(JOIN))
+    assert find_spec(tmp_path, "near").result == "pairs"
+    with pytest.raises(InputError, match="--bound: does not say of which source"):
+        find_spec(tmp_path, "near", {"bound": "1h"})
