@@ -66,6 +66,10 @@ conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden E
 bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session")
 	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
+.PHONY: bench-model
+bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count")
+	@$(WITH) python benchmarks/bench_model.py $(if $(ROWS),--rows $(ROWS)) $(if $(LINES),--lines $(LINES))
+
 .PHONY: bench-growth
 bench-growth: setup ## one more day after a long history, beside that day alone (HISTORY="1 30 365" CHANNELS=64)
 	@$(WITH) python benchmarks/bench_growth.py $(if $(HISTORY),--history $(HISTORY)) $(if $(CHANNELS),--channels $(CHANNELS)) \

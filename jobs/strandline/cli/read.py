@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from strandline.cli import show
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN = 20
+_WIDEST = 100_000
+"""Wider than a line of a table ever is."""
 
 
 def read(
@@ -115,12 +119,37 @@ def _printed(found: Mapping[str, Any]) -> None:
     if "output" in found:
         show.out.print(f"{found['rows']:,} rows in {escape(found['output'])}")
         return
-    rows = Table(box=None, header_style="bold", pad_edge=False)
-    for name in found["columns"]:
-        rows.add_column(escape(name), overflow="fold")
-    for row in found["rows"]:
-        rows.add_row(*("" if row[n] is None else escape(str(row[n])) for n in found["columns"]))
-    show.out.print(rows)
+    print_rows(found["columns"], found["rows"])
     shown = len(found["rows"])
     more = "; --limit shows more, --output writes all" if shown == found["limit"] else ""
-    show.out.print(f"{shown:,} rows{more}")
+    show.out.print(f"{shown:,} {'row' if shown == 1 else 'rows'}{more}")
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each row; where a terminal is too narrow for that, a block of lines.
+
+    Into a file or another program a line is as long as it has to be.
+    """
+    lines = Table(box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        lines.add_column(escape(name), no_wrap=True)
+    for row in rows:
+        lines.add_row(*(_cell(row[name]) for name in columns))
+    width = Measurement.get(show.out, show.out.options.update(width=_WIDEST), lines).maximum
+    if width <= show.out.width:
+        show.out.print(lines)
+        return
+    if not show.out.is_terminal:
+        Console(file=show.out.file, width=width, highlight=False).print(lines)
+        return
+    for row in rows:
+        block = Table(box=None, show_header=False, pad_edge=False)
+        for name in columns:
+            block.add_row(f"[bold]{escape(name)}[/]", _cell(row[name]))
+        show.out.print(block)
+        show.out.print()
+
+
+def _cell(value: Any) -> str:
+    """A value as people read it: an instant as it would be typed."""
+    return "" if value is None else escape(str(value).replace("+00:00", "Z"))

@@ -20,7 +20,10 @@ from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.engine.sessions.walked import WalkedSessions
+from strandline.engine.walks.walked import needs_a_walk
 from strandline.engine.windows.rebuild import GridRebuild
+from strandline.engine.windows.walked import WalkedWindows
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.spec.joined import JoinedSpec
@@ -36,15 +39,18 @@ class WindowKind(ABC):
         spec: the pipeline.
         cross_slots: whether a window may reach from the slot that it starts in into later ones.
             Then what it accepted is counted for each slot beside the windows.
-        rebuilt_by: the form of their rebuild.
         needs_probe_order: whether every rebuild depends on the order in which channels are probed.
             Of windows on a grid only the watermarks that their firings report do.
     """
 
     spec: PipelineSpec
     cross_slots: ClassVar[bool]
-    rebuilt_by: ClassVar[type[Rebuild]]
     needs_probe_order: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def rebuilt_by(self) -> type[Rebuild]:
+        """The form of their rebuild."""
 
     @abstractmethod
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -81,8 +87,12 @@ class GridWindows(WindowKind):
     """Tumbling, sliding and cumulative windows: each is a slot itself."""
 
     cross_slots = False
-    rebuilt_by = GridRebuild
     needs_probe_order = False
+
+    @property
+    def rebuilt_by(self) -> type[Rebuild]:
+        """By sets, or by places in an order; where windows fire at times and by order by a walk."""
+        return WalkedWindows if needs_a_walk(self.spec) else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """The range itself: windows that start in it."""
@@ -115,8 +125,12 @@ class SessionWindows(WindowKind):
     """Sessions: they begin and end anywhere, and the calendar's slots are apart from them."""
 
     cross_slots = True
-    rebuilt_by: ClassVar[type[Rebuild]] = SessionRebuild
     needs_probe_order = True
+
+    @property
+    def rebuilt_by(self) -> type[Rebuild]:
+        """By sets, unless they fire early, or are emptied."""
+        return WalkedSessions if needs_a_walk(self.spec) else SessionRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """All slots that share an instant with the range."""
@@ -145,8 +159,12 @@ class SessionWindows(WindowKind):
 class JoinedWithin(SessionWindows):
     """Pairs of an interval join: each belongs to the slot of its later event time."""
 
-    rebuilt_by = PairsOfRange
     needs_probe_order = False  # each input has an order of its own
+
+    @property
+    def rebuilt_by(self) -> type[Rebuild]:
+        """As pairs, in place of windows."""
+        return PairsOfRange
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
@@ -9,6 +11,7 @@ from strandline.engine.kind import kind_of
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.processed import ProcessedRebuild
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.scope import Rebuild, Scope
 
@@ -46,15 +49,22 @@ def close(
     kind = kind_of(history.spec)
     if kind.needs_probe_order:
         history = in_probe_order(records, history)
-    return kind.rebuilt_by(
-        spark,
-        records,
-        source_columns,
-        history,
-        clock,
-        scope,
-        calendar,
-        slots,
-        older,
-        fresh.records,
-    )
+
+    def rebuild(of_spec: History) -> Rebuild:
+        return kind.rebuilt_by(
+            spark,
+            records,
+            source_columns,
+            of_spec,
+            clock,
+            scope,
+            calendar,
+            slots,
+            older,
+            fresh.records,
+        )
+
+    if history.spec.process is None:
+        return rebuild(history)
+    without = history.spec.model_copy(update={"process": None, "returns": {}})
+    return ProcessedRebuild.of(rebuild(replace(history, spec=without)), rebuild(history))

@@ -18,7 +18,7 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.results.aggregates import aggregate_columns
+from strandline.engine.results.aggregates import aggregate_columns, records_of
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.model.intervals import TimeRange, day_of
@@ -84,6 +84,7 @@ class Rebuild(ABC):
     def accepted_by_slot(self) -> DataFrame | None:
         """How many records windows accepted: SLOT, `accepted`, `late_accepted`.
 
+        And `unfired`, where windows may go with records that no firing has told of.
         None: each window is a slot, and tells it itself.
         """
 
@@ -110,7 +111,11 @@ class Rebuild(ABC):
         return known_records(self.records, self.history, self.clock.horizon_ms, days)
 
     def _aggregates(self) -> dict[str, Column]:
-        return aggregate_columns(self.records, self.history.spec)
+        spec = self.history.spec
+        aggregates = aggregate_columns(self.records, spec)
+        if spec.process is None:
+            return aggregates
+        return aggregates | {c.OF_FIRING: records_of(spec, self.source_columns)}
 
     def _emissions(self, days: list[date]) -> Emissions:
         return emissions(self.spark, self.records, self.history, self.clock, days)

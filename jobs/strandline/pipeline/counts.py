@@ -63,8 +63,8 @@ def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     sessions that may begin elsewhere.
     """
     return {
-        int(slot): Accepted(int(accepted), int(late), in_newest=int(accepted))
-        for slot, accepted, late in counted.collect()
+        int(slot): Accepted(int(accepted), int(late), in_newest=int(accepted), unfired=sum(unfired))
+        for slot, accepted, late, *unfired in counted.collect()
     }
 
 

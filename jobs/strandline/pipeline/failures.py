@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -22,6 +23,7 @@ from strandline.errors import (
     problem_of,
 )
 from strandline.pipeline.driver import INTERRUPTED
+from strandline.spec.functions import TOLD
 
 _THROWN = (
     ArithmeticException,
@@ -60,23 +62,33 @@ def failures_recorded(
     except StrandlineError as error:
         _leave(say_failed, str(error))
         raise
-    except _THROWN as error:
-        problem = str(error).splitlines()[0]
-        _leave(say_failed, problem)
-        raise InputError(
-            pipeline,
-            f"Spark cannot compute it ({problem})",
-            "if an expression of the pipeline throws on some value, use its try_… form",
-        ) from error
     except KeyboardInterrupt:
         _leave(say_failed, INTERRUPTED)
         raise
     except Exception as error:
+        if told := _told_by_function(error):
+            _leave(say_failed, told)
+            way_out = "mend the function: nothing has been published"
+            raise InputError(f"{pipeline}: process", told, way_out) from error
+        if isinstance(error, _THROWN):
+            problem = str(error).splitlines()[0]
+            _leave(say_failed, problem)
+            raise InputError(
+                pipeline,
+                f"Spark cannot compute it ({problem})",
+                "if an expression of the pipeline throws on some value, use its try_… form",
+            ) from error
         if _LOST in str(error):
             _leave(say_failed, lost := "all executors have died that kept some rows of it")
             raise RetryableError(f"{pipeline} run {run_id}", lost, "run it again") from error
         _leave(say_failed, problem_of(error))
         raise UnexpectedError.of(f"{pipeline} run {run_id}", error) from error
+
+
+def _told_by_function(error: BaseException) -> str:
+    """What a function of the user's own, or who called it, says of an error; empty: it is none."""
+    found = re.search(re.escape(TOLD) + "(.*)", str(error))
+    return found[1] if found else ""
 
 
 def _leave(say_failed: Callable[[str], object], message: str) -> None:

@@ -11,7 +11,8 @@ from strandline.engine.calendar.timers import most_times
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
-from strandline.engine.windows.order import needs_a_walk
+from strandline.engine.walks import walked
+from strandline.engine.windows import order
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
@@ -59,6 +60,20 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "windows of all time: whole history. Every run reads all that has landed, whatever "
             "range is asked for, and publishes what differs: a day does not cost a day"
         )
+    if spec.process is not None:
+        yield (
+            f"process: per group in workers. The records that a firing tells are fed to a Python "
+            f"worker, which holds those of one firing at a time and calls {spec.process.name}; its "
+            "executors need Python with pyarrow, and what the function imports"
+        )
+    if walked.needs_a_walk(spec):
+        yield (
+            "firings: per group in workers. The accepted records of each window of a key, of "
+            "sessions those that hang together, are fed to a Python worker, which holds one such "
+            "group at a time and walks over it; its executors need Python with pyarrow. Each "
+            "record is then counted once for each firing that tells it"
+        )
+        return
     if spec.fires_at_times:
         most = most_times(Grid.of(spec)) - 1
         yield (
@@ -71,7 +86,7 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "records that firings let go: sets. The records of a window are counted once as "
             "accepted, and once as what its last firing held"
         )
-    elif spec.goes_by_order and needs_a_walk(spec):
+    elif spec.goes_by_order and order.needs_a_walk(spec):
         yield (
             "records by their order: per group in workers. The records of each window of a key are "
             "fed to a Python worker, which holds one such group at a time and walks over it; its "

@@ -55,7 +55,7 @@ class ChainedSpec(WindowedSpec):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> ChainedSpec:
-        refuse_names_in_use(self.source.key, self.aggregates)
+        refuse_names_in_use(self.source.key, self.aggregates, self.returns)
         return self
 
     def over(self, upstream: PipelineSpec) -> ResultsSpec:

@@ -116,7 +116,7 @@ class WindowJoinSpec(WindowedSpec):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> WindowJoinSpec:
-        refuse_names_in_use(self.sources.left.key, self.aggregates)
+        refuse_names_in_use(self.sources.left.key, self.aggregates, self.returns)
         return self
 
 

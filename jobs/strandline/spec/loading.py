@@ -16,6 +16,7 @@ from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import AnySpec, not_yet, runnable
 from strandline.spec.window import CountWindow, Global
+from strandline.spec.windowed import WindowedSpec
 
 OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
 """What a run by hand may say in place of the file, and where the file says it."""
@@ -70,7 +71,8 @@ def load_spec(
 
     Raises:
         InputError: the file is missing, is not YAML, is not a valid pipeline, or the engine does
-            not run such a pipeline yet; or it reads results that there are none of.
+            not run such a pipeline yet; or it reads results that there are none of; or the
+            function that it names is not there.
     """
     content = read_document(path)
     origin = path.name
@@ -87,6 +89,9 @@ def load_spec(
             problem = "does not say of which source: each has a watermark of its own"
             raise InputError(option, problem, "edit the pipeline's file")
     spec = parse_any(content, origin=origin)
+    if isinstance(spec, WindowedSpec) and spec.process is not None:
+        process = spec.process.found_in(path.parent, f"{origin}: process")
+        spec = spec.model_copy(update={"process": process})
     if not isinstance(spec, ChainedSpec):
         return runnable(spec, origin=origin)
     return _over_its_upstream(spec, path, origin, behind)

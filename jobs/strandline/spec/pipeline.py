@@ -29,7 +29,7 @@ class PipelineSpec(WindowedSpec):
 
     @model_validator(mode="after")
     def _result_columns_are_distinct(self) -> PipelineSpec:
-        refuse_names_in_use(self.source.key, self.aggregates)
+        refuse_names_in_use(self.source.key, self.aggregates, self.returns)
         return self
 
     @model_validator(mode="after")
@@ -80,8 +80,9 @@ class PipelineSpec(WindowedSpec):
         """Of all that decides the numbers; not of quality, schedule and Spark's settings."""
         parts = {"source", "watermark", "window", "allowed_lateness", "aggregates"}
         # a pipeline without them has the fingerprint that it had before there were any
-        usual = (None, EventTime())
-        given = {name for name in ("trigger", "evictor") if getattr(self, name) not in usual}
+        usual: tuple[Any, ...] = (None, EventTime(), {})
+        may_be_given = ("trigger", "evictor", "process", "returns")
+        given = {name for name in may_be_given if getattr(self, name) not in usual}
         return _fingerprint(self, parts | given)
 
     @property
@@ -106,10 +107,12 @@ class PipelineSpec(WindowedSpec):
         return _fingerprint(self, {"source", "watermark", "window", "allowed_lateness"}, **more)
 
 
-def refuse_names_in_use(key: Iterable[str], aggregates: Iterable[str]) -> None:
-    """Refuse names of keys and aggregates that would stand twice among the columns of a result."""
+def refuse_names_in_use(
+    key: Iterable[str], aggregates: Iterable[str], returns: Iterable[str]
+) -> None:
+    """Refuse names that would stand twice among the columns of a result."""
     in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
-    for place, names in (("source.key", key), ("aggregates", aggregates)):
+    for place, names in (("source.key", key), ("aggregates", aggregates), ("returns", returns)):
         for name in names:
             if name.lower().startswith(OWN_PREFIX):
                 problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"

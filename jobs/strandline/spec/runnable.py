@@ -7,11 +7,10 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
-from strandline.spec.evictor import TimeEvictor
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.trigger import Continuous
 from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
@@ -110,13 +109,15 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
+    if isinstance(spec, WindowJoinSpec) and spec.process is not None:
+        found["process"] = "functions over the windows of a join"
     if isinstance(spec, ChainedSpec) and spec.goes_by_order:
         found["source.pipeline"] = "windows that go by the order of results"
     if isinstance(spec, WindowedSpec):
         if spec.trigger is not None and not _runs_trigger(spec):
             purging = "purging " if spec.trigger.purging else ""
             found["trigger"] = purging + _kind(spec.trigger)
-        if spec.evictor is not None and not _runs_evictor(spec):
+        if spec.evictor is not None and _evicts_of_sessions_by_order(spec):
             found["evictor"] = _kind(spec.evictor)
     return found
 
@@ -140,24 +141,8 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows other than sessions fire by what is not the clock; by it those on a grid.
-
-    Early firings do not yet go with an evictor that goes by the order of the records, nor over the
-    results of another pipeline.
-    """
-    if isinstance(spec.window, Session):
-        return isinstance(spec.fires_by, EventTime)
-    if spec.fires_at_times:
-        of_results = isinstance(spec, ChainedSpec | ResultsSpec)
-        return isinstance(spec.window, GridWindow) and not (spec.goes_by_order or of_results)
-    return True
-
-
-def _runs_evictor(spec: WindowedSpec) -> bool:
-    """Whether sessions evict by time, keeping some record; other windows evict in any way."""
-    evictor = spec.evictor
-    keeps_some = isinstance(evictor, TimeEvictor) and evictor.time > 0
-    return keeps_some or not isinstance(spec.window, Session)
+    """Whether windows fire so: over the results of another pipeline not yet at times."""
+    return not (spec.fires_at_times and isinstance(spec, ChainedSpec | ResultsSpec))
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

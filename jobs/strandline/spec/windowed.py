@@ -8,6 +8,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.common import CommonSpec
 from strandline.spec.evictor import CountEvictor, Evictor, EvictorField, TimeEvictor
+from strandline.spec.process import ProcessField, ReturnedType
 from strandline.spec.trigger import (
     Continuous,
     Count,
@@ -30,6 +31,8 @@ class WindowedSpec(CommonSpec):
     evictor: EvictorField | None = None
     allowed_lateness: Lateness = 0
     aggregates: dict[Name, Expression] = Field(default_factory=dict)
+    process: ProcessField | None = None
+    returns: dict[Name, ReturnedType] = Field(default_factory=dict)
     firings: bool = False
 
     @model_validator(mode="after")
@@ -68,6 +71,21 @@ class WindowedSpec(CommonSpec):
             )
             refuse_at("firings", self.firings, problem)
         return self
+
+    @model_validator(mode="after")
+    def _what_a_function_returns_is_said(self) -> WindowedSpec:
+        if self.process is not None and not self.returns:
+            problem = "without `returns`: name its columns with their types: returns: {n: bigint}"
+            refuse_at("process", self.process.name, problem)
+        if self.process is None and self.returns:
+            problem = "of no function; give process: package.module:function, or remove it"
+            refuse_at("returns", self.returns, problem)
+        return self
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """The columns that tell what windows hold: the aggregates, and what a function returns."""
+        return (*self.aggregates, *self.returns)
 
     @property
     def fires_by(self) -> Trigger:

@@ -6,13 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from answers import agree, reference
+from answers import agree, reference, reference_within
 from drawn import ROUNDS
 from engine_under_test import Engine, each, firings_of, windows_of
 from law_streams import ON_A_GRID, SESSIONS, drawn_stream, rows
 
-from strandline.spec.evictor import TimeEvictor
-from strandline.spec.trigger import Continuous, EventTime
+from strandline.engine.rebuild import Scope
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.spec.evictor import CountEvictor, TimeEvictor
+from strandline.spec.trigger import Continuous, Count, EventTime
+from strandline.spec.window import Global, Sliding
 
 if TYPE_CHECKING:
     from strategies import Stream
@@ -33,11 +36,22 @@ HOW: dict[str, dict[str, Any]] = {
     "early, purging": {"trigger": Continuous(continuous="5ms", purging=True)},
     "early, evicting all": {"trigger": EARLY, "evictor": TimeEvictor(time="0ms")},
 }
+ON_SLIDING = {"window": Sliding(sliding="20ms", every="7ms")}
 OF_SESSIONS: dict[str, dict[str, Any]] = {
     "purging": {"trigger": EventTime(purging=True)},
     "evicting": {"evictor": TimeEvictor(time="4ms")},
     "evicting afterwards": {"evictor": TimeEvictor(time="9ms", after=True)},
 }
+WALKED: dict[str, dict[str, Any]] = {
+    "counting": {"trigger": Count(count=2), "evictor": TimeEvictor(time="9ms")},
+    "early": {"trigger": EARLY},
+    "early, purging": {"trigger": Continuous(continuous="5ms", purging=True)},
+    "evicting all": {"evictor": TimeEvictor(time="0ms", after=True)},
+    "early, the last ones": {"trigger": EARLY, "evictor": CountEvictor(count=2), **ON_SLIDING},
+    "early, for ever": {"trigger": EARLY, "window": Global(**{"global": {}})},
+}
+"""What only a walk over the records tells, of sessions if nothing else is said."""
+BY_ROUNDS = ("early, purging", "early, for ever")
 CHOSEN: dict[str, tuple[Any, ...]] = {
     "strategy": ("bounded_out_of_orderness", "time_lag"),
     "emit": ("per_record", "7ms"),
@@ -54,13 +68,13 @@ ROWS = EVERY if ROUNDS > 1 else EVERY[::3]
 """All of them by `make test-deep`: each is several seconds of Spark."""
 
 
-def letting_go(stream: Stream, how: str) -> Stream:
+def letting_go(stream: Stream, how: dict[str, Any]) -> Stream:
     """The stream as its windows fire; where it matters, its records in an order without a tie.
 
     Of late records of one instant the last one is what a purged window last fired with.
     """
-    stream = replace(stream, spec=stream.spec.model_copy(update=(HOW | OF_SESSIONS)[how]))
-    if not stream.spec.empties_as_it_fires:
+    stream = replace(stream, spec=stream.spec.model_copy(update=how))
+    if not (stream.spec.empties_as_it_fires or stream.spec.goes_by_order):
         return stream
     source = stream.spec.source.model_copy(update={"sequence": "seq"})
     spec = stream.spec.model_copy(update={"source": source})
@@ -69,7 +83,8 @@ def letting_go(stream: Stream, how: str) -> Stream:
 
 
 def test_the_engine_fires_and_lets_records_go_as_the_reference_does(session):
-    streams = [letting_go(drawn_stream(row, n), row["how"]) for n, row in enumerate(ROWS)]
+    how = HOW | OF_SESSIONS
+    streams = [letting_go(drawn_stream(row, n), how[row["how"]]) for n, row in enumerate(ROWS)]
     answers = each(streams, lambda stream: Engine.on(session, stream).answer())
     for stream, answer in answers:
         agree(stream, answer, reference(stream))
@@ -79,11 +94,43 @@ def test_the_engine_fires_and_lets_records_go_as_the_reference_does(session):
     assert timings == {"EARLY", "ON_TIME", "LATE"}
 
 
+OF_WALKS = rows(window=SESSIONS, how=tuple(WALKED), **CHOSEN)
+ONCE = {row["how"]: row for row in OF_WALKS}
+WALKS = OF_WALKS if ROUNDS > 1 else [ONCE[how] for how in WALKED if how not in BY_ROUNDS]
+"""One of each; all of them by `make test-deep`."""
+
+
+def walked(stream: Stream, how: str) -> Stream:
+    """The stream as its windows fire; the input of a global one that fires at times goes on."""
+    stream = letting_go(stream, WALKED[how])
+    if isinstance(stream.spec.window, Global):
+        return replace(stream, end_of_input=False)
+    return stream
+
+
+def range_of(stream: Stream) -> TimeRange:
+    """Everything, or where the input goes on the windows from the middle of the times on."""
+    if stream.end_of_input or isinstance(stream.spec.window, Global):
+        return EVERYTHING
+    times = sorted(record.ts_ms for record in stream.records)
+    return TimeRange(times[len(times) // 2] - 10, EVERYTHING.end_ms)
+
+
+def test_what_only_a_walk_tells_is_what_the_reference_tells(session):
+    streams = [walked(drawn_stream(row, n), row["how"]) for n, row in enumerate(WALKS)]
+    answers = each(
+        streams, lambda stream: Engine.on(session, stream).answer(Scope(range_of(stream)))
+    )
+    for stream, answer in answers:
+        agree(stream, answer, reference_within(stream, range_of(stream)))
+    assert max(row["firings"] for _, answer in answers for row in answer.windows) > 2
+
+
 IN_CELLS = rows(window=ON_A_GRID, how=("early", "early, purging"), emit=("per_record", "7ms"))[::2]
 
 
 def test_counted_together_records_tell_what_they_tell_one_by_one(session):
-    streams = [letting_go(drawn_stream(row, n), row["how"]) for n, row in enumerate(IN_CELLS)]
+    streams = [letting_go(drawn_stream(row, n), HOW[row["how"]]) for n, row in enumerate(IN_CELLS)]
 
     def counted(stream: Stream) -> tuple[list[Any], list[Any]]:
         engine = Engine.on(session, stream)

@@ -30,6 +30,15 @@ OWN_GAPS = a_spec(
     quality={"gaps": "warn"},
 )
 
+WALKED = {
+    "window": {"session": "50m"},
+    "quality": {"gaps": "allow", "slot": "2h"},
+    "firings": True,
+    "source__sequence": "position",
+}
+COUNTING = a_spec(pipeline="counting", trigger={"count": 3}, **WALKED)
+EARLY = a_spec(pipeline="early", trigger={"continuous": "25m", "purging": True}, **WALKED)
+
 
 @pytest.fixture(scope="module")
 def day_by_day(spark, tmp_path_factory):
@@ -86,6 +95,24 @@ def test_a_timeline_from_before_cells_told_their_ends_still_counts(until4, tmp_p
     outcome = line.advance("6")
     assert outcome.observed_days == ["2024-03-04", "2024-03-05"]
     assert_told_by_replay(line, WEEK, "6")
+
+
+def test_sessions_that_count_are_day_by_day_those_of_a_replay(spark, tmp_path):
+    rows = a_week(days=3)
+    line = by_days(Line(spark, tmp_path, COUNTING), rows, "3", "4")
+    assert_told_by_replay(line, rows, "4")
+    assert_books_balance(line)
+    assert sum(slot["unfired"] for slot in line.rows("completeness")) > 0
+
+
+def test_sessions_that_fire_early_are_those_of_a_replay(spark, tmp_path):
+    line = Line(spark, tmp_path, EARLY)
+    rows = a_week(days=3)
+    land(line.folder, rows)
+    line.advance("4")
+    assert_told_by_replay(line, rows, "4")
+    timings = {row["timing"] for row in line.rows("firings")}
+    assert timings == {"EARLY", "ON_TIME", "LATE"}
 
 
 def test_sessions_whose_input_had_ended_stay_as_they_were(spark, tmp_path):

@@ -56,3 +56,8 @@ def test_the_last_day_of_the_calendar_has_none_after_it(publish):
 
 def test_without_a_table_nothing_lacks():
     assert lacking(None, ["total"], "new") == {}
+
+
+def test_of_arrays_the_log_does_not_tell(publish):
+    table = publish(date(2024, 3, 1), "old", total=1, route=[1, 2])
+    assert lacking(table, ["total", "route"], "new") == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from io import StringIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -12,8 +13,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from many_days import a_lake_of, day
 from meter import a_meter
+from rich.console import Console
 
+from strandline.cli import show
 from strandline.cli.main import main
+from strandline.cli.read import print_rows
 from strandline.errors import InputError
 from strandline.lake.export import export
 from strandline.lake.ledger import Entry, Ledger
@@ -210,6 +214,23 @@ def test_the_first_rows_are_printed_and_how_to_see_more(command):
     told = command("windows", "--limit", 2)[1]
     assert "version 0, as of position 2 of the ledger" in told
     assert "2 rows; --limit shows more, --output writes all" in told
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_row_is_a_line_or_where_a_terminal_is_too_narrow_a_block_of_lines(monkeypatch, terminal):
+    printed = StringIO()
+    console = Console(file=printed, width=40, force_terminal=terminal, color_system=None)
+    monkeypatch.setattr(show, "out", console)
+    names = [f"column_{number}" for number in range(9)]
+    row = dict.fromkeys(names, "2024-03-01T00:00:00+00:00") | {"column_8": None}
+    print_rows(names, [row, row])
+    lines = [line.split() for line in printed.getvalue().splitlines()]
+    told = "2024-03-01T00:00:00Z"
+    if terminal:
+        block = [*([name, told] for name in names[:8]), ["column_8"], []]
+        assert lines == block * 2
+    else:
+        assert lines == [names, *[[told] * 8] * 2]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from strandline.engine.walks.walked import needs_a_walk
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec, find_spec, parse_any, parse_spec
 from strandline.spec.runnable import not_yet, runnable
@@ -235,17 +236,12 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 
 
 NOT_YET = [
-    (
-        windows(window={"session": "5m"}, trigger={"continuous": "10m", "purging": True}),
-        "trigger: purging continuous",
-    ),
-    (windows(window={"session": "5m"}, trigger={"continuous": "10m"}), "trigger: continuous"),
-    (windows(window={"session": "5m"}, trigger={"count": 5}), "trigger: count"),
-    (windows(window={"session": "5m"}, evictor={"time": "0ms"}), "evictor: time"),
-    (windows(window={"global": {}}, trigger={"continuous": "10m"}), "trigger: continuous"),
-    (windows(trigger={"continuous": "10m"}, evictor={"count": 5}), "trigger: continuous"),
     (join(INTERVAL, {"deduplicate": {"columns": ["n"], "within": "1d of arrival"}}), "deduplicate"),
     (join({"window": {}}, window={"tumbling": "1h"}), "join: window"),
+    (
+        join({"cogroup": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
+        "process: functions over the windows of a join",
+    ),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (of_single_records(), "sources.left.channels: discovered channels with idleness"),
     (
@@ -254,9 +250,9 @@ NOT_YET = [
             "source": {"pipeline": "x"},
             "window": {"tumbling": "1d"},
             "firings": True,
-            "trigger": {"continuous": "1h"},
+            "trigger": {"continuous": "1h", "purging": True},
         },
-        "trigger: continuous",
+        "trigger: purging continuous",
     ),
 ]
 
@@ -317,6 +313,20 @@ def test_windows_on_a_grid_may_purge_as_they_fire_evict_by_time_or_fire_early(wi
     assert not early.lets_records_go
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"window": {"session": "5m"}, "trigger": {"continuous": "10m", "purging": True}},
+        {"window": {"session": "5m"}, "trigger": {"count": 5}, "evictor": {"time": "1m"}},
+        {"window": {"session": "5m"}, "evictor": {"time": "0ms"}},
+        {"window": {"global": {}}, "trigger": {"continuous": "10m"}},
+        {"window": {"tumbling": "1h"}, "trigger": {"continuous": "10m"}, "evictor": {"count": 5}},
+    ],
+)
+def test_what_only_a_walk_tells_is_run(fields):
+    assert needs_a_walk(parse_spec(windows(**fields), origin="p.yaml"))
+
+
 def test_an_interval_so_short_that_windows_would_fire_all_the_time_is_refused():
     for window in ({"tumbling": "1d"}, {"cumulative": "1d", "step": "1h"}):
         content = windows(window=window, trigger={"continuous": "8s"})
@@ -358,8 +368,7 @@ def test_a_file_of_such_a_pipeline_is_refused_where_it_is_opened(tmp_path):
         "source: {table: landing, arrival_time: at, event_time: ts}\n"
         "watermark: {strategy: ascending}\n"
         "window: {session: 1h}\n"
-        "trigger: {continuous: 10m}\n"
-        "firings: true\n"
+        "evictor: {count: 10}\n"
     )
-    with pytest.raises(InputError, match=r"p\.yaml: trigger: not yet run by the engine"):
+    with pytest.raises(InputError, match=r"p\.yaml: evictor: on sessions only a time evictor"):
         find_spec(tmp_path, "p")

@@ -43,13 +43,12 @@ def timer_columns(slots: pd.DataFrame, history: History, clock: Clock) -> dict[s
 
     TIMES, TIME_RANKS, TIMES_AT: of each time of a window the first instant that sees it reached, by
     which channel, and the millisecond. LAST_TIME: the last one that is reached, counted back from
-    the window's end, which is 0; null: none. ENDS_FROM, ENDS_AT: when its input ends.
+    the window's end, which is 0; null: none. And those of `end_columns`.
     """
     axis, ids = history.axis, slots["window_id"].to_numpy(dtype="int64")
     starts = slots["slot_ms"].to_numpy(dtype="int64")
     times, counts = times_of(history.grid, ids)
     each = turns(times, np.repeat(starts, counts), axis, history.crossings, clock)
-    ends = turns(np.full(len(ids), MAX_WATERMARK), starts, axis, history.crossings, clock)
     bounds = np.concatenate([[0], np.cumsum(counts)])
     reached = np.concatenate([[0], np.cumsum(each.seen_from < axis.never)])
     known = reached[bounds[1:]] - reached[bounds[:-1]]
@@ -63,6 +62,16 @@ def timer_columns(slots: pd.DataFrame, history: History, clock: Clock) -> dict[s
         for name, (values, kind) in columns.items()
     } | {
         c.LAST_TIME: _column(pd.Series(known - counts, dtype="Int64").mask(known == 0), pa.int32()),
+        **end_columns(slots, history, clock),
+    }
+
+
+def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> dict[str, pa.Array]:
+    """When the input of some slots ends, as columns of their table: ENDS_FROM, ENDS_AT."""
+    axis, starts = history.axis, slots["slot_ms"].to_numpy(dtype="int64")
+    never = np.full(len(starts), MAX_WATERMARK)
+    ends = turns(never, starts, axis, history.crossings, clock)
+    return {
         c.ENDS_FROM: _column(ends.seen_from, axis.kind),
         c.ENDS_AT: _column(ends.at_ms, pa.int64()),
     }

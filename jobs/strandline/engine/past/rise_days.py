@@ -6,15 +6,17 @@ from datetime import date
 
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
-from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 
 
 def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
     """The days on which the watermark can reach a value of a range."""
     axis, grid, crossings = history.axis, history.grid, history.crossings
-    last_ms = within.end_ms + grid.threshold_step_ms
-    edges = grid.edges_around(TimeRange(within.start_ms, last_ms))
-    (first, last), _ = crossings.reached(edges, clock.horizon_ms)
+    first, last = axis.first_of(EVERYTHING.start_ms), axis.never
+    if not grid.all_time:
+        last_ms = within.end_ms + grid.threshold_step_ms
+        edges = grid.edges_around(TimeRange(within.start_ms, last_ms))
+        (first, last), _ = crossings.reached(edges, clock.horizon_ms)
     days = {*history.days.every, *crossings.days_of_steps(clock.horizon_ms)}
     if axis.ticks is not None:
         ticks = [axis.ticks.after(midnight_of(day) + DAY_MS - 1) for day in days]

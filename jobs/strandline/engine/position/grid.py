@@ -75,7 +75,8 @@ class Grid:
         Global windows, and those that count, are one slot of all instants that there are.
         """
         grid, trigger = cls._of_windows(spec), spec.fires_by
-        if isinstance(trigger, Continuous) and not isinstance(spec.window, Session):
+        on_no_grid = isinstance(spec.window, Session | WindowOfAllTime)
+        if isinstance(trigger, Continuous) and not on_no_grid:
             return replace(grid, interval_ms=min(trigger.continuous, WIDEST_MS))
         return grid
 

@@ -13,8 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
+from strandline.engine import columns as c
+from strandline.engine.records.expressions import quoted
+from strandline.engine.records.identity import SourceColumns, identity
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
 
 _ORDER_DEPENDENT = {
     "First": "min_by(x, arrival)",
@@ -60,7 +64,12 @@ Problem = tuple[str, str]
 
 
 def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
-    """The aggregates such that the aggregates of parts can be put together; None: one cannot."""
+    """The aggregates such that the aggregates of parts can be put together; None: one cannot.
+
+    Nor can the records themselves, where a function of the user's own is to have them.
+    """
+    if spec.process is not None:
+        return None
     found = _partials(records, spec)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
     return cast("dict[str, Partial]", partials) if len(partials) == len(found) else None
@@ -112,6 +121,19 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
         f"{text!r} gives {kind.simpleString()}",
         f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
     )
+
+
+def records_of(spec: PipelineSpec, source: SourceColumns) -> Column:
+    """The records of a firing themselves, with `places_of` them: for a function of the user's."""
+    own = (quoted(name) for name in source.names)
+    *position, last = places_of(spec)
+    return F.collect_list(F.struct(*position, identity(spec, source).alias(last), *own))
+
+
+def places_of(spec: PipelineSpec) -> list[str]:
+    """The columns that records go by in their order of arrival."""
+    gap = [c.END] if isinstance(spec.window, Session) else []
+    return [c.INSTANT, c.SEQUENCE, c.TS, *gap, c.RECORD_ID]
 
 
 def columns_read(records: DataFrame, aggregates: Mapping[str, Column]) -> list[str]:

@@ -6,10 +6,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
 """Flink's order of firings is that of these columns; equal ones have no defined order."""
+FIRED_AT = "_strandline_fired_at_ms"
 
 
 def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
@@ -20,4 +22,27 @@ def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
         F.timestamp_millis(end).alias("window_end"),
         *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
         *(F.col(name) for name in spec.aggregates),
+        *([] if spec.process is None else [F.col(c.OF_FIRING)]),
+    ]
+
+
+def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:
+    """The columns of firings of sessions, but for what numbers them; beside `window_columns`.
+
+    Args:
+        timing: EARLY, ON_TIME or LATE.
+        order: where each stands: a struct of `instant`, `rank`, `sequence`, `ts_ms`, `window_ms`.
+        spec: the pipeline.
+    """
+    names = ("rank", "sequence", "ts_ms", "window_ms")
+    return [
+        *window_columns(c.START, c.END, spec),
+        F.col("records"),
+        timing.alias("timing"),
+        F.timestamp_millis(FIRED_AT).alias("fired_at"),
+        F.col(c.RECORD_ID).alias("fired_by"),
+        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+        order["instant"].cast("decimal(38,0)").alias("order_instant"),
+        *(order[name].alias(f"order_{name}") for name in names),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
     ]

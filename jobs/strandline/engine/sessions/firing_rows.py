@@ -8,10 +8,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.aggregates import with_contents_of_none
+from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
-from strandline.engine.results.rows import window_columns
 from strandline.engine.sessions.firings import (
-    FIRED_AT,
     LATE,
     ORDER,
     TIME,
@@ -27,7 +26,6 @@ from strandline.engine.sessions.left import (
     with_told,
 )
 from strandline.engine.values.emissions import Emissions
-from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _LATER = "_strandline_later_"
@@ -133,18 +131,9 @@ def _contents(
 
 def _columns(spec: PipelineSpec) -> list[Column]:
     """The columns of `windows.firings`, but for what numbers the firings; and what does."""
-    order = F.col(ORDER)
-    names = ("rank", "sequence", "ts_ms", "window_ms")
+    timing = F.when(F.col(LATE), "LATE").otherwise("ON_TIME")
     return [
-        *window_columns(c.START, c.END, spec),
-        F.col("records"),
-        F.when(F.col(LATE), "LATE").otherwise("ON_TIME").alias("timing"),
-        F.timestamp_millis(FIRED_AT).alias("fired_at"),
-        F.col(c.RECORD_ID).alias("fired_by"),
-        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
-        order["instant"].cast("decimal(38,0)").alias("order_instant"),
-        *(order[name].alias(f"order_{name}") for name in names),
-        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        *firing_columns(timing, F.col(ORDER), spec),
         F.struct(c.SESSION, c.ENDED).alias(_SESSION),
         F.col(TIME),
         *((F.col(name) for name in _BOUNDS) if spec.lets_records_go else ()),

@@ -18,6 +18,7 @@ from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import event_ms, first_of, instant_of
+from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
 from strandline.engine.values.emissions import Emissions
@@ -28,7 +29,6 @@ UNITS = "_strandline_units"
 FIRST_UNIT = "_strandline_first_unit"
 EVENT = "_strandline_event"
 """The unit that causes a firing, as a struct."""
-FIRED_AT = "_strandline_fired_at_ms"
 ORDER = "_strandline_order"
 """Where a firing stands among those of its session."""
 TIME = "_strandline_time"
@@ -79,22 +79,38 @@ def units_of(
         )
         .transform(computed)
     )
-    fire, close = F.col(c.END) - 1, F.col(c.END) - 1 + F.lit(spec.allowed_lateness)
-    asked = units.select(F.explode(F.array(fire, close)).alias(c.THRESHOLD))
-    reached = emitted.crossings(asked).transform(computed)
+    return with_crossings(units, F.col(c.END) - 1, emitted, spec, axis, clock).transform(computed)
+
+
+def with_crossings(
+    rows: DataFrame, fire: Column, emitted: Emissions, spec: PipelineSpec, axis: Axis, clock: Clock
+) -> DataFrame:
+    """Rows of sessions with where the watermark reaches what fires them, and what closes them.
+
+    Args:
+        rows: with END, SESSION_START and ENDED.
+        fire: what the watermark must reach; null: nothing.
+        emitted: the emissions of the days on which something fires or closes.
+        spec: the pipeline.
+        axis: its axis.
+        clock: what is known.
+    """
+    close = F.col(c.END) - 1 + F.lit(spec.allowed_lateness)
+    both = F.explode(F.array_compact(F.array(fire, close))).alias(c.THRESHOLD)
+    reached = emitted.crossings(rows.select(both)).transform(computed)
     closing = reached.select(
         c.THRESHOLD, F.col(c.SEEN_FROM).alias(c.CLOSE_FROM), F.col(c.RANK).alias(c.CLOSE_RANK)
     )
     timed = (
-        units.withColumn(c.THRESHOLD, fire)
-        .join(reached.withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM), c.THRESHOLD)
+        rows.withColumn(c.THRESHOLD, fire)
+        .join(reached.withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM), c.THRESHOLD, "left")
         .withColumn(c.THRESHOLD, close)
         .join(closing, c.THRESHOLD)
         .drop(c.THRESHOLD)
     )
     return timed.withColumns(
         {name: _bounded(F.col(name), axis, clock) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
-    ).transform(computed)
+    )
 
 
 def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:

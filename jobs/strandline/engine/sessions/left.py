@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.sessions.firings import FIRED_AT, LATE, ORDER, TIME, session_of
+from strandline.engine.results.rows import FIRED_AT
+from strandline.engine.sessions.firings import LATE, ORDER, TIME, session_of
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 

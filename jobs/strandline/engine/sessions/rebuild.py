@@ -15,12 +15,11 @@ from strandline.engine.records.arithmetic import date_of, slot_of
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import with_contents_of_none
-from strandline.engine.results.rows import window_columns
+from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.sessions.condense import AT, row_key
 from strandline.engine.sessions.firing_rows import firing_rows, in_firings, with_contents
 from strandline.engine.sessions.firings import (
     EVENT,
-    FIRED_AT,
     FIRST_UNIT,
     SESSION_START,
     UNITS,

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
 from strandline.engine.results.aggregates import Partial, with_contents_of_none
-from strandline.engine.results.rows import window_columns
+from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.first_firings import window_of
@@ -21,7 +21,6 @@ from strandline.spec.pipeline import PipelineSpec
 
 _IN_LAST = "_strandline_in_last_firing"
 _CONTENT = "_strandline_content"
-_FIRED_AT = "_strandline_fired_at_ms"
 _ON_TIME = "_strandline_on_time"
 _COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
@@ -57,21 +56,28 @@ def last_firings(
             F.count_if(is_newest).alias(c.IN_NEWEST_WINDOW),
             F.count_if(F.col(FIRST) > F.col(FIRINGS)).alias(c.UNFIRED),
             F.max(FIRINGS).alias("firings"),
-            F.min(F.when(F.col(FIRES), fired_at)).alias(_FIRED_AT),
+            F.min(F.when(F.col(FIRES), fired_at)).alias(FIRED_AT),
         )
     )
     content = F.when(F.col(_IN_LAST), F.struct(*map(quoted, aggregates), "records"))
     whole = parts.groupBy(*window_of(spec)).agg(
         F.first(content, ignorenulls=True).alias(_CONTENT),
         F.max("firings").alias("firings"),
-        F.min(_FIRED_AT).alias(_FIRED_AT),
+        F.min(FIRED_AT).alias(FIRED_AT),
         *(F.sum(name).alias(name) for name in _COUNTS),
     )
     shown = whole.select("*", f"{_CONTENT}.*")
-    return _as_windows(_or_of_nothing(shown, ordered, spec, aggregates), windows, spec)
+    return as_windows(_or_of_nothing(shown, ordered, spec, aggregates), windows, spec)
 
 
-def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+def as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Rows of windows by what is counted of them; UNFIRED counts of those that have closed.
+
+    Args:
+        counted: content, counts, `firings` and FIRED_AT.
+        windows: the windows of the range.
+        spec: the pipeline.
+    """
     state = F.col(c.SLOT_STATE)
     is_closed, has_fired = state == "closed", F.col("firings") > 0
     return counted.join(F.broadcast(windows), c.WINDOW).select(
@@ -80,7 +86,7 @@ def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> D
         "late_accepted",
         "firings",
         F.when(has_fired & ~is_closed, "fired").otherwise(state).alias("state"),
-        F.timestamp_millis(_FIRED_AT).alias("fired_at"),
+        F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         c.IN_NEWEST_WINDOW,
@@ -90,15 +96,16 @@ def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> D
     )
 
 
+def is_left() -> Column:
+    """Whether a record of `in_order` is in its window still."""
+    return F.col(UNTIL) == STILL_HELD
+
+
 def held(
-    ordered: DataFrame, windows: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+    left: DataFrame, windows: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
 ) -> DataFrame:
     """What the windows that have not closed hold, each with the `state` of its slot."""
-    contents = (
-        ordered.where(F.col(UNTIL) == STILL_HELD)
-        .groupBy(*window_of(spec))
-        .agg(*_content(aggregates))
-    )
+    contents = left.groupBy(*window_of(spec)).agg(*_content(aggregates))
     shown = contents.join(F.broadcast(windows), c.WINDOW).where(F.col(c.SLOT_STATE) != "closed")
     state = F.col(c.SLOT_STATE).alias("state")
     return shown.select(*window_columns(c.SLOT, c.SLOT_END, spec), "records", state)

@@ -76,8 +76,8 @@ def in_order(
         return _by_place(accepted, window, spec, identity)
     kept = dict.fromkeys([*keys_of(spec), *_NEEDED, c.NEWEST_WINDOW, c.FIRE_FROM, c.FIRE_AT, *used])
     values = {
-        _TRIGGER_VALUE: _value_of(accepted, spec, "trigger"),
-        _EVICTOR_VALUE: _value_of(accepted, spec, "evictor"),
+        _TRIGGER_VALUE: value_of(accepted, spec, "trigger"),
+        _EVICTOR_VALUE: value_of(accepted, spec, "evictor"),
         _LATE: fires_at_once(),
         _FIRED: F.col(c.FIRE_AT).isNotNull(),
     }
@@ -182,7 +182,7 @@ def _until(spec: PipelineSpec, in_window: WindowSpec) -> Column:
     return until
 
 
-def _value_of(records: DataFrame, spec: PipelineSpec, part: str) -> Column:
+def value_of(records: DataFrame, spec: PipelineSpec, part: str) -> Column:
     """What a trigger or an evictor compares, as a number; null where it compares nothing.
 
     Raises:

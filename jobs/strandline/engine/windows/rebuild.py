@@ -61,7 +61,8 @@ class GridRebuild(Rebuild):
         spec, windows = self.history.spec, self._windows
         if spec.goes_by_order:
             ordered = self._in_order(windows, self._identity)
-            return by_order.held(ordered, windows, spec, self._aggregates())
+            left = ordered.where(by_order.is_left())
+            return by_order.held(left, windows, spec, self._aggregates())
         if not spec.last_may_lack_records:
             held = self.windows()
         else:
@@ -195,13 +196,17 @@ class GridRebuild(Rebuild):
         return rise_days(self.history, TimeRange(events.start_ms - 1, events.end_ms), self.clock)
 
     def _windows_by_order(self, windows: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
-        spec, grid = self.history.spec, self.history.grid
         ordered = self._in_order(windows, self._identity)
-        fired = by_order.last_firings(ordered, windows, spec, aggregates)
+        fired = by_order.last_firings(ordered, windows, self.history.spec, aggregates)
+        return self._with_refused(fired, windows)
+
+    def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
+        """Rows of `as_windows`, and rows that count the pairs of what windows refused."""
+        spec, grid = self.history.spec, self.history.grid
         if grid.one_window_each:
             return fired
         refused = self._pairs(windows).where(~is_accepted())
-        without_content = dict.fromkeys(aggregates, F.lit(None))
+        without_content = dict.fromkeys(spec.aggregates, F.lit(None))
         missed = count_each(refused, spec, {}, grid).withColumns(without_content)
         none = F.lit(0).cast("bigint")
         rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})

@@ -160,7 +160,7 @@ def _calendar(store: Store, days: Days) -> tuple[dict[str, int], dict[str, int]]
 
 def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:
     """The ranges of windows, by column, that were published before the pipeline had it."""
-    names = [*spec.source.key, *spec.aggregates]
+    names = [*spec.source.key, *spec.contents]
     found = lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
         name: [{"start": str(first), "end": str(end)} for first, end in ranges]

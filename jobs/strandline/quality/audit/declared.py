@@ -88,7 +88,7 @@ def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
     if table == "completeness":
         unfired = UNFIRED_COLUMN if spec.may_go_unfired else ()
         return (*COMPLETENESS.columns, *unfired)
-    return (*spec.source.key, *spec.aggregates, *WINDOW_COLUMNS)
+    return (*spec.source.key, *spec.contents, *WINDOW_COLUMNS)
 
 
 def _arguments_of(kind: type[Expectation]) -> list[str]:

@@ -1,0 +1,132 @@
+"""Windows whose content a function of the user's own tells: one call a firing, in the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from strandline.engine import columns as c
+from strandline.engine.frames import computed
+from strandline.engine.records.identity import identity
+from strandline.engine.results.aggregates import places_of
+from strandline.engine.scope import Rebuild
+from strandline.errors import InputError
+from strandline.spec import functions
+from strandline.spec.pipeline import PipelineSpec
+
+_LAST = "_strandline_last"
+
+cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class ProcessedRebuild(Rebuild):
+    """A rebuild whose firings hand their records to a function.
+
+    Attributes:
+        plain: the same of the pipeline as if it had no function.
+        with_records: the same, its firings with the records that each of them told.
+    """
+
+    plain: Rebuild
+    with_records: Rebuild
+
+    @classmethod
+    def of(cls, plain: Rebuild, with_records: Rebuild) -> ProcessedRebuild:
+        """See the attributes."""
+        common = {of.name: getattr(with_records, of.name) for of in fields(Rebuild)}
+        return cls(**common, plain=plain, with_records=with_records)
+
+    def windows(self) -> DataFrame:
+        """Those of `plain`, with what the function returned for their last firing."""
+        spec = self.history.spec
+        plain = self.plain.windows()
+        plain = plain.withColumn("spec_fingerprint", F.lit(spec.spec_fingerprint))
+        told = self._results(identity(spec, self.source_columns))
+        last = told.withColumnRenamed("firing", "firings")
+        last = last.select(*_window(spec), "firings", *spec.returns)
+        both = plain.join(last, [*_window(spec), "firings"], "left")
+        return both.select(*plain.columns, *spec.returns)
+
+    def held(self) -> DataFrame:
+        """Those of `plain`: the function is called as windows fire."""
+        return self.plain.held()
+
+    def accepted_by_slot(self) -> DataFrame | None:
+        """Those of `plain`."""
+        return self.plain.accepted_by_slot()
+
+    def late(self) -> DataFrame:
+        """Those of `plain`."""
+        late = self.plain.late()
+        return late.withColumn("spec_fingerprint", F.lit(self.history.spec.spec_fingerprint))
+
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings, with what the function returned for each."""
+        return self._results(identity)
+
+    @cached_property
+    def _by_identity(self) -> dict[str, DataFrame]:
+        return {}
+
+    def _results(self, identity: Column) -> DataFrame:
+        """The firings that are kept, each with what the function returned for it, once."""
+        by = str(identity)
+        if by not in self._by_identity:
+            spec, rows = self.history.spec, self.with_records.firings(identity)
+            if not spec.firings:
+                last = F.max("firing").over(Window.partitionBy(*_window(spec)))
+                rows = rows.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST))
+                rows = rows.drop(_LAST)
+            self._by_identity[by] = _called(rows, spec).transform(computed)
+        return self._by_identity[by]
+
+
+def _window(spec: PipelineSpec) -> list[str]:
+    return ["window_start", "window_end", *spec.source.key]
+
+
+def _called(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Firings with their records as firings with what the function returns for them."""
+    schema = T.StructType([field for field in rows.schema if field.name != c.OF_FIRING])
+    for name, kind in spec.returns.items():
+        schema.add(name, T.DataType.fromDDL(kind))
+    groups = rows.groupBy(*_window(spec), "firing")
+    return groups.applyInArrow(_over_firing(spec), schema)
+
+
+def _over_firing(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
+    """What `applyInArrow` calls with each firing."""
+    if spec.process is None or not spec.process.files:
+        problem = "it has no text of the function's module"
+        raise InputError(f"{spec.pipeline}: process", problem, "read it from its file")
+    name, files = spec.process.name, spec.process.files
+    keys: Sequence[str] = tuple(spec.source.key)
+    returns, places, of_firing = dict(spec.returns), places_of(spec), c.OF_FIRING
+
+    def over_firing(firing: pa.Table) -> pa.Table:
+        told = firing[of_firing].combine_chunks().flatten()
+        records = pa.Table.from_struct_array(told)
+        ordered = records.sort_by([(place, "ascending") for place in places])
+        start, end = (firing[edge][0].value // 1_000 for edge in ("window_start", "window_end"))
+        found = functions.result_of(
+            functions.function_of(files, name),
+            {key: firing[key][0].as_py() for key in keys},
+            functions.times_of(start, end),
+            ordered.drop_columns(places),
+            firing["watermark_ms"][0].as_py(),
+            returns,
+        )
+        rest = firing.drop_columns([of_firing])
+        for column, values in found.items():
+            rest = rest.append_column(column, values)
+        return rest
+
+    return over_firing

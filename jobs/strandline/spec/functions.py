@@ -1,0 +1,196 @@
+"""Functions of a user's own: their modules travel as text, and are called alike everywhere.
+
+It runs in Spark's workers, too. The module travels there by its content, so it needs nothing of the
+library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+TOLD = "strandline process: "
+"""What the message of an error begins with that a function has made, wherever it was called."""
+_KINDS: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_ARRAY = re.compile(r"array<(.+)>")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class WindowTimes(NamedTuple):
+    """The window that a function is called for: it holds `start`, and not `end`."""
+
+    start: datetime
+    end: datetime
+
+
+class ProcessError(Exception):
+    """A function has failed, or has not returned what it says: see `TOLD`."""
+
+
+Function = Callable[[dict[str, Any], WindowTimes, pa.Table, int | None], Any]
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """The type of a column, as it is named in `returns`.
+
+    Raises:
+        ValueError: it is none that a function can return.
+    """
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if decimal := _DECIMAL.fullmatch(kind):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        if 1 <= precision <= 38 and scale <= precision:
+            return pa.decimal128(precision, scale)
+    if array := _ARRAY.fullmatch(kind):
+        return pa.list_(arrow_type(array[1]))
+    raise ValueError(kind)
+
+
+def times_of(start_ms: int, end_ms: int) -> WindowTimes:
+    """A window by its milliseconds."""
+    start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (start_ms, end_ms))
+    return WindowTimes(start, end)
+
+
+def result_of(
+    function: Function,
+    key: dict[str, Any],
+    window: WindowTimes,
+    records: pa.Table,
+    watermark_ms: int | None,
+    returns: Mapping[str, str],
+) -> dict[str, pa.Array]:
+    """What a function returns for a firing: a value a column, null where it returns no row.
+
+    Raises:
+        ProcessError: it fails, or returns several rows, other columns, or values of other types.
+    """
+    place = f"{TOLD}key {key}, window {window.start.isoformat()} to {window.end.isoformat()}: "
+    try:
+        rows = _rows_of(function(key, window, records, watermark_ms))
+        if len(rows) > 1:
+            msg = f"returned {len(rows)} rows, and a window of a key has one"
+            raise ProcessError(msg)
+        row = rows[0] if rows else dict.fromkeys(returns)
+        if row.keys() != returns.keys():
+            msg = f"returned the columns {sorted(row)}, and `returns` names {sorted(returns)}"
+            raise ProcessError(msg)
+        return {name: _column(name, row[name], kind) for name, kind in returns.items()}
+    except ProcessError as error:
+        raise ProcessError(_in_one_line(f"{place}{error}")) from None
+    except Exception as error:
+        told = f"{place}{type(error).__name__}: {error}{_line_of(error)}"
+        raise ProcessError(_in_one_line(told)) from error
+
+
+def _rows_of(given: Any) -> Sequence[dict[str, Any]]:
+    rows = given.to_pylist() if isinstance(given, pa.Table) else given
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        msg = f"returned {type(given).__name__}, and not a list of dicts or a pyarrow Table"
+        raise ProcessError(msg)
+    return rows
+
+
+def _column(name: str, value: Any, kind: str) -> pa.Array:
+    try:
+        return pa.array([value], arrow_type(kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        msg = f"returned {value!r} as {name}, which is no {kind} ({error})"
+        raise ProcessError(msg) from None
+
+
+def _line_of(error: BaseException) -> str:
+    """The file and the line in which a user's module failed."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        loader = trace.tb_frame.f_globals.get("__loader__")
+        if hasattr(loader, "strandline_top"):
+            place = f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+def _in_one_line(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 1_000 else shown[:997] + "..."
+
+
+# ----------------------------------------------------------------------------------- their modules
+
+
+class _Files(MetaPathFinder, Loader):
+    """Finds the modules of one name, and all below it, in files that are at hand as text."""
+
+    def __init__(self, top: str, files: Mapping[str, str], digest: str) -> None:
+        self.strandline_top, self.digest = top, digest
+        self._files = files
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module, if it is one of the files."""
+        if fullname.partition(".")[0] != self.strandline_top:
+            return None
+        stem = fullname.replace(".", "/")
+        if f"{stem}.py" in self._files:
+            return spec_from_loader(fullname, self, origin=f"{stem}.py")
+        is_folder = any(name.startswith(f"{stem}/") for name in self._files)
+        if not is_folder:
+            return None
+        origin = f"{stem}/__init__.py"
+        return spec_from_loader(fullname, self, origin=origin, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run a module; a folder need not have one of its own."""
+        origin = module.__spec__.origin if module.__spec__ else None
+        source = self._files.get(origin or "", "")
+        # trusted as the pipeline is that names it
+        exec(compile(source, origin or "", "exec"), module.__dict__)
+
+
+def function_of(files: Mapping[str, str], name: str) -> Function:
+    """A function by `package.module:function`, from files by their paths.
+
+    Raises:
+        ProcessError: its module fails as it is imported, or has no such function.
+    """
+    module_name, _, function_name = name.partition(":")
+    top = module_name.partition(".")[0]
+    digest = sha256(repr(sorted(files.items())).encode()).hexdigest()
+    others = [finder for finder in sys.meta_path if getattr(finder, "strandline_top", None) != top]
+    ours = [finder for finder in sys.meta_path if finder not in others]
+    if [getattr(finder, "digest", None) for finder in ours] != [digest]:
+        for known in [one for one in sys.modules if one == top or one.startswith(f"{top}.")]:
+            del sys.modules[known]
+        sys.meta_path[:] = [_Files(top, files, digest), *others]
+    try:
+        function: Function = getattr(importlib.import_module(module_name), function_name)
+    except Exception as error:
+        told = f"{TOLD}{module_name} cannot be imported: {type(error).__name__}: {error}"
+        raise ProcessError(_in_one_line(told + _line_of(error))) from error
+    return function

@@ -1,0 +1,152 @@
+"""`process: package.module:function`: a Python function of the user's own, beside the file."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from strandline.errors import InputError
+from strandline.spec.values import SpecModel
+
+ARGUMENTS = ("key", "window", "records", "watermark")
+"""What the function is called with, in this order."""
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_SIMPLE = "boolean|tinyint|smallint|int|bigint|float|double|string|binary|date|timestamp"
+_MOST_DIGITS = 38
+_KIND = re.compile(rf"(array<)*({_SIMPLE}|decimal\(\d{{1,2}},\d{{1,2}}\))>*")
+
+
+class Process(SpecModel):
+    """A function, with the text of its module and of all that belongs to it.
+
+    Attributes:
+        name: `package.module:function`.
+        files: by their paths below the folder of the pipeline files: the module, or its whole
+            package. They are part of what the pipeline says, and so of its fingerprint.
+    """
+
+    name: str
+    files: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """`package.module`."""
+        return self.name.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        """The function's own name."""
+        return self.name.partition(":")[2]
+
+    def found_in(self, folder: Path, place: str) -> Process:
+        """The same with its files: none of them is run here.
+
+        Args:
+            folder: of the pipeline files.
+            place: where it is named.
+
+        Raises:
+            InputError: there is no such module or function, or it cannot be called so.
+        """
+        top = self.module.partition(".")[0]
+        if top in sys.stdlib_module_names or _is_installed(top, folder):
+            problem = f"{top} is a module of Python's, or an installed one"
+            raise InputError(place, problem, "give yours another name")
+        files = dict(_files_of(folder, top, whole="." in self.module))
+        path = self.module.replace(".", "/") + ".py"
+        if path not in files:
+            problem = f"there is no {path} beside the pipeline files"
+            raise InputError(place, problem, f"put it into {folder.name}/, or mend the name")
+        _check(files[path], path, self.function, place)
+        return self.model_copy(update={"files": files})
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, Process):
+        return value
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        msg = "not the name of a function; write package.module:function"
+        raise ValueError(msg)
+    return Process(name=value)
+
+
+def _kind(value: Any) -> str:
+    text = re.sub(r"\s", "", value).lower() if isinstance(value, str) else ""
+    balanced = text.count("<") == text.count(">")
+    if not _KIND.fullmatch(text) or not balanced or not _fits(text):
+        msg = (
+            "not a type that a function can return; write one of "
+            f"{_SIMPLE.replace('|', ', ')}, decimal(p,s), or array<…> of one"
+        )
+        raise ValueError(msg)
+    return text
+
+
+def _fits(kind: str) -> bool:
+    """Whether the digits of a decimal are as many as Spark can hold."""
+    found = re.search(r"decimal\((\d+),(\d+)\)", kind)
+    if found is None:
+        return True
+    precision, scale = int(found[1]), int(found[2])
+    return 1 <= precision <= _MOST_DIGITS and scale <= precision
+
+
+ProcessField = Annotated[Process, BeforeValidator(_named)]
+ReturnedType = Annotated[str, BeforeValidator(_kind)]
+"""The type of a column that a function returns, as Spark names it."""
+
+
+def _is_installed(top: str, folder: Path) -> bool:
+    """Whether a module of this name would be found without the folder."""
+    found = PathFinder.find_spec(top)
+    if found is None:
+        return False
+    places = [found.origin, *(found.submodule_search_locations or ())]
+    own = folder.resolve()
+    return not any(place and own in Path(place).resolve().parents for place in places)
+
+
+def _files_of(folder: Path, top: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """The module of a folder, or all modules of a package, by their paths."""
+    paths = sorted((folder / top).rglob("*.py")) if whole else [folder / f"{top}.py"]
+    for path in paths:
+        if path.is_file():
+            yield path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8")
+
+
+def _check(source: str, path: str, name: str, place: str) -> None:
+    try:
+        tree = ast.parse(source, path)
+    except (SyntaxError, ValueError) as error:
+        raise InputError(place, f"{path} is no Python ({error})", "mend it") from None
+    functions = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+    ]
+    if not functions:
+        known = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        problem = f"{path} defines no function {name}"
+        raise InputError(place, problem, f"it has {', '.join(known) or 'none'}")
+    function = functions[-1]
+    if isinstance(function, ast.AsyncFunctionDef) or not _takes_all(function.args):
+        raise InputError(
+            place,
+            f"{path}: {name} cannot be called with {', '.join(ARGUMENTS)}",
+            f"define it as def {name}({', '.join(ARGUMENTS)})",
+        )
+
+
+def _takes_all(arguments: ast.arguments) -> bool:
+    """Whether a function can be called with all arguments by their places."""
+    most = len(arguments.posonlyargs) + len(arguments.args)
+    needed = most - len(arguments.defaults)
+    fits = needed <= len(ARGUMENTS) and (most >= len(ARGUMENTS) or arguments.vararg is not None)
+    return fits and all(default is not None for default in arguments.kw_defaults)
