@@ -99,10 +99,10 @@ def _called(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     for name, kind in spec.returns.items():
         schema.add(name, T.DataType.fromDDL(kind))
     groups = rows.groupBy(*_window(spec), "firing")
-    return groups.applyInArrow(_over_firing(spec), schema)
+    return groups.applyInArrow(over_firing_of(spec), schema)
 
 
-def _over_firing(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
+def over_firing_of(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
     """What `applyInArrow` calls with each firing."""
     if spec.process is None or not spec.process.files:
         problem = "it has no text of the function's module"

@@ -1,6 +1,7 @@
 """Executors on other machines: what they are sent, and whether they see the lake.
 
-They run no Python, so that neither the library nor its packages are needed there.
+They run no Python, so that neither the library nor its packages are needed there. Only where
+records are walked over, or a function of the user's own is called, is Python with pyarrow.
 """
 
 from __future__ import annotations

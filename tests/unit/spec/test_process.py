@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from strandline.engine.processed import over_firing_of
 from strandline.errors import InputError
 from strandline.spec import find_spec, parse_spec
 from strandline.spec.functions import ProcessError, function_of, result_of, times_of
@@ -178,6 +179,19 @@ def test_what_a_file_says_wrongly_of_a_function_is_told(fields, told):
     with pytest.raises(InputError) as refused:
         parse_spec(content | fields, origin="p.yaml")
     assert told in str(refused.value)
+
+
+def test_a_function_without_its_text_is_not_called():
+    content = {
+        "pipeline": "p",
+        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
+        "watermark": {"strategy": "ascending"},
+        "window": {"tumbling": "1h"},
+        "process": "a:b",
+        "returns": {"n": "int"},
+    }
+    with pytest.raises(InputError, match="p: process: it has no text of the function's module"):
+        over_firing_of(parse_spec(content, origin="p.yaml"))
 
 
 def test_a_pipeline_without_a_function_keeps_its_fingerprint():
