@@ -18,15 +18,15 @@ import shutil
 import time
 from pathlib import Path
 
-from bids import SPEC, WINDOWS, land
+from bids import WINDOWS, land, of_bids
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rounds import figures, interleaved, machine, show
 
 from strandline.engine.position.axis import Axis
-from strandline.lake.landing import Landing
 from strandline.lake.ledger import Ledger
+from strandline.lake.results_landing import open_landing
 from strandline.lake.session import spark_session
 from strandline.lake.staged_cells import CELLS
 from strandline.lake.store import Lake
@@ -41,18 +41,15 @@ from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
 from strandline.pipeline.world import world_of
-from strandline.spec import parse_spec
+from strandline.spec import PipelineSpec
 from strandline.spec.window import Session, Sliding
-
-_SCRATCH = "bids"
 
 
 class Bench:
     """The jobs that are compared, each from nothing to written tables."""
 
-    def __init__(self, spark: SparkSession, folder: Path, **rules: object) -> None:
-        self.spark, self.folder = spark, folder
-        self.spec = parse_spec({**SPEC, **rules}, origin="bids")
+    def __init__(self, spark: SparkSession, folder: Path, spec: PipelineSpec) -> None:
+        self.spark, self.folder, self.spec = spark, folder, spec
         self.lake = Lake.at(str(folder))
         self.parts: dict[str, list[float]] = {}
 
@@ -102,11 +99,11 @@ class Bench:
             self.parts.setdefault(f"run: {step}", []).append(seconds)
 
     def _observe(self) -> tuple[Context, Observation, Axis]:
-        landing = Landing.open(self.spark, self.lake, self.spec)
+        landing = open_landing(self.spark, self.lake, self.spec)
         ledger = Ledger(self.lake.pipeline(self.spec.pipeline))
         context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
         axis = axis_of(landing, [])
-        horizon_ms = axis.horizon_after(landing.last_arrival(axis) or 0)
+        horizon_ms = landing.horizon_after(axis)
         world = world_of(landing, context.store, [])
         seen = observe_landing(landing, context.staging, axis, horizon_ms, world)
         self._observed = (context, seen, axis)
@@ -121,7 +118,7 @@ class Bench:
         self._part("rebuild", began)
 
     def _clear(self) -> None:
-        shutil.rmtree(self.folder / _SCRATCH, ignore_errors=True)
+        shutil.rmtree(self.folder / self.spec.pipeline, ignore_errors=True)
 
     def _part(self, name: str, began: float) -> None:
         self.parts.setdefault(name, []).append(time.perf_counter() - began)
@@ -138,7 +135,7 @@ def main() -> None:
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
     results = {}
     for windows in options.windows:
-        bench = Bench(spark, folder, window=WINDOWS[windows])
+        bench = Bench(spark, folder, of_bids(window=WINDOWS[windows]))
         jobs = {
             "plain Spark (P)": bench.plain,
             "engine, cold": bench.engine_cold,

@@ -1,12 +1,14 @@
 """What triggers and joins cost: ratios to the same windows, or to plain Spark, in one process.
 
     python benchmarks/bench_model.py [--rows 5000000] [--rounds 3] [--lake FOLDER]
-                                     [--output FILE.json] [--lines continuous count]
+                                     [--output FILE.json] [--lines continuous count join]
 
 - continuous: windows of a minute that fire every ten seconds as well, beside the same windows, both
   with every firing kept.
 - count: windows of ten seconds that fire after every tenth record, beside a plain groupBy into
   such windows (P), which ignores lateness.
+- join: pairs of the bids of two halves within a second, beside Spark's own range join (P), which
+  ignores lateness; of a tenth of the bids, since P tries each with each of its key.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from bench import Bench
-from bids import land
+from bids import SIDES, land, land_halves, of_bids, of_pairs
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from rich.console import Console
 from rounds import figures, interleaved, machine, show
 
@@ -29,20 +33,41 @@ Jobs = Mapping[str, Callable[[], None]]
 
 def _continuous(spark: SparkSession, folder: Path) -> Jobs:
     windows = {"window": {"tumbling": "60s"}, "firings": True}
+    early = of_bids(**windows, trigger={"continuous": "10s"})
     return {
-        "the same windows": Bench(spark, folder, **windows).engine_cold,
-        "continuous: 10s": Bench(
-            spark, folder, **windows, trigger={"continuous": "10s"}
-        ).engine_cold,
+        "the same windows": Bench(spark, folder, of_bids(**windows)).engine_cold,
+        "continuous: 10s": Bench(spark, folder, early).engine_cold,
     }
 
 
 def _count(spark: SparkSession, folder: Path) -> Jobs:
-    counting = Bench(spark, folder, trigger={"count": 10}, firings=True)
+    counting = Bench(spark, folder, of_bids(trigger={"count": 10}, firings=True))
     return {"plain Spark (P)": counting.plain, "count: 10": counting.engine_cold}
 
 
-LINES = {"continuous": _continuous, "count": _count}
+def _join(spark: SparkSession, folder: Path) -> Jobs:
+    land_halves(spark, folder)
+    return {
+        "plain Spark (P)": partial(_plain_join, spark, folder),
+        "interval join": Bench(spark, folder, of_pairs()).engine_cold,
+    }
+
+
+def _plain_join(spark: SparkSession, folder: Path) -> None:
+    """P: what Spark's range join takes."""
+    left, right = (
+        spark.read.format("delta").load(str(folder / "landing" / name)).alias(name)
+        for name in SIDES
+    )
+    apart = F.unix_millis("right.bid_at") - F.unix_millis("left.bid_at")
+    pairs = left.join(right, (F.col("left.key") == F.col("right.key")) & apart.between(-1000, 1000))
+    columns = [F.col(f"{side}.{c}").alias(f"{side}_{c}") for side in SIDES for c in left.columns]
+    pairs.select(*columns).write.format("delta").mode("overwrite").save(str(folder / "plain_pairs"))
+
+
+LINES = {"continuous": _continuous, "count": _count, "join": _join}
+ONE_IN = {"join": 10}
+"""Of the bids so many fewer."""
 
 
 def main() -> None:
@@ -50,13 +75,14 @@ def main() -> None:
     options = _options()
     console = Console()
     spark = spark_session("strandline bench", {"spark.driver.memory": "8g"})
-    folder = Path(options.lake or f"lake/bench-{options.rows}").absolute()
-    land(spark, folder, options.rows)
     results = {}
     for line in options.lines:
+        rows = options.rows // ONE_IN.get(line, 1)
+        folder = Path(options.lake or "lake").absolute() / f"bench-{rows}"
+        land(spark, folder, rows)
         seconds = interleaved(console, spark, LINES[line](spark, folder), options.rounds)
         results[line] = figures(seconds)
-        show(console, f"{line}: {options.rows:,} bids", results[line])
+        show(console, f"{line}: {rows:,} bids", results[line])
     if options.output:
         told = machine(options.rows) | {"lines": results}
         Path(options.output).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+
+from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec.loading import parse_any
+from strandline.spec.runnable import runnable
 
 PER_SECOND = 2_000
 CHANNELS = 4
@@ -14,7 +19,7 @@ KEYS = 1_000
 START_MS = 1_700_006_400_000
 """A midnight: 20 M bids are some 2 h 47 min of event time on one day."""
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "pipeline": "bids",
     "source": {
         "table": "landing/bids",
@@ -47,6 +52,40 @@ WINDOWS = {
     "session": {"session": "10s"},
 }
 """What the bids are put into."""
+
+
+SIDES = ("left", "right")
+JOINED = {
+    "pipeline": "pairs",
+    "sources": {
+        name: {key: of_bids for key, of_bids in SPEC["source"].items() if key != "table"}
+        | {"table": f"landing/{name}", "watermark": SPEC["watermark"]}
+        for name in SIDES
+    },
+    "join": {"interval": ["-1s", "1s"]},
+    "quality": SPEC["quality"],
+}
+"""Every other bid, with those of its key among the rest that lie within a second."""
+
+
+def of_bids(**rules: object) -> PipelineSpec:
+    """A pipeline over the bids, by other rules than `SPEC` has."""
+    return parse_spec({**SPEC, **rules}, origin="bids")
+
+
+def of_pairs() -> PipelineSpec:
+    """A pipeline that joins the bids of both halves."""
+    return runnable(parse_any(JOINED, origin="pairs"), origin="pairs")
+
+
+def land_halves(spark: SparkSession, lake: Path) -> None:
+    """Write the bids that have landed as two tables, unless these are there already."""
+    bids = spark.read.format("delta").load(str(lake / "landing" / "bids"))
+    for number, name in enumerate(SIDES):
+        table = lake / "landing" / name
+        if not DeltaTable.is_deltatable(str(table)):
+            half = bids.where(F.col("id") % 2 == number)
+            half.write.format("delta").partitionBy("arrival_date").save(str(table))
 
 
 def land(spark: SparkSession, lake: Path, rows: int) -> Path:

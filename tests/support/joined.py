@@ -42,6 +42,7 @@ JOIN: dict[str, Any] = {
             "watermark": {
                 "strategy": "bounded_out_of_orderness",
                 "bound": "30m",
+                "emit": {"every": "1m"},
                 "idleness": "1h",
             },
         },
@@ -51,7 +52,7 @@ JOIN: dict[str, Any] = {
             "watermark": {
                 "strategy": "bounded_out_of_orderness",
                 "bound": "10m",
-                "emit": {"every": "1m"},
+                "emit": {"every": "5m"},
                 "idleness": "2h",
             },
         },
