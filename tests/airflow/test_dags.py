@@ -132,6 +132,7 @@ def test_the_report_dag_waits_for_what_any_pipeline_publishes(bag):
     assert {asset.name for asset in condition.objects} == {
         "strandline_flights",
         "strandline_flights_daily",
+        "strandline_flights_early",
         "strandline_flights_hourly",
         "strandline_strict",
     }
