@@ -6,7 +6,7 @@ set -euo pipefail
 
 engine=(
     tests/spark/engine/test_engine_{aggregates,edges,laws,parts,source}.py
-    tests/spark/engine/test_{letting_go_law,retired_channels,session_laws,transcripts_on_spark}.py
+    tests/spark/engine/test_{letting_go_law,pairs_law,retired_channels,session_laws,transcripts_on_spark}.py
 )
 
 second_half() {
