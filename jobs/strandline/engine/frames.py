@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
 import pandas as pd
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
@@ -23,6 +26,25 @@ def computed(rows: DataFrame) -> DataFrame:
     if on_one_machine(rows.sparkSession):
         return rows.localCheckpoint()
     return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+
+
+@dataclass(frozen=True)
+class PerIdentity:
+    """Rows that depend on what identifies records, and so orders those of equal position.
+
+    Attributes:
+        make: makes them; called once for each identity.
+    """
+
+    make: Callable[[Column], DataFrame]
+    _made: dict[str, DataFrame] = field(default_factory=dict, repr=False)
+
+    def __call__(self, identity: Column) -> DataFrame:
+        """Those of an identity."""
+        by = str(identity)
+        if by not in self._made:
+            self._made[by] = self.make(identity)
+        return self._made[by]
 
 
 def collected(rows: DataFrame) -> pd.DataFrame:

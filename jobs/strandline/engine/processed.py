@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed
+from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.records.identity import identity
 from strandline.engine.results.aggregates import places_of
 from strandline.engine.scope import Rebuild
@@ -73,20 +73,17 @@ class ProcessedRebuild(Rebuild):
         return self._results(identity)
 
     @cached_property
-    def _by_identity(self) -> dict[str, DataFrame]:
-        return {}
-
-    def _results(self, identity: Column) -> DataFrame:
+    def _results(self) -> PerIdentity:
         """The firings that are kept, each with what the function returned for it, once."""
-        by = str(identity)
-        if by not in self._by_identity:
-            spec, rows = self.history.spec, self.with_records.firings(identity)
-            if not spec.firings:
-                last = F.max("firing").over(Window.partitionBy(*_window(spec)))
-                rows = rows.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST))
-                rows = rows.drop(_LAST)
-            self._by_identity[by] = _called(rows, spec).transform(computed)
-        return self._by_identity[by]
+        return PerIdentity(self._returned)
+
+    def _returned(self, identity: Column) -> DataFrame:
+        spec, rows = self.history.spec, self.with_records.firings(identity)
+        if not spec.firings:
+            last = F.max("firing").over(Window.partitionBy(*_window(spec)))
+            rows = rows.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST))
+            rows = rows.drop(_LAST)
+        return _called(rows, spec).transform(computed)
 
 
 def _window(spec: PipelineSpec) -> list[str]:

@@ -173,17 +173,7 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
     parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
     for followed in written.followed:
         if followed.day in days:
-            of_source = followed.name or None
-            steps = steps_to(followed.steps, written.axes[followed.name])
-            state = {
-                "arrival_date": followed.day,
-                "channel": of_source,
-                "source_state": followed.carried.to_json(beside_another=of_source is not None),
-                "until_arrival_ms": followed.carried.until_ms,
-                "watermark_ms": followed.carried.combined_ms,
-            }
-            steps = steps.assign(kind="step", channel=of_source)
-            parts += [steps, pd.DataFrame([state]).assign(kind="source")]
+            parts += _followed_rows(followed, written.axes[followed.name])
     # a day on which nothing counts has been observed all the same
     silent = sorted(days - set(day_map["arrival_date"]))
     if silent:
@@ -192,6 +182,20 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
     tables = [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
     facts = {day: said for day, said in written.facts.items() if day in days}
     return pa.concat_tables([*tables, _table(_facts_rows(facts))])
+
+
+def _followed_rows(followed: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
+    """The steps of a day of a source whose channels can go idle, and where it stands after it."""
+    of_source = followed.name or None
+    steps = steps_to(followed.steps, axis).assign(kind="step", channel=of_source)
+    state = {
+        "arrival_date": followed.day,
+        "channel": of_source,
+        "source_state": followed.carried.to_json(beside_another=of_source is not None),
+        "until_arrival_ms": followed.carried.until_ms,
+        "watermark_ms": followed.carried.combined_ms,
+    }
+    return [steps, pd.DataFrame([state]).assign(kind="source")]
 
 
 def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:

@@ -11,38 +11,27 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine.timeline import CELL_COLUMNS, Fresh, Timeline, Together
+from strandline.engine.over_timeline import OverTimeline
+from strandline.engine.timeline import CELL_COLUMNS, Fresh, Together
 from strandline.model.intervals import EVERYTHING, TimeRange
 
 
 @dataclass(frozen=True)
-class OfInput:
+class OfInput(OverTimeline):
     """What a timeline of two inputs has of one of them: see `Timeline`.
 
     The event times of arrival days are those of both: a day may be asked for that holds none.
 
     Attributes:
-        both: the timeline.
         name: of the input.
     """
 
-    both: Timeline
     name: str
 
     @cached_property
     def channel_days(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._own(self.both.channel_days)
-
-    @property
-    def day_map(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.both.day_map
-
-    @property
-    def malformed(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.both.malformed
+        return self._own(self.timeline.channel_days)
 
     def cells(
         self,
@@ -54,7 +43,7 @@ class OfInput:
     ) -> pd.DataFrame:
         """See `Timeline`."""
         asked = list(dict.fromkeys([*columns, "channel"]))
-        cells = self.both.cells(
+        cells = self.timeline.cells(
             days, slots=slots, least_threshold_ms=least_threshold_ms, columns=asked
         )
         return self._own(cells)[list(columns)]
@@ -66,31 +55,21 @@ class OfInput:
 
 
 @dataclass(frozen=True)
-class NamedInput:
+class NamedInput(OverTimeline):
     """What was observed now of one input, its channels named by it: see `Fresh`.
 
     Attributes:
-        fresh: what was observed.
+        timeline: what was observed.
         name: of the input.
     """
 
-    fresh: Fresh
+    timeline: Fresh
     name: str
 
     @cached_property
     def channel_days(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._named(self.fresh.channel_days)
-
-    @property
-    def day_map(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.fresh.day_map
-
-    @property
-    def malformed(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.fresh.malformed
+        return self._named(self.timeline.channel_days)
 
     def cells(
         self,
@@ -102,14 +81,14 @@ class NamedInput:
     ) -> pd.DataFrame:
         """See `Timeline`."""
         return self._named(
-            self.fresh.cells(
+            self.timeline.cells(
                 days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns
             )
         )
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
         """See `Fresh`."""
-        for cells in self.fresh.tables_of(days):
+        for cells in self.timeline.tables_of(days):
             place, own = cells.column_names.index("channel"), cells["channel"].cast(pa.string())
             named = pc.binary_join_element_wise(channel_of(self.name, ""), own, "")
             yield cells.set_column(place, "channel", named)

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed
+from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.arithmetic import slot_of
@@ -110,29 +110,27 @@ class WalkedSessions(SessionRebuild):
         return identity(self._spec, self.source_columns)
 
     @cached_property
-    def _walks(self) -> dict[str, DataFrame]:
-        return {}
+    def _walked(self) -> PerIdentity:
+        """The accepted records walked over."""
+        return PerIdentity(self._walk)
 
     @cached_property
-    def _tellings(self) -> dict[str, DataFrame]:
-        return {}
+    def _told_by(self) -> PerIdentity:
+        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
+        return PerIdentity(lambda identity: self._tell(self._walked(identity)).transform(computed))
 
-    def _walked(self, identity: Column) -> DataFrame:
-        """The accepted records walked over; `identity` orders those of equal position."""
-        by = str(identity)
-        if by not in self._walks:
-            spec, session = self._spec, session_of(self._spec)
-            records = self._records_in_sessions().withColumns(
-                {
-                    c.START: F.col(c.TS),
-                    c.RECORD_ID: identity,
-                    VALUE: F.lit(None).cast("double"),
-                    SESSION_START: F.min(c.TS).over(Window.partitionBy(*session)),
-                }
-            )
-            used = [SESSION_START, *columns_read(self.records, self._aggregates())]
-            self._walks[by] = walked(records, session, rules_of(spec), used)
-        return self._walks[by]
+    def _walk(self, identity: Column) -> DataFrame:
+        spec, session = self._spec, session_of(self._spec)
+        records = self._records_in_sessions().withColumns(
+            {
+                c.START: F.col(c.TS),
+                c.RECORD_ID: identity,
+                VALUE: F.lit(None).cast("double"),
+                SESSION_START: F.min(c.TS).over(Window.partitionBy(*session)),
+            }
+        )
+        used = [SESSION_START, *columns_read(self.records, self._aggregates())]
+        return walked(records, session, rules_of(spec), used)
 
     def _records_in_sessions(self) -> DataFrame:
         """The accepted records, with the session that each is in and the WATERMARK that it met."""
@@ -147,13 +145,6 @@ class WalkedSessions(SessionRebuild):
         probes = {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
         met = self._emitted.at(records.drop(c.WATERMARK).withColumns(probes))
         return met.drop(c.SEEN_FROM, c.RANK)
-
-    def _told_by(self, identity: Column) -> DataFrame:
-        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
-        by = str(identity)
-        if by not in self._tellings:
-            self._tellings[by] = self._tell(self._walked(identity)).transform(computed)
-        return self._tellings[by]
 
     def _tell(self, records: DataFrame) -> DataFrame:
         spec, axis, session = self._spec, self.history.axis, session_of(self._spec)

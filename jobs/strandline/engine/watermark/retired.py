@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from strandline.engine.over_timeline import OverTimeline
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import (
@@ -91,10 +92,9 @@ def _exact(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _WithEnds:
+class _WithEnds(OverTimeline):
     """A timeline with the cells of ends: see `Timeline`."""
 
-    timeline: Timeline
     ends: pd.DataFrame
 
     @cached_property
@@ -102,16 +102,6 @@ class _WithEnds:
         """See `Timeline`; a day on which a channel ends and has records stands there twice."""
         own = channel_days_of(self.ends).reindex(columns=[*CHANNEL_COLUMNS])
         return together(_exact(self.timeline.channel_days), _exact(own))
-
-    @property
-    def day_map(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.timeline.day_map
-
-    @property
-    def malformed(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self.timeline.malformed
 
     def cells(
         self,

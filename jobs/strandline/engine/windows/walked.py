@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import window_table
 from strandline.engine.calendar.timers import end_columns
-from strandline.engine.frames import computed
+from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.arithmetic import event_ms
@@ -94,32 +94,30 @@ class WalkedWindows(GridRebuild):
         return window_table(self.spark, self.slots, history.axis, ends)
 
     @cached_property
-    def _walks(self) -> dict[str, DataFrame]:
-        return {}
+    def _walked(self) -> PerIdentity:
+        """The accepted records walked over."""
+        return PerIdentity(self._walk)
 
     @cached_property
-    def _tellings(self) -> dict[str, DataFrame]:
-        return {}
+    def _told_by(self) -> PerIdentity:
+        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
+        return PerIdentity(lambda identity: self._tell(self._walked(identity)).transform(computed))
 
-    def _walked(self, identity: Column) -> DataFrame:
-        """The accepted records walked over; `identity` orders those of equal position."""
-        by = str(identity)
-        if by not in self._walks:
-            spec, accepted = self.history.spec, self._accepted(self._windows)
-            probes = {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
-            records = self._emitted.at(accepted.withColumns(probes)).withColumns(
-                {
-                    c.START: F.col(c.SLOT),
-                    c.END: F.col(c.SLOT_END),
-                    c.RECORD_ID: identity,
-                    VALUE: value_of(accepted, spec, "evictor"),
-                }
-            )
-            used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
-            used += columns_read(self.records, self._aggregates())
-            rules = rules_of(spec, until_ms=self._until_ms)
-            self._walks[by] = walked(records, window_of(spec), rules, used)
-        return self._walks[by]
+    def _walk(self, identity: Column) -> DataFrame:
+        spec, accepted = self.history.spec, self._accepted(self._windows)
+        probes = {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
+        records = self._emitted.at(accepted.withColumns(probes)).withColumns(
+            {
+                c.START: F.col(c.SLOT),
+                c.END: F.col(c.SLOT_END),
+                c.RECORD_ID: identity,
+                VALUE: value_of(accepted, spec, "evictor"),
+            }
+        )
+        used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
+        used += columns_read(self.records, self._aggregates())
+        rules = rules_of(spec, until_ms=self._until_ms)
+        return walked(records, window_of(spec), rules, used)
 
     @property
     def _until_ms(self) -> int | None:
@@ -137,13 +135,6 @@ class WalkedWindows(GridRebuild):
                 "let the input go on, or choose another trigger",
             )
         return self.final_watermark()
-
-    def _told_by(self, identity: Column) -> DataFrame:
-        """The firings that have happened, with PLACE, FIRED_AT and what they told; at hand."""
-        by = str(identity)
-        if by not in self._tellings:
-            self._tellings[by] = self._tell(self._walked(identity)).transform(computed)
-        return self._tellings[by]
 
     def _tell(self, records: DataFrame) -> DataFrame:
         window = window_of(self.history.spec)
