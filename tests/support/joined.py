@@ -71,6 +71,14 @@ COGROUP = JOIN | {
         "theirs": "count(CASE WHEN input = 'right' THEN 1 END)",
     },
 }
+PAIRED = COGROUP | {
+    "pipeline": "paired",
+    "join": {"window": {}},
+    "aggregates": {
+        "ours": "count(DISTINCT left_position)",
+        "theirs": "count(DISTINCT right_position)",
+    },
+}
 _HOUR_MS = 3_600_000
 
 

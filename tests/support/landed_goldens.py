@@ -11,7 +11,7 @@ from lakes import Line, land, ms
 
 from strandline.conformance.golden import GoldenTwoInputs
 from strandline.conformance.pipelines import pipeline_of
-from strandline.conformance.spark_joins import IDS_OF_SIDES
+from strandline.conformance.spark_joins import IDS_OF_SIDES, PAIRS_OF_SIDES
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import parse_spec
@@ -46,7 +46,9 @@ def landed(spark: SparkSession, folder: Path, scenario: dict[str, Any]) -> tuple
     content = pipeline_of(GoldenTwoInputs.model_validate(scenario))
     content |= {"quality": {"gaps": "allow"}, "spark": {"spark.sql.shuffle.partitions": "1"}}
     if "aggregates" in content:
-        content["aggregates"] = content["aggregates"] | IDS_OF_SIDES
+        content["aggregates"] = (
+            PAIRS_OF_SIDES if "window" in content["join"] else content["aggregates"] | IDS_OF_SIDES
+        )
     for name, side in content["sources"].items():
         side["table"] = f"landing/{name}"
         own = [
@@ -78,7 +80,7 @@ def told(expected: dict[str, Any]) -> dict[str, list[Any]]:
         "firings": sorted(
             (
                 *(one["start"], one["end"], one["key"], one["watermark"]),
-                *(one["count"], one["sum"], sorted(one["left"]), sorted(one["right"])),
+                *(one["count"], one.get("sum"), sorted(one["left"]), sorted(one["right"])),
             )
             for one in firings
         )
@@ -99,7 +101,7 @@ def published(line: Line) -> dict[str, list[Any]]:
         "firings": sorted(
             (
                 *(ms(row["window_start"]), ms(row["window_end"]), row["key"], row["watermark_ms"]),
-                *(row["count"], row["sum"], row["left"], row["right"]),
+                *(row["records"], row.get("sum"), row["left"], row["right"]),
             )
             for row in line.rows("firings")
         )

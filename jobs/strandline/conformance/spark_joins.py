@@ -26,6 +26,8 @@ IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
 }
 """What the answers of windows over two inputs tell beside all others."""
+PAIRS_OF_SIDES = {name: f"array_sort(collect_set({name}_id))" for name in SIDES}
+"""The same of the pairs of a window join, of which it tells `count`, too."""
 _LATER = "_strandline_later"
 
 
@@ -61,7 +63,10 @@ def windows_of_two(
     spark: SparkSession, scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame
 ) -> Rebuild:
     """The windows over both inputs; arguments as of `answer_pairs`."""
-    spec = spec.model_copy(update={"aggregates": spec.aggregates | IDS_OF_SIDES})
+    aggregates = spec.aggregates | IDS_OF_SIDES
+    if spec.join.window is not None:
+        aggregates = PAIRS_OF_SIDES | {"count": "count(*)"}
+    spec = spec.model_copy(update={"aggregates": aggregates})
     axes = [Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES]
     left, right = (
         read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from strandline.engine.timeline import Observed
 from strandline.engine.values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
 _FIELDS = pa.schema(
@@ -145,7 +146,7 @@ def _firings(rebuild: Rebuild) -> pa.Table:
 
 def _answer(rebuild: Rebuild, told: pa.Table, *, pairs: bool = False) -> Answer:
     """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
-    firings = [row for row in _rows(told) if not pairs or (row["left"] and row["right"])]
+    firings = _rows(told)
     content = _pairs_of if pairs else _content
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
     refused = _rows(rebuild.late().toArrow())
@@ -210,12 +211,17 @@ def _content(row: dict[str, Any]) -> dict[str, Any]:
 
 def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
     """The pairs of a window of a join."""
-    both = _content(row)
+    sides = {name: row[name] for name in SIDES}
+    both = _of_all(row | {"sum": None, "ids": sorted(chain(*sides.values()))})
     del both["sum"]
-    return both | {"count": len(both["left"]) * len(both["right"])}
+    return both | sides
 
 
 def _held(row: dict[str, Any]) -> dict[str, Any]:
+    if (of_both := row.get(c.OF_FIRING)) is not None:  # a window of a join holds records, not pairs
+        ids = [record["id"] for record in of_both]
+        values = sum(record["value"] for record in of_both)
+        row = row | {"count": len(ids), "sum": values, "ids": sorted(ids)}
     return _of_all(row) | {"end_passed": row["state"] == "fired"}
 
 

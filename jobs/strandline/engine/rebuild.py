@@ -14,6 +14,8 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.processed import ProcessedRebuild
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.scope import Rebuild, Scope
+from strandline.engine.window_pairs import WindowPairsRebuild
+from strandline.spec.joined import WindowPairsSpec
 
 __all__ = ["Rebuild", "Scope", "close"]
 
@@ -64,7 +66,11 @@ def close(
             fresh.records,
         )
 
-    if history.spec.process is None:
+    spec = history.spec
+    if isinstance(spec, WindowPairsSpec):
+        of_records = spec.model_copy(update={"aggregates": {}})
+        return WindowPairsRebuild.of(rebuild(replace(history, spec=of_records)), history)
+    if spec.process is None:
         return rebuild(history)
-    without = history.spec.model_copy(update={"process": None, "returns": {}})
+    without = spec.model_copy(update={"process": None, "returns": {}})
     return ProcessedRebuild.of(rebuild(replace(history, spec=without)), rebuild(history))

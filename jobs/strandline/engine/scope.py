@@ -113,7 +113,7 @@ class Rebuild(ABC):
     def _aggregates(self) -> dict[str, Column]:
         spec = self.history.spec
         aggregates = aggregate_columns(self.records, spec)
-        if spec.process is None:
+        if not spec.hands_over_records:
             return aggregates
         return aggregates | {c.OF_FIRING: records_of(spec, self.source_columns)}
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.frames import collected, to_pandas
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import CELL_COLUMNS
+from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.engine.watermark import cell_rows
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
@@ -34,8 +34,14 @@ class StagedCells:
     files: ds.Dataset
 
     @classmethod
-    def written(cls, observed: DataFrame, axis: Axis, staging: Staging) -> StagedCells:
-        """Stage the cells that `observe` counts, each day's by slot and threshold."""
+    def written(
+        cls, observed: DataFrame, axis: Axis, staging: Staging, *, at_hand: int
+    ) -> StagedCells | Observed:
+        """Stage the cells that `observe` counts, each day's by slot and threshold.
+
+        Where they turn out to be `at_hand` at most, they are read back, and the driver tells in no
+        time what takes Spark three jobs.
+        """
         cells = cell_rows.cell_rows(observed, axis)
         folder = staging.folder(CELLS)
         (
@@ -45,13 +51,16 @@ class StagedCells:
             .partitionBy("arrival_date")
             .parquet(folder)
         )
-        staged = staging.spark.read.schema(cells.schema).parquet(folder)
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
+        files = ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY)
+        if files.count_rows() <= at_hand:
+            return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
+        staged = staging.spark.read.schema(cells.schema).parquet(folder)
         return cls(
             collected(cell_rows.channel_days(staged)),
             collected(cell_rows.day_map(staged)),
             collected(cell_rows.malformed(staged)),
-            ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY),
+            files,
         )
 
     def cells(

@@ -23,7 +23,7 @@ from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.world import World
 
 _AT_ONCE = 1_000_000
-"""The cells of so many rows, at most, are held by the driver at once."""
+"""So many cells, at most, are held by the driver at once; of so many rows there are no more."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ def _cells_of(
     if not days.every:
         return Observed(empty_cells())
     if _is_much(world, days):
-        return StagedCells.written(observe(records, landing.spec, axis), axis, staging)
+        cells = observe(records, landing.spec, axis)
+        return StagedCells.written(cells, axis, staging, at_hand=_AT_ONCE)
     return Observed(cells_of(records, landing.spec, axis))
 
 

@@ -83,10 +83,11 @@ class JoinedSpec(TwoSourcesSpec):
 class CogroupSpec(TwoSourcesSpec):
     """A pipeline of windows over the records of two sources, behind one valve."""
 
-    @classmethod
-    def of(cls, spec: WindowJoinSpec) -> CogroupSpec:
+    @staticmethod
+    def of(spec: WindowJoinSpec) -> CogroupSpec:
         """The pipeline that a file says."""
-        return cls.model_construct(**_of_both(spec))
+        kind = CogroupSpec if spec.join.window is None else WindowPairsSpec
+        return kind.model_construct(**_of_both(spec))
 
     @property
     def days_follow_each_other(self) -> bool:
@@ -102,6 +103,24 @@ class CogroupSpec(TwoSourcesSpec):
     def timeline_fingerprint(self) -> str:
         """See `PipelineSpec`."""
         return _digest("cogroup", super().timeline_fingerprint)
+
+
+class WindowPairsSpec(CogroupSpec):
+    """A pipeline of such windows, each of which tells of the pairs of its records.
+
+    A pair is a record of the left source beside one of the right. What is counted of them has their
+    columns under the name of their side; a window without a pair tells nothing.
+    """
+
+    @property
+    def hands_over_records(self) -> bool:
+        """See `PipelineSpec`."""
+        return True
+
+    @property
+    def spec_fingerprint(self) -> str:
+        """See `PipelineSpec`."""
+        return _digest("window", super().spec_fingerprint)
 
 
 def _of_both(spec: IntervalJoinSpec | WindowJoinSpec) -> dict[str, Any]:

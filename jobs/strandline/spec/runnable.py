@@ -63,9 +63,6 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
 def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
     """What of a join no pipeline lands and publishes yet: place, problem, way out."""
     of_windows = isinstance(spec, WindowJoinSpec)
-    if isinstance(spec, WindowJoinSpec) and spec.join.cogroup is None:
-        problem = f"not yet landed and published by a pipeline (join: {_kind(spec.join)})"
-        yield "join", problem, "write cogroup, whose windows hold the records of both sides"
     starts = {}
     for name in SIDES:
         side = getattr(spec.sources, name)

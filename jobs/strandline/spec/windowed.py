@@ -88,6 +88,11 @@ class WindowedSpec(CommonSpec):
         return (*self.aggregates, *self.returns)
 
     @property
+    def hands_over_records(self) -> bool:
+        """Whether the records of each firing are told, and not only what is counted of them."""
+        return self.process is not None
+
+    @property
     def fires_by(self) -> Trigger:
         """The trigger: the one that is given, or the one of this kind of windows."""
         if self.trigger is not None:

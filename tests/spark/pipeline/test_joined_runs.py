@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from joined import COGROUP, Join
+from joined import COGROUP, PAIRED, Join
 from lakes import a_record, land
 from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
@@ -38,20 +38,25 @@ def test_pairs_come_day_by_day_as_the_reference_tells_them_whatever_lands_when(s
     assert {row[0] for row in found["quarantine"] if row[2] == "late"} == {"left", "right"}
 
 
-def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path):
-    join = Join(spark, tmp_path, COGROUP)
+@pytest.mark.parametrize("content", [COGROUP, PAIRED], ids=["cogroup", "window"])
+def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path, content):
+    join = Join(spark, tmp_path, content)
     for day in ("3", "5"):
         join.line.advance(day)
     for name, rows in join.told_of_windows("5").items():
         assert join.found_of_windows()[name] == rows, name
     assert_books_balance(join.line)
     assert {row["input"] for row in join.line.rows("quarantine")} == {"left", "right"}
+    if content is PAIRED:
+        windows = join.line.rows("windows")
+        assert all(row["records"] == row["ours"] * row["theirs"] > 0 for row in windows)
 
 
-# both fall idle; one side is a source of splits
+# both fall idle; one side is a source of splits; a late record fires all pairs again
 CHOSEN = {
     "interval": "seed_joins_009_both_idle_flush_the_maximum",
     "cogroup": "pub_joins_018_cogroup_sliding",
+    "window": "seed_joins_011_window_lateness_refires_all_pairs",
 }
 
 

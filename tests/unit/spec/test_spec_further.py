@@ -237,7 +237,10 @@ def test_a_wrong_join_or_chain_is_refused_with_the_way_out(content, told):
 
 NOT_YET = [
     (join(INTERVAL, {"deduplicate": {"columns": ["n"], "within": "1d of arrival"}}), "deduplicate"),
-    (join({"window": {}}, window={"tumbling": "1h"}), "join: window"),
+    (
+        join({"window": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
+        "process: functions over the windows of a join",
+    ),
     (
         join({"cogroup": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
         "process: functions over the windows of a join",

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from joined import JOIN
+from joined import COGROUP, JOIN, PAIRED
 
 from strandline.errors import InputError
 from strandline.spec import find_spec, parse_spec
-from strandline.spec.joined import JoinedSpec
+from strandline.spec.joined import JoinedSpec, WindowPairsSpec
 from strandline.tables import tables_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ def test_other_bounds_are_other_numbers_and_another_source_is_another_timeline()
     other = a_join({"valid": "amount > 0"})
     assert other.timeline_fingerprint != spec.timeline_fingerprint
     assert a_join(schedule=None).spec_fingerprint == spec.spec_fingerprint
+
+
+def test_windows_that_tell_of_pairs_are_other_numbers_over_the_same_timeline():
+    cogroup, paired = (parse_spec(content, origin="p.yaml") for content in (COGROUP, PAIRED))
+    assert not cogroup.hands_over_records
+    assert isinstance(paired, WindowPairsSpec)
+    assert paired.hands_over_records
+    as_one = parse_spec(PAIRED | {"aggregates": COGROUP["aggregates"]}, origin="p.yaml")
+    assert as_one.spec_fingerprint != cogroup.spec_fingerprint
+    assert as_one.timeline_fingerprint == cogroup.timeline_fingerprint
 
 
 EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}

@@ -35,7 +35,8 @@ class PairsOfRange(Rebuild):
         """
         self._refuse_names_in_use()
         of_one = [*self._keys.values(), *(F.col(of_side(name, c.RECORD_ID)) for name in SIDES)]
-        equal = Window.partitionBy(PAIR_TS, *of_one).orderBy(*self._order)
+        # with their bucket they lie where the join has put them: they are not exchanged again
+        equal = Window.partitionBy(PAIR_TS, c.BUCKET, *of_one).orderBy(*self._order)
         pairs = self._pairs.pairs(identified=True)
         return pairs.select(
             PAIR_TS,

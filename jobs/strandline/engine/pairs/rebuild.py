@@ -65,7 +65,7 @@ class PairRebuild:
         """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
 
         The engine's columns of both records are there under these names as well; where they are to
-        be `identified`, the RECORD_ID of each, too.
+        be `identified`, the RECORD_ID of each, too. Equal pairs have one BUCKET.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
@@ -83,7 +83,6 @@ class PairRebuild:
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
             .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
-            .drop(c.BUCKET)
         )
 
     def late(self, name: str) -> DataFrame:

@@ -66,9 +66,9 @@ Problem = tuple[str, str]
 def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
     """The aggregates such that the aggregates of parts can be put together; None: one cannot.
 
-    Nor can the records themselves, where a function of the user's own is to have them.
+    Nor can the records themselves, where these are to be handed over.
     """
-    if spec.process is not None:
+    if spec.hands_over_records:
         return None
     found = _partials(records, spec)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
@@ -124,7 +124,7 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
 
 
 def records_of(spec: PipelineSpec, source: SourceColumns) -> Column:
-    """The records of a firing themselves, with `places_of` them: for a function of the user's."""
+    """The records of a firing themselves, with `places_of` them."""
     own = (quoted(name) for name in source.names)
     *position, last = places_of(spec)
     return F.collect_list(F.struct(*position, identity(spec, source).alias(last), *own))

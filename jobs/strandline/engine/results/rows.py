@@ -22,7 +22,7 @@ def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
         F.timestamp_millis(end).alias("window_end"),
         *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
         *(F.col(name) for name in spec.aggregates),
-        *([] if spec.process is None else [F.col(c.OF_FIRING)]),
+        *([F.col(c.OF_FIRING)] if spec.hands_over_records else []),
     ]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
-from strandline.engine.results.aggregates import Partial, with_contents_of_none
+from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.firings import FIRING
@@ -115,21 +115,14 @@ def held(
 
 
 def contents_of_firings(
-    ordered: DataFrame,
-    spec: PipelineSpec,
-    aggregates: Mapping[str, Column],
-    partials: Mapping[str, Partial] | None,
+    ordered: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
 ) -> DataFrame:
     """What each firing of each window holds, as `firings` takes it: 0 is the one on time.
-
-    Where nothing is let go, and its aggregates allow it, a firing is put together of what has come
-    since the one before and of that: each record is counted once, however many firings hold it.
 
     Args:
         ordered: the records of `in_order`.
         spec: the pipeline.
         aggregates: the content of a firing.
-        partials: the same in two steps; None: one of them has none.
     """
     fired = ordered.where(F.col(FIRST) <= F.col(FIRINGS)).withColumn(FIRING, F.col(FIRST))
     if spec.evicts_by is not None:
@@ -138,33 +131,11 @@ def contents_of_firings(
         contents = fired.groupBy(*window_of(spec), FIRING).agg(
             *_content(aggregates), *_causes(spec)
         )
-    elif partials is not None:
-        contents = _grown(fired, spec, partials)
     else:
         every = _in_each(fired).groupBy(*window_of(spec), FIRING)
         contents = every.agg(*_content(aggregates), *_causes(spec))
     number = F.when(F.col(_ON_TIME), 0).otherwise(F.col(FIRING))
     return contents.withColumn(FIRING, number).drop(_ON_TIME)
-
-
-def _grown(fired: DataFrame, spec: PipelineSpec, partials: Mapping[str, Partial]) -> DataFrame:
-    """Firings that hold all that came before: of each what is new in it, then running sums."""
-    window = window_of(spec)
-    up_to_here = (
-        Window.partitionBy(*window)
-        .orderBy(FIRING)
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    new = fired.groupBy(*window, FIRING).agg(
-        *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
-        F.count(F.lit(1)).alias("records"),
-        *_causes(spec),
-    )
-    return new.select(
-        *(*window, FIRING, _ON_TIME, *OF_CAUSE),
-        *(partial.running(up_to_here).alias(name) for name, partial in partials.items()),
-        F.sum("records").over(up_to_here).alias("records"),
-    )
 
 
 def _without_evicted(

@@ -42,8 +42,11 @@ _TRIGGER_VALUE = "_strandline_trigger_value"
 _EVICTOR_VALUE = "_strandline_evictor_value"
 _MOST_AHEAD = 2**31 - 1
 """Further ahead than this no frame of a window function reaches; nor does Spark hold so many."""
-_POSITION = (c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID)
-_NEEDED = (*_POSITION, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
+_AMONG_EQUALS = "_strandline_among_equals"
+"""What orders records of one position; null where a record is alone at its own."""
+POSITION = (c.INSTANT, c.SEQUENCE, c.TS, _AMONG_EQUALS)
+"""The order of the records of a window."""
+_NEEDED = (*POSITION, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
 """What is asked of a record later on, beside its key and what its aggregates read."""
 
 cloudpickle.register_pickle_by_value(walk)  # type: ignore[no-untyped-call]
@@ -58,7 +61,7 @@ def needs_a_walk(spec: PipelineSpec) -> bool:
 def in_order(
     accepted: DataFrame, spec: PipelineSpec, identity: Column, used: Iterable[str]
 ) -> DataFrame:
-    """The accepted records with FIRES, FIRST, UNTIL and FIRINGS of their window.
+    """The accepted records with POSITION, and FIRES, FIRST, UNTIL and FIRINGS of their window.
 
     Those that fire it have their RECORD_ID, too.
 
@@ -81,10 +84,10 @@ def in_order(
         _LATE: fires_at_once(),
         _FIRED: F.col(c.FIRE_AT).isNotNull(),
     }
-    rows = accepted.withColumns(values).withColumn(c.RECORD_ID, identity)
+    rows = accepted.withColumns(values).withColumn(_AMONG_EQUALS, identity)
     rows = rows.select(*(quoted(name) for name in [*kept, *values] if name in rows.columns))
     names = walk.Names(
-        order=_POSITION,
+        order=POSITION,
         late=_LATE,
         ts_ms=c.TS,
         trigger_value=_TRIGGER_VALUE,
@@ -100,7 +103,8 @@ def in_order(
     for name in (FIRST, UNTIL, FIRINGS):
         schema.add(name, T.LongType())
     over_group = walk.walk_over_groups(rules_of(spec), names)
-    return rows.groupBy(*window).applyInArrow(over_group, schema).drop(*values)
+    told = rows.groupBy(*window).applyInArrow(over_group, schema).drop(*values)
+    return told.withColumn(c.RECORD_ID, F.col(_AMONG_EQUALS))
 
 
 def rules_of(spec: PipelineSpec) -> walk.Rules:
@@ -123,11 +127,11 @@ def _by_place(
 ) -> DataFrame:
     """The same by window functions: count triggers and evictors ask for places alone."""
     # a hash of every record would cost more than all else: few are asked for theirs
-    peers = Window.partitionBy(*window).orderBy(*_POSITION[:-1])
+    peers = Window.partitionBy(*window).orderBy(*POSITION[:-1])
     tied = F.count(F.lit(1)).over(peers.rangeBetween(Window.currentRow, Window.currentRow)) > 1
     rows = accepted.withColumn(_TIED, tied)
-    rows = rows.withColumn(c.RECORD_ID, F.when(F.col(_TIED), identity))
-    in_window = Window.partitionBy(*window).orderBy(*_POSITION)
+    rows = rows.withColumn(_AMONG_EQUALS, F.when(F.col(_TIED), identity))
+    in_window = Window.partitionBy(*window).orderBy(*POSITION)
     whole = in_window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     places = {
         _NTH: F.row_number().over(in_window).cast("bigint"),

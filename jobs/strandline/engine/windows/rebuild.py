@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.calendar.timers import timer_columns
+from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.past.rise_days import rise_days
@@ -23,7 +24,7 @@ from strandline.engine.results.aggregates import Partial, columns_read, in_two_s
 from strandline.engine.scope import Rebuild
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
-from strandline.engine.windows import by_order
+from strandline.engine.windows import by_order, running
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import contents_of_firings, firings
@@ -111,8 +112,9 @@ class GridRebuild(Rebuild):
     def _contents_of_firings(self, windows: DataFrame, identity: Column) -> DataFrame:
         spec, aggregates = self.history.spec, self._aggregates()
         if spec.goes_by_order:
-            ordered = self._in_order(windows, identity)
-            return by_order.contents_of_firings(ordered, spec, aggregates, self._partials)
+            if running.suits(spec, self._partials):
+                return running.contents_of_firings(self._running(identity))
+            return by_order.contents_of_firings(self._in_order(windows, identity), spec, aggregates)
         partials = None if self._cells is None else self._partials
         return contents_of_firings(
             self._units(identity), spec, self._of_units(aggregates), partials
@@ -196,9 +198,24 @@ class GridRebuild(Rebuild):
         return rise_days(self.history, TimeRange(events.start_ms - 1, events.end_ms), self.clock)
 
     def _windows_by_order(self, windows: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
-        ordered = self._in_order(windows, self._identity)
-        fired = by_order.last_firings(ordered, windows, self.history.spec, aggregates)
+        spec = self.history.spec
+        if running.suits(spec, self._partials):
+            told = self._running(self._identity)
+            fired = running.last_firings(told, windows, spec, aggregates)
+        else:
+            ordered = self._in_order(windows, self._identity)
+            fired = by_order.last_firings(ordered, windows, spec, aggregates)
         return self._with_refused(fired, windows)
+
+    @cached_property
+    def _running(self) -> PerIdentity:
+        """The records that fire a window, and its last one, with all that it holds by then."""
+
+        def told(identity: Column) -> DataFrame:
+            ordered = self._in_order(self._windows, identity)
+            return running.told(ordered, self.history.spec, self._aggregates()).transform(computed)
+
+        return PerIdentity(told)
 
     def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
         """Rows of `as_windows`, and rows that count the pairs of what windows refused."""
