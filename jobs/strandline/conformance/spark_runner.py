@@ -239,7 +239,7 @@ def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
     else:
         cause = "tick"
     timer = {}
-    if _of_all(row)["end"] is not None:  # the timer of a window of all time is the end of it
+    if row["window_start"] != LEAST_INSTANT_MS:  # the timer of a window of all time is its end
         timer["timer"] = None if row["fired_by"] is not None else row["order_window_ms"] - 1
     return timer | {
         "watermark": MIN_WATERMARK if row["watermark_ms"] is None else row["watermark_ms"],
