@@ -52,6 +52,16 @@ def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tm
         assert all(row["records"] == row["ours"] * row["theirs"] > 0 for row in windows)
 
 
+def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):
+    left = [a_record("1 12:01", "1 12:00") for _ in range(2)]
+    right = [a_record("1 12:01", "1 12:00", position=p) for p in (1, 1, 2, 2, 2)]
+    join = Join(spark, tmp_path, sides={"left": left, "right": right})
+    join.line.advance("2")
+    pairs = join.line.rows("pairs")
+    numbers = {p: sorted(r["pair"] for r in pairs if r["right_position"] == p) for p in (1, 2)}
+    assert numbers == {1: [1, 2, 3, 4], 2: [1, 2, 3, 4, 5, 6]}
+
+
 # both fall idle; one side is a source of splits; a late record fires all pairs again
 CHOSEN = {
     "interval": "seed_joins_009_both_idle_flush_the_maximum",

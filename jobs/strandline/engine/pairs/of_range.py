@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
+from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
 from strandline.engine.past.history import History
 from strandline.engine.past.inputs import HistoryOfTwo
 from strandline.engine.records.arithmetic import slot_of
@@ -34,9 +34,6 @@ class PairsOfRange(Rebuild):
             InputError: two of its columns would have one name.
         """
         self._refuse_names_in_use()
-        of_one = [*self._keys.values(), *(F.col(of_side(name, c.RECORD_ID)) for name in SIDES)]
-        # with their bucket they lie where the join has put them: they are not exchanged again
-        equal = Window.partitionBy(PAIR_TS, c.BUCKET, *of_one).orderBy(*self._order)
         pairs = self._pairs.pairs(identified=True)
         return pairs.select(
             PAIR_TS,
@@ -44,8 +41,7 @@ class PairsOfRange(Rebuild):
             *(column.alias(name) for name, column in self._keys.items()),
             *(quoted(of_side(name, column)) for name in SIDES for column in self._columns[name]),
             *(F.col(of_side(name, c.RECORD_ID)).alias(_id_of(name)) for name in SIDES),
-            # those equal in all that identifies them are told apart by a number
-            F.row_number().over(equal).cast("bigint").alias("pair"),
+            PAIR,
             F.lit(self._spec.spec_fingerprint).alias("spec_fingerprint"),
         )
 
@@ -128,16 +124,6 @@ class PairsOfRange(Rebuild):
     @property
     def _keys(self) -> dict[str, Column]:
         return {name: F.col(c.key_column(name)) for name in self._spec.source.key}
-
-    @property
-    def _order(self) -> list[Column]:
-        """The order among equal pairs: rows equal in everything are interchangeable."""
-        by_content = [F.lit(0)]
-        for name, one in self._of_two.inputs.items():
-            if one.history.spec.source.id is not None:
-                columns = [quoted(of_side(name, column)) for column in self._columns[name]]
-                by_content.append(F.to_json(F.struct(*columns)))
-        return by_content
 
     def _refuse_names_in_use(self) -> None:
         """Refuse landing columns and keys that would stand twice among the columns of `pairs`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -19,7 +19,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
 from strandline.engine.records.arithmetic import floor, instant_of
 from strandline.engine.records.expressions import quoted
-from strandline.engine.records.identity import identity
+from strandline.engine.records.identity import content, identity
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.engine.values.of_two import EmissionsOfTwo, InputEmissions
@@ -35,6 +35,10 @@ from strandline.spec.joined import JoinedSpec
 
 PAIR_TS = "pair_ts"
 """The later event time of a pair."""
+PAIR = "pair"
+"""A number that tells pairs of equal records apart, from 1."""
+_NTH = "_strandline_nth_of_equal"
+_COPIES = "_strandline_copies"
 _BUCKET_IN_SPANS = 2
 """So long that few left records look into two buckets, and so short that few pairs are tried."""
 _OWN = (c.TS, c.MET, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
@@ -65,25 +69,28 @@ class PairRebuild:
         """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
 
         The engine's columns of both records are there under these names as well; where they are to
-        be `identified`, the RECORD_ID of each, too. Equal pairs have one BUCKET.
+        be `identified`, the RECORD_ID of each and PAIR, too: what tells pairs of the same apart.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
         ts = F.col(c.TS)
         first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, upper_ms))
         buckets = F.sequence(first, last, F.lit(length_ms))
-        left = self._side("left").accepted.withColumn(c.BUCKET, F.explode(buckets))
-        right = self._side("right").accepted.withColumn(c.BUCKET, floor(ts, length_ms, 0))
+        left, right = (self._accepted(name, identified=identified) for name in ("left", "right"))
+        left = left.withColumn(c.BUCKET, F.explode(buckets))
+        right = right.withColumn(c.BUCKET, floor(ts, length_ms, 0))
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
         keys = c.keys_of(self.left.history.spec)
         pair_ts = F.greatest(*(of_side(name, c.TS) for name in ("left", "right")))
-        return (
+        pairs = (
             self._named("left", left, keys, identified=identified)
             .join(self._named("right", right, keys, identified=identified), [*keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
             .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
+            .drop(c.BUCKET)
         )
+        return pairs.withColumn(PAIR, _nth_of_equal()) if identified else pairs
 
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK that it met."""
@@ -192,16 +199,35 @@ class PairRebuild:
 
         return gone("left", "right") | gone("right", "left")
 
+    def _accepted(self, name: str, *, identified: bool) -> DataFrame:
+        """A side's records that are not late, with their RECORD_ID if they are to be identified."""
+        records, given = self._side(name).accepted, self._given(name)
+        if not identified:
+            return records
+        identity_of = identity(given.history.spec, given.source_columns)
+        return records.withColumn(c.RECORD_ID, identity_of)
+
     def _named(
         self, name: str, records: DataFrame, keys: Sequence[str], *, identified: bool
     ) -> DataFrame:
-        """A side's records: the keys as they are, all else under the side's name."""
+        """A side's records: the keys as they are, all else under the side's name.
+
+        Of those that nothing tells apart each has a number. They are numbered where the join wants
+        them to lie, and sorted as it wants them: that costs no exchange and no sort of the pairs.
+        """
         given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
         if identified:
-            own.append(c.RECORD_ID)
-            identity_of = identity(given.history.spec, given.source_columns)
-            records = records.withColumn(c.RECORD_ID, identity_of)
+            own += [c.RECORD_ID, _NTH, _COPIES]
+            by_id = given.history.spec.source.id is not None
+            order = content(given.source_columns) if by_id else F.lit(0)
+            equal = Window.partitionBy(*keys, c.BUCKET, c.TS, c.RECORD_ID).orderBy(order)
+            whole = equal.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+            numbers = {
+                _NTH: F.row_number().over(equal),
+                _COPIES: F.count(F.lit(1)).over(whole),
+            }
+            records = records.repartition(*keys, c.BUCKET).withColumns(numbers)
         named = [quoted(column).alias(of_side(name, column)) for column in own]
         return records.select(*keys, c.BUCKET, *named)
 
@@ -216,6 +242,13 @@ class _EmissionsOnDays:
 
     def __call__(self, days: Sequence[date]) -> Emissions:
         return emissions(self.spark, self.given.records, self.given.history, self.clock, days)
+
+
+def _nth_of_equal() -> Column:
+    """Which a pair is of those that nothing tells apart, from 1: a left one with each right one."""
+    nth = {name: F.col(of_side(name, _NTH)) for name in ("left", "right")}
+    copies = F.col(of_side("right", _COPIES))
+    return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")
 
 
 def of_side(name: str, column: str) -> str:
