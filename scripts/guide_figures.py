@@ -12,12 +12,23 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import Firing, Record, Replay, Tables, replay
+from strandline.reference import (
+    Firing,
+    Pair,
+    Record,
+    Replay,
+    Tables,
+    replay,
+    replay_interval_join,
+    replay_windows_of_two,
+)
 from strandline.reference.duplicates import without_duplicates
-from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec import PipelineSpec, parse_any, parse_spec
+from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
+from strandline.spec.runnable import AnySpec
 
 DOCS = Path(__file__).parents[1] / "docs"
 _MINUTE = 60_000
@@ -266,6 +277,98 @@ def _held(fired: Iterable[Firing], record: Record, names: Mapping[Record, str]) 
     )
 
 
+def _joins() -> str:
+    """What two sources give as their records come: pairs, or what windows over both fire."""
+    told = [
+        ("12:01", "12:01", "left"),
+        ("12:05", "12:04", "right"),
+        ("12:07", "12:07", "left"),
+        ("12:12", "12:11", "right"),
+        ("12:13", "12:13", "left"),
+        ("12:14", "12:09", "right"),
+        ("12:15", "12:12", "right"),
+    ]
+    records = [
+        Record(_ms(at), _ms(ts), f"{number:02}", input=side)
+        for number, (at, ts, side) in enumerate(told)
+    ]
+    signs = {"left": iter("abc"), "right": iter("1234")}
+    names = {record: next(signs[str(record.input)]) for record in records}
+    within = _two({"interval": ["-2m", "5m"]})
+    windows = {"window": {"tumbling": "10m"}, "allowed_lateness": "5m"}
+    both = [_two({kind: {}}, **windows) for kind in ("cogroup", "window")]
+    joined = replay_interval_join(cast("IntervalJoinSpec", within), records, start_ms=0)
+    late = {one.record for one in joined.late}
+    replays = [
+        replay_windows_of_two(cast("WindowJoinSpec", spec), records, start_ms=0) for spec in both
+    ]
+    columns = [
+        [_pairs_at(record, joined.pairs, names) or "late" * (record in late) for record in records]
+    ]
+    for replayed, shown in zip(replays, (_sides, _product), strict=True):
+        refused = {one.record for one in replayed.late}
+        columns.append(
+            [
+                ", ".join(
+                    shown(firing, names)
+                    for firing in replayed.firings
+                    if firing.moment.at_ms == record.arrival_ms
+                )
+                or "late" * (record in refused)
+                for record in records
+            ]
+        )
+    after = _after(records, replays[0])
+    rows = [
+        [f"{record.input} {names[record]}", _clock(record.ts_ms), _clock(record.arrival_ms), *told]
+        for record, *told in zip(records, after, *columns, strict=True)
+    ]
+    head = ["record", "event time", "arrival", "watermark then"]
+    return _table([*head, "interval: [-2m, 5m]", "cogroup", "window"], rows)
+
+
+def _two(join: Mapping[str, Any], **changed: Any) -> AnySpec:
+    """A join of two sources whose watermarks are a minute behind."""
+    side = {
+        "table": "t",
+        "arrival_time": "arrived",
+        "event_time": "happened",
+        "watermark": {"strategy": "bounded_out_of_orderness", "bound": "1m", "emit": "per_record"},
+    }
+    content = {
+        "pipeline": "figure",
+        "sources": {"left": side, "right": side},
+        "join": join,
+        **changed,
+    }
+    return parse_any(content, origin="guide_figures.py")
+
+
+def _pairs_at(record: Record, pairs: Iterable[Pair], names: Mapping[Record, str]) -> str:
+    """The pairs that were found as a record came."""
+    return ", ".join(
+        names[pair.left] + names[pair.right]
+        for pair in pairs
+        if pair.moment.at_ms == record.arrival_ms
+    )
+
+
+def _sides(firing: Firing, names: Mapping[Record, str]) -> str:
+    """What a firing held of either side."""
+    left, right = (_of_side(firing, side, names) for side in ("left", "right"))
+    return f"{''.join(left) or '-'} and {''.join(right) or '-'}"
+
+
+def _product(firing: Firing, names: Mapping[Record, str]) -> str:
+    """Each left record that a firing held beside each right one."""
+    left, right = (_of_side(firing, side, names) for side in ("left", "right"))
+    return " ".join(one + other for one in left for other in right)
+
+
+def _of_side(firing: Firing, side: str, names: Mapping[Record, str]) -> list[str]:
+    return sorted(names[member] for member in firing.members if member.input == side)
+
+
 def _duplicates() -> str:
     """One record that is delivered again and again, under `within: 1h of arrival`."""
     arrivals = ["12:00", "12:40", "13:20", "14:20", "14:20", "16:00"]
@@ -288,6 +391,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "lateness": _lateness,
     "triggers": _triggers,
     "evictors": _evictors,
+    "joins": _joins,
     "duplicates": _duplicates,
 }
 

@@ -2,7 +2,7 @@
 
 from strandline.reference.answer import Firing, LateRecord, Moment, Replay
 from strandline.reference.chained import replay_chained
-from strandline.reference.joins import PairReplay, replay_interval_join, replay_windows_of_two
+from strandline.reference.joins import Pair, PairReplay, replay_interval_join, replay_windows_of_two
 from strandline.reference.records import Record
 from strandline.reference.replay import replay
 from strandline.reference.tables import Tables
@@ -11,6 +11,7 @@ __all__ = [
     "Firing",
     "LateRecord",
     "Moment",
+    "Pair",
     "PairReplay",
     "Record",
     "Replay",
