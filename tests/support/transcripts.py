@@ -20,6 +20,10 @@ for k. It may have a `marker` (punctuated), the watermark that it `offers` (`can
 a `gap_ms`. Its `value` is what it offers, else its id. An instant is in milliseconds, or a time of
 day such as "9:02". What is `open` is told as what fires is; `fired: true` there: the watermark has
 passed the end, the state is still kept.
+
+A story of two sources has a `join`, its `watermark` is that of both sides, and a record tells its
+`input`. `pair: [1, 2]`: the left record 1 and the right record 2 belong together. Of an interval
+join `kept` tells what still waits for partners, in place of `open`.
 """
 
 from __future__ import annotations
@@ -32,26 +36,30 @@ import yaml
 
 from strandline.conformance.answer import (
     Answer,
+    AnyAnswer,
     FiringRow,
     LateRow,
     OpenRow,
+    PairRow,
+    PairsAnswer,
     StatusRow,
     WatermarkRow,
     WindowRow,
 )
-from strandline.conformance.pipelines import PIPELINE
+from strandline.conformance.pipelines import AGGREGATES, PIPELINE
 from strandline.conformance.scenario import Scenario
 from strandline.errors import InputError
 from strandline.model.intervals import datetime_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference import Record
-from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec import parse_any
+from strandline.spec.runnable import AnySpec
 
 FOLDER = Path(__file__).parents[1] / "transcripts"
 START_MS = 0
-_RULES = {"window", "watermark", "allowed_lateness", "trigger", "evictor", "channels"}
-_FIELDS = {"title", "rule", "story", "open"} | _RULES
-_RECORD_FIELDS = {"id", "at", "ts", "channel", "key", "marker", "offers", "gap_ms"}
+_RULES = {"window", "watermark", "allowed_lateness", "trigger", "evictor", "channels", "join"}
+_FIELDS = {"title", "rule", "story", "open", "kept"} | _RULES
+_RECORD_FIELDS = {"id", "at", "ts", "channel", "key", "marker", "offers", "gap_ms", "input"}
 _OFFERS = "case when marker then timestamp_millis(value) end"
 """`offers` over the columns that every scenario has."""
 
@@ -82,7 +90,7 @@ class Transcript:
     title: str
     rule: str
     scenario: ToldScenario
-    expected: Answer
+    expected: AnyAnswer
 
 
 def read_transcripts(folder: Path = FOLDER) -> list[Transcript]:
@@ -102,7 +110,7 @@ def read_transcript(content: dict[str, Any]) -> Transcript:
     """
     title = str(content.get("title"))
     _refuse_strangers(title, content, _FIELDS)
-    story = _Story(title)
+    story = _Story(title, tuple(content.get("join", ()))[:1])
     for line in content["story"]:
         story.tell(line)
     scenario = ToldScenario(
@@ -113,40 +121,42 @@ def read_transcript(content: dict[str, Any]) -> Transcript:
         end_of_input=story.ended,
         until_ms=story.now_ms,
     )
-    return Transcript(title, content["rule"], scenario, story.answer(content["open"]))
+    told = story.kept(content["kept"]) if "kept" in content else story.answer(content["open"])
+    return Transcript(title, content["rule"], scenario, told)
 
 
-def _pipeline(content: dict[str, Any]) -> PipelineSpec:
+def _pipeline(content: dict[str, Any]) -> AnySpec:
     """The pipeline of a transcript, over the columns of a scenario."""
     watermark = dict(content["watermark"])
     if watermark.get("candidate") == "offers":
         watermark["candidate"] = _OFFERS
-    pipeline = {
-        "pipeline": PIPELINE,
-        "source": {
-            "table": "scenario",
-            "arrival_time": "timestamp_millis(arrival_ms)",
-            "event_time": "timestamp_millis(ts_ms)",
-            "channel": "channel",
-            "channels": content.get("channels", ["a"]),
-            "key": ["key"],
-            "sequence": "id",
-            "start": datetime_of(START_MS),
-        },
-        "watermark": watermark,
-        "window": content["window"],
-        "allowed_lateness": content.get("allowed_lateness", "0ms"),
-        "aggregates": {
-            "count": "count(*)",
-            "sum": "sum(value)",
-            "ids": "array_sort(collect_list(id))",
-        },
-        "firings": True,
+    source = {
+        "table": "scenario",
+        "arrival_time": "timestamp_millis(arrival_ms)",
+        "event_time": "timestamp_millis(ts_ms)",
+        "channel": "channel",
+        "channels": content.get("channels", ["a"]),
+        "key": ["key"],
+        "sequence": "id",
+        "start": datetime_of(START_MS),
     }
+    pipeline: dict[str, Any] = {"pipeline": PIPELINE}
+    if "join" in content:
+        sides = dict.fromkeys(("left", "right"), source | {"watermark": watermark})
+        pipeline |= {"sources": sides, "join": content["join"]}
+    else:
+        pipeline |= {"source": source, "watermark": watermark}
+    if "window" in content:
+        pipeline |= {
+            "window": content["window"],
+            "allowed_lateness": content.get("allowed_lateness", "0ms"),
+            "aggregates": AGGREGATES,
+            "firings": True,
+        }
     for name in ("trigger", "evictor"):
         if name in content:
             pipeline[name] = content[name]
-    return parse_spec(pipeline, origin=content["title"])
+    return parse_any(pipeline, origin=content["title"])
 
 
 @dataclass
@@ -154,6 +164,7 @@ class _Story:
     """What has been told so far: the records, and what they and the clock have caused."""
 
     title: str
+    join: tuple[str, ...] = ()
     records: dict[int, Record] = field(default_factory=dict)
     now_ms: int = START_MS
     ended: bool = False
@@ -164,6 +175,7 @@ class _Story:
     _firings: list[FiringRow] = field(default_factory=list)
     _late: list[LateRow] = field(default_factory=list)
     _no_window: list[int] = field(default_factory=list)
+    _pairs: list[PairRow] = field(default_factory=list)
 
     def tell(self, line: Any) -> None:
         """Take in the next line."""
@@ -184,10 +196,14 @@ class _Story:
                 self._watermarks.append(WatermarkRow(**self._when(), watermark=self._watermark))
             case {"fires": pane}:
                 self._fires(pane)
+            case {"pair": [left, right]} if self._cause == "record":
+                self._pair(left, right)
             case "idle" | "active":
                 self._status.append(StatusRow(**self._when(), status=line))
             case "late" if self._cause == "record":
-                self._late.append(LateRow(id=self._last_id, watermark=self._watermark))
+                side = self.records[self._last_id].input or None
+                late = LateRow(id=self._last_id, watermark=self._watermark, input=side)
+                self._late.append(late)
             case "no_window" if self._cause == "record":
                 self._no_window.append(self._last_id)
             case _:
@@ -210,6 +226,28 @@ class _Story:
             valve_status=self._status,
         )
 
+    def kept(self, by_side: dict[str, list[int]]) -> PairsAnswer:
+        """The same of an interval join: all that was told, and what still waits for partners."""
+        return PairsAnswer(
+            pairs=self._pairs,
+            late=self._late,
+            buffered=by_side,
+            final_watermark=self._watermark,
+            watermarks=self._watermarks,
+        )
+
+    def _pair(self, left: int, right: int) -> None:
+        times = (self.records[number].ts_ms for number in (left, right))
+        found = PairRow(
+            left=left,
+            right=right,
+            ts=max(times),
+            watermark=self._watermark,
+            arrival_ms=self.now_ms,
+            after_record_id=self._last_id,
+        )
+        self._pairs.append(found)
+
     def _record(self, line: dict[str, Any]) -> None:
         _refuse_strangers(self.title, line, _RECORD_FIELDS)
         number, offers = line["id"], line.get("offers")
@@ -226,7 +264,7 @@ class _Story:
             "value": number if offers is None else _instant(offers),
             "marker": line.get("marker", offers is not None),
             "gap_ms": line.get("gap_ms"),
-        }
+        } | ({"input": line["input"]} if self.join else {})
         self.records[number] = Record(
             arrival_ms=at_ms,
             ts_ms=row["ts_ms"],
@@ -239,6 +277,7 @@ class _Story:
             gap_ms=row["gap_ms"],
             trigger_value=row["value"],
             evictor_value=row["value"],
+            input=line.get("input", ""),
             payload=row,
         )
 
@@ -258,7 +297,7 @@ class _Story:
         if unknown:
             raise InputError(self.title, f"no record {unknown} so far", "hold what has come")
         start, end = pane["window"]
-        return {
+        told = {
             "key": pane.get("key", "k"),
             "start": _instant(start),
             "end": _instant(end),
@@ -266,6 +305,15 @@ class _Story:
             "sum": sum(self.records[number].payload["value"] for number in pane["holds"]),
             "ids": sorted(pane["holds"]),
         }
+        if not self.join or further:  # what is open of a join holds records, whatever it tells
+            return told
+        sides: dict[str, list[int]] = {
+            side: [n for n in told["ids"] if self.records[n].input == side]
+            for side in ("left", "right")
+        }
+        if self.join == ("window",):
+            told |= {"count": len(sides["left"]) * len(sides["right"]), "sum": None}
+        return told | sides
 
     def _when(self) -> dict[str, Any]:
         after = self._last_id if self._cause == "record" else None
@@ -277,7 +325,7 @@ class _Story:
 
 
 def _is_consequence(line: Any) -> bool:
-    return isinstance(line, dict) and line.keys() <= {"watermark", "fires"}
+    return isinstance(line, dict) and line.keys() <= {"watermark", "fires"}  # no pair: records do
 
 
 def _instant(value: Any) -> int:

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from strandline.conformance.answer import Answer
+from strandline.conformance.answer import AnyAnswer
 from strandline.conformance.compare import compare
 from strandline.conformance.scenario import Unsupported
 from strandline.conformance.spark_runner import SparkEngine
@@ -21,7 +21,7 @@ AT_ONCE = 2
 
 
 @pytest.fixture(scope="module")
-def answers(request, session) -> Iterator[dict[str, Future[Answer]]]:
+def answers(request, session) -> Iterator[dict[str, Future[AnyAnswer]]]:
     """The answers to the transcripts that this run asks for."""
     here = [item for item in request.session.items if item.path == request.path]
     asked = [item.callspec.params["transcript"] for item in here]
