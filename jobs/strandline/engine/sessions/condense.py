@@ -18,9 +18,9 @@ from pyspark.sql.window import WindowSpec
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
-from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.arithmetic import date_of, instant_of
+from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -48,11 +48,6 @@ def begins(by_start: WindowSpec) -> Column:
     """Whether what lies ahead of a row, by START, neither overlaps nor touches it."""
     reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
-
-
-def row_instant(axis: Axis) -> Column:
-    """The instant of a row that is not ahead."""
-    return instant_of(axis, F.col(AT), F.col(AT_SEQUENCE))
 
 
 def in_rows(
@@ -98,7 +93,11 @@ def in_rows(
 
 
 def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
-    """One row for the records of each `row_key`: ROW, START, END, `records` and the partials."""
+    """One row for the records of each `row_key`: ROW, START, END, `records` and the partials.
+
+    With the INSTANT of those that are not ahead. It is not always that of their arrival: a result
+    of other windows leaves these before the watermark that fires them goes on.
+    """
     ends = [] if c.END in row_key(spec) else [F.max(c.END).alias(c.END)]
     return (
         records.groupBy(*row_key(spec))
@@ -106,6 +105,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             F.min(c.TS).alias(c.START),
             *ends,
             F.count(F.lit(1)).alias("records"),
+            F.max(c.INSTANT).alias(c.INSTANT),
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
@@ -113,13 +113,13 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
     )
 
 
-def with_watermarks(rows: DataFrame, emitted: Emissions, axis: Axis) -> DataFrame:
+def with_watermarks(rows: DataFrame, emitted: Emissions) -> DataFrame:
     """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
     probes = rows.where(~is_ahead).withColumns(
         {
             c.ARRIVAL_DAY: date_of(F.col(AT)),
-            c.SEEN_FROM: row_instant(axis),
+            c.SEEN_FROM: F.col(c.INSTANT),
             c.RANK: F.lit(AFTER_CHANNELS),
         }
     )

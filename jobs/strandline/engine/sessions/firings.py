@@ -17,7 +17,7 @@ from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.arithmetic import event_ms, first_of, instant_of
+from strandline.engine.records.arithmetic import event_ms, first_of
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
@@ -60,7 +60,7 @@ def units_of(
         axis: its axis.
         clock: what is known.
     """
-    session = Window.partitionBy(*session_of(spec))
+    session, of_position = Window.partitionBy(*session_of(spec)), (c.INSTANT, AT, AT_SEQUENCE)
     units = (
         rows.where(F.col(c.SESSION).isNotNull())
         .groupBy(*session_of(spec), c.UNIT)
@@ -68,7 +68,7 @@ def units_of(
             F.min(c.START).alias(c.START),
             F.max(c.END).alias(c.END),
             F.sum("records").alias("records"),
-            *(F.max(name).alias(name) for name in (c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE)),
+            *(F.max(name).alias(name) for name in (c.SEGMENT, c.WATERMARK, *of_position)),
         )
         .withColumns(
             {
@@ -151,8 +151,8 @@ def fires_once() -> Column:
 
 
 def _event() -> Column:
-    own = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, AT, AT_SEQUENCE, c.FIRE_FROM, c.RANK)
-    return F.struct(*own, "records", position().alias(_POSITION)).alias(EVENT)
+    own = (c.UNIT, c.START, c.END, c.SEGMENT, c.WATERMARK, c.INSTANT, AT, AT_SEQUENCE)
+    return F.struct(*own, c.FIRE_FROM, c.RANK, "records", position().alias(_POSITION)).alias(EVENT)
 
 
 def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -249,9 +249,8 @@ def is_late() -> Column:
 def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
     """The firings that happen before the horizon, each with its ORDER and FIRED_AT."""
     event, late = F.col(EVENT), is_late()
-    instant = instant_of(axis, event[AT], event[AT_SEQUENCE])
     order = F.struct(
-        F.when(late, instant).otherwise(event[c.FIRE_FROM]).alias("instant"),
+        F.when(late, event[c.INSTANT]).otherwise(event[c.FIRE_FROM]).alias("instant"),
         F.when(late, F.lit(AFTER_CHANNELS)).otherwise(event[c.RANK]).alias("rank"),
         F.when(late, event[AT_SEQUENCE]).alias("sequence"),
         F.when(late, event[c.START]).alias("ts_ms"),

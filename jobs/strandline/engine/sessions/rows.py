@@ -114,7 +114,7 @@ class SessionRows(Rebuild, ABC):
         Where some input had ended before, a run could reach across it: every row stays alone.
         """
         spec, (_, rows) = self._spec, self._digested
-        met = with_watermarks(rows, self._emitted, self.history.axis)
+        met = with_watermarks(rows, self._emitted)
         return met if self._ended else numbered_by_run(met, spec)
 
     @cached_property

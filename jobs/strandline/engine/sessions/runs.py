@@ -50,6 +50,7 @@ def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
             F.max(c.END).alias(c.END),
             F.sum("records").alias("records"),
             *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
+            F.max(c.INSTANT).alias(c.INSTANT),
             *(
                 F.max(F.when(F.col(_IS_AHEAD), value).otherwise(F.col(name))).alias(name)
                 for name, value in of_runs_ahead.items()
