@@ -27,9 +27,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
     offers = _offers_across_days(history, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
     if clock.closes_now:
-        every = range(len(channels))
-        at_end = pd.DataFrame({"number": every, "rank": every, "candidate_ms": MAX_WATERMARK})
-        parts += [at_end.assign(seen_from=axis.end, day=day) for day in days]
+        parts += [_at_end(day, history).assign(seen_from=axis.end, day=day) for day in days]
     there = [part for part in parts if len(part)]
     rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
     names = [channels[number] for number in rows["number"]]
@@ -44,6 +42,13 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
             }
         )
     )
+
+
+def _at_end(day: date, history: History) -> pd.DataFrame:
+    """What the end of the input offers, of the channels that have joined by the end of a day."""
+    over = history.axis.first_of(midnight_of(day) + DAY_MS)
+    there = [number for number, at in enumerate(history.crossings.joined) if at < over]
+    return pd.DataFrame({"number": there, "rank": there, "candidate_ms": MAX_WATERMARK})
 
 
 def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:

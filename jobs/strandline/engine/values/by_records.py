@@ -23,7 +23,7 @@ from strandline.engine.values.across_days import CARRIED, carried
 from strandline.engine.values.between_thresholds import first_reaching
 from strandline.engine.values.emissions import with_probes
 from strandline.engine.watermark.retired import ends_of
-from strandline.model.intervals import DAY_MS, day_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
@@ -74,7 +74,11 @@ class RecordEmissions:
             self.floors,
             F.lit(MIN_WATERMARK),
         )
-        joined_before = [F.col(c.SEEN_FROM) > axis.literal(at) for at in self._joins]
+        joined_before = [
+            (F.col(c.ARRIVAL_DAY) == F.lit(self._day_of(at)))
+            & (F.col(c.SEEN_FROM) > axis.literal(at))
+            for at in self._joins
+        ]
         number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
         return (
             with_probes(self._stood(), probes)
@@ -98,7 +102,8 @@ class RecordEmissions:
     def _ends_of_parts(self) -> DataFrame:
         """The ends of a day's parts, for each channel that takes part in them.
 
-        A day is one part; where channels join on it, one ends as each of them does.
+        A day is one part; where channels join on it, one ends as each of them does. Those that
+        join on a later day take no part in it.
         """
         axis, order = self.history.axis, self.history.crossings
         ends = [
@@ -106,7 +111,7 @@ class RecordEmissions:
             for day in self.days
             for end in [*(at for at in self._joins if self._day_of(at) == day), axis.never]
             for channel, joined in zip(order.channels, order.joined, strict=True)
-            if joined < end
+            if joined < min(end, axis.first_of(midnight_of(day) + DAY_MS))
         ]
         return self.offers.sparkSession.createDataFrame(
             pa.table(
