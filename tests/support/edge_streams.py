@@ -187,6 +187,11 @@ EDGES = {
         emit={"every": "3d"},
         horizon_ms=7 * DAY_MS,
     ),
+    "a channel joins days after a window has fired, and a record was late": a_stream(
+        *((5, 3, "a"), (6, 25, "a"), (7, 4, "a"), (DAY_MS + 1, DAY_MS + 3, "c")),
+        horizon_ms=DAY_MS + 1_000,
+        end_of_input=True,
+    ),
     "channels end one by one, and the last but one lets windows fire": a_stream(
         *((1, 4, "a"), (2, 27, "c"), (3, 33, "a")),
         channels=["a", "b", "c"],

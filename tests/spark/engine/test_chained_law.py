@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from answers import Answer, agree, reference
 from drawn import ROUNDS, drawn, in_words
+from edge_streams import a_stream
 from engine_under_test import Engine, each, firings_of, late_of, windows_of
 from happenings import richness
 from law_streams import Row, rows, streams_of
@@ -157,3 +158,23 @@ def test_windows_of_windows_are_those_of_the_reference(session):
         agree(chain, answer, expected)
     assert any(answer.late for _, answer in answers)
     assert any(row["late_accepted"] for _, answer in answers for row in answer.windows)
+
+
+def test_a_result_is_judged_by_the_watermark_before_the_one_that_fires_its_window(session):
+    # all channels are idle; the record comes, and the watermark leaps over all that it has to fire
+    first = a_stream(
+        (46, 15, "a"),
+        channels=["a", "b"],
+        watermark={
+            **{"strategy": "time_lag", "lag": "3ms", "emit": {"every": "1ms"}},
+            **{"idleness": "10ms", "combine": "splits"},
+        },
+        window={"session": "14ms"},
+        aggregates={"count": "count(*)", "sum": "sum(value)"},
+        horizon_ms=77,
+    )
+    row = {"second": "sessions", "second_lateness": "0ms", "table": "firings", "key": "same"}
+    chain = chain_of(first, row)
+    answer = answer_of(session, chain)
+    assert answer.windows
+    agree(chain, answer, replace(reference(chain), violations=0))
