@@ -68,8 +68,11 @@ def close(
 
     spec = history.spec
     if isinstance(spec, WindowPairsSpec):
-        of_records = spec.model_copy(update={"aggregates": {}})
-        return WindowPairsRebuild.of(rebuild(replace(history, spec=of_records)), history)
+        plain, of_records = (
+            rebuild(replace(history, spec=of_spec))
+            for of_spec in (spec.of_records, spec.model_copy(update={"aggregates": {}}))
+        )
+        return WindowPairsRebuild.of(plain, of_records, history)
     if spec.process is None:
         return rebuild(history)
     without = spec.model_copy(update={"process": None, "returns": {}})

@@ -5,7 +5,7 @@ Flink: `JoinedStreams`, a co-group whose function loops over both sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -29,16 +29,18 @@ class WindowPairsRebuild(Rebuild):
     """A rebuild of windows that tell of pairs.
 
     Attributes:
-        of_records: the same windows, each firing with the records of both sides.
+        plain: the same windows, as they count the records of both sides.
+        of_records: the same, each firing with the records of both sides.
     """
 
+    plain: Rebuild
     of_records: Rebuild
 
     @classmethod
-    def of(cls, of_records: Rebuild, history: History) -> WindowPairsRebuild:
+    def of(cls, plain: Rebuild, of_records: Rebuild, history: History) -> WindowPairsRebuild:
         """The pairs of such windows, by the rules of a history."""
         common = {of.name: getattr(of_records, of.name) for of in fields(Rebuild)}
-        return replace(cls(**common, of_records=of_records), history=history)
+        return replace(cls(**common, plain=plain, of_records=of_records), history=history)
 
     def windows(self) -> DataFrame:
         """The windows, with what their last firing told; `firings` are those that told of a pair.
@@ -46,24 +48,29 @@ class WindowPairsRebuild(Rebuild):
         ACCEPTED counts the records of both sides, `records` the pairs.
         """
         spec, window = self.history.spec, _window(self.history.spec)
-        counted = self.of_records.windows().drop(c.OF_FIRING)
+        counted = self.plain.windows()
         if c.ACCEPTED not in counted.columns:
             counted = counted.withColumn(c.ACCEPTED, F.col("records"))
-        own = [name for name in counted.columns if name not in {"records", "firings", "fired_at"}]
-        told = self._told(identity(spec, self.source_columns))
+        # rows that only count what a window has refused tell nothing
+        counted = counted.drop("records", "firings", "fired_at").withColumns(
+            {"spec_fingerprint": F.lit(spec.spec_fingerprint), _ACCEPTS: F.col(c.ACCEPTED) > 0}
+        )
+        last = self._last(self._told(identity(spec, self.source_columns)))
+        both = counted.join(last.withColumn(_ACCEPTS, F.lit(True)), [*window, _ACCEPTS], "left")
+        none = F.lit(0).cast("bigint")
+        filled = {name: F.coalesce(name, none) for name in ("records", "firings")}
+        return both.withColumns(filled).drop(_ACCEPTS)
+
+    def _last(self, told: DataFrame) -> DataFrame:
+        """Of each window the last firing, with how many there were, and when the first one was."""
+        spec, window = self.history.spec, _window(self.history.spec)
         whole = Window.partitionBy(*window)
-        first_at = F.min("fired_at").over(whole)
         ends = F.col("firing") == F.max("firing").over(whole)
-        told = told.withColumns({"fired_at": first_at, _LAST: ends}).where(_LAST)
+        of_window = {"fired_at": F.min("fired_at").over(whole), _LAST: ends}
         aggregates = (quoted(name) for name in spec.aggregates)
         firings = F.col("firing").alias("firings")
-        last = told.select(*window, *aggregates, "records", "fired_at", firings)
-        none = F.lit(0).cast("bigint")
-        return (
-            counted.select(*own)
-            .join(last, window, "left")
-            .withColumns({name: F.coalesce(name, none) for name in ("records", "firings")})
-        )
+        last = told.withColumns(of_window).where(_LAST)
+        return last.select(*window, *aggregates, "records", "fired_at", firings)
 
     def held(self) -> DataFrame:
         """What the windows hold: the records of both sides, OF_FIRING those themselves."""
@@ -71,7 +78,7 @@ class WindowPairsRebuild(Rebuild):
 
     def accepted_by_slot(self) -> DataFrame | None:
         """See `Rebuild`: the records of both sides."""
-        return self.of_records.accepted_by_slot()
+        return self.plain.accepted_by_slot()
 
     def late(self) -> DataFrame:
         """See `Rebuild`: the records of both sides."""
@@ -87,45 +94,88 @@ class WindowPairsRebuild(Rebuild):
         return PerIdentity(self._tell)
 
     def _tell(self, identity: Column) -> DataFrame:
-        spec = self.history.spec
-        firing = [*_window(spec), "firing"]
-        rows = self.of_records.firings(identity)
-        pairs = self._pairs(rows, firing)
-        aggregates = aggregate_columns(pairs, spec)
-        contents = pairs.groupBy(*firing).agg(
+        spec, rows = self.history.spec, self.of_records.firings(identity)
+        firing = [*_window(spec), _FIRING]
+        rows = rows.withColumnRenamed("firing", _FIRING)
+        kept = rows.drop(c.OF_FIRING, "records").join(self._contents(rows, firing), firing)
+        nth = F.row_number().over(Window.partitionBy(*_window(spec)).orderBy(_FIRING))
+        replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
+        told = kept.withColumn("firing", nth.cast("bigint")).withColumn(
+            "supersedes", F.when(replaces, F.col("firing") - 1)
+        )
+        if _SUPERSEDED in told.columns:
+            told = _of_those_told(told, spec)
+        return told.drop(_FIRING).transform(computed)
+
+    def _contents(self, rows: DataFrame, firing: Sequence[str]) -> DataFrame:
+        """What is counted of the pairs of each firing; `records` are these. None: it has no row."""
+        named = {name: f"{_OWN}{number}" for number, name in enumerate(firing)}
+        pairs = self._pairs(rows, named)
+        aggregates = aggregate_columns(pairs, self.history.spec)
+        counted = pairs.groupBy(*named.values()).agg(
             *(column.alias(name) for name, column in aggregates.items()),
             F.count(F.lit(1)).alias("records"),
         )
-        kept = rows.drop(c.OF_FIRING, "records", "supersedes").join(contents, firing)
-        nth = F.row_number().over(Window.partitionBy(*_window(spec)).orderBy("firing"))
-        replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
-        return (
-            kept.withColumn("firing", nth.cast("bigint"))
-            .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
-            .transform(computed)
-        )
+        return counted.withColumnsRenamed({own: name for name, own in named.items()})
 
-    def _pairs(self, rows: DataFrame, firing: Sequence[str]) -> DataFrame:
-        """Each left record of a firing beside each right one, columns under their side's name."""
+    def _pairs(self, rows: DataFrame, named: Mapping[str, str]) -> DataFrame:
+        """Each left record of a firing beside each right one, columns under their side's name.
+
+        The firing's own columns have names that no column of a table has.
+        """
         sides = {name: _SIDE + name for name in SIDES}
-        pairs = rows.select(*firing, *(_of(name).alias(side) for name, side in sides.items()))
+        pairs = rows.select(
+            *(quoted(name).alias(own) for name, own in named.items()),
+            *(_of(name).alias(side) for name, side in sides.items()),
+        )
         for side in sides.values():
             pairs = pairs.withColumn(side, F.explode(side))
         columns = [
             F.col(side)[column].alias(f"{name}_{column}")
             for name, side in sides.items()
-            for column in self.source_columns.names
+            for column in self.source_columns.of_side(name)
             if column != INPUT
         ]
-        return pairs.select(*firing, *columns)
+        return pairs.select(*named.values(), *columns)
 
 
 _LAST = "_strandline_last"
+_ACCEPTS = "_strandline_accepts"
+_FIRING = "_strandline_nth_with_records"
+_OWN = "_strandline_of_window_"
+_SUPERSEDED = "supersedes_windows"
 _SIDE = "_strandline_side_"
 
 
 def _window(spec: PipelineSpec) -> list[str]:
     return ["window_start", "window_end", *spec.source.key]
+
+
+def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Firings that name those whose place they take: by their new numbers, if these told of pairs.
+
+    Sessions alone do: an earlier firing under another start or end is one that they cover.
+    """
+    keys, window = list(spec.source.key), ["window_start", "window_end"]
+    names = told.select(*keys, *window, _FIRING, F.explode(_SUPERSEDED).alias(_SUPERSEDED))
+    named = names.withColumns(
+        {_OWN + name: F.col(_SUPERSEDED)[name] for name in (*window, "firing")}
+    )
+    of_named = told.select(
+        *keys,
+        *(F.col(name).alias(_OWN + name) for name in window),
+        F.col(_FIRING).alias(_OWN + "firing"),
+        F.col("firing").alias(_OWN),
+    )
+    one = F.struct(
+        *(F.col(_OWN + name).alias(name) for name in window), F.col(_OWN).alias("firing")
+    )
+    found = (
+        named.join(of_named, [*keys, *(_OWN + name for name in (*window, "firing"))])
+        .groupBy(*keys, *window, _FIRING)
+        .agg(F.array_sort(F.collect_list(one)).alias(_SUPERSEDED))
+    )
+    return told.drop(_SUPERSEDED).join(found, [*keys, *window, _FIRING], "left")
 
 
 def _of(name: str) -> Column:

@@ -96,7 +96,8 @@ class JoinedLanding(Landing):
     @property
     def source_columns(self) -> SourceColumns:
         """See `Landing.source_columns`; of a row the columns of the other table are null."""
-        return SourceColumns(self.columns)
+        of_sides = {name: one.source_columns.names for name, one in self.inputs.items()}
+        return SourceColumns(self.columns, of_sides=of_sides)
 
     @cached_property
     def arrival_column(self) -> None:

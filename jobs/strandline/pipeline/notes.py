@@ -21,6 +21,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import old_firings
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
+from strandline.spec.joined import WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import WindowOfAllTime
 from strandline.tables import COMPLETENESS
@@ -65,6 +66,11 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             f"process: per group in workers. The records that a firing tells are fed to a Python "
             f"worker, which holds those of one firing at a time and calls {spec.process.name}; its "
             "executors need Python with pyarrow, and what the function imports"
+        )
+    if isinstance(spec, WindowPairsSpec):
+        yield (
+            "pairs: sets. The records of a firing are gathered in one row, and each left one meets "
+            "each right one: once for each firing that holds both"
         )
     if walked.needs_a_walk(spec):
         yield (
@@ -193,7 +199,7 @@ def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     each, most = "each of its windows", grid.most_windows
     if ctx.spec.fires_at_times:
         each, most = "each firing that holds it", most * most_times(grid)
-    if most == 1:
+    if most == 1 or isinstance(ctx.spec, WindowPairsSpec):  # those range over pairs, not records
         return
     records = ctx.landing.records(axis)
     aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own

@@ -23,7 +23,7 @@ from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.world import World
 
 _AT_ONCE = 1_000_000
-"""So many cells, at most, are held by the driver at once; of so many rows there are no more."""
+"""So many cells, at most, are held by the driver at once; so many rows have no more of them."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _cells_of(
     days: DaysToObserve,
     world: World,
 ) -> Fresh:
-    """The cells of the days: on the driver where they are few, else in staging."""
+    """The cells of the days: of many rows in staging, unless they turn out to be few."""
     if not days.every:
         return Observed(empty_cells())
     if _is_much(world, days):

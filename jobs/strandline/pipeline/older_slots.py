@@ -39,7 +39,7 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     if ctx.store.table(ctx.spec.result) is None:
         return {}
     id_of = "slot_end" if grid.cumulative else "slot_start"
-    windows_tell = not kind_of(ctx.spec).cross_slots and not ctx.spec.lets_records_go
+    windows_tell = not kind_of(ctx.spec).cross_slots and ctx.spec.windows_count_all
     if windows_tell and grid.one_window_each:
         return accepted_by_window(_windows_of_slots(ctx, older), grid)
     slots = {instant_of(slot[id_of]): slot for slot in _published_slots(ctx, older)}

@@ -118,6 +118,17 @@ class WindowPairsSpec(CogroupSpec):
         return True
 
     @property
+    def windows_count_all(self) -> bool:
+        """See `PipelineSpec`: they count pairs, and those without one are not published."""
+        return False
+
+    @property
+    def of_records(self) -> CogroupSpec:
+        """The same windows, as they count the records of both sides."""
+        said = {name: getattr(self, name) for name in CogroupSpec.model_fields}
+        return CogroupSpec.model_construct(**said | {"aggregates": {}})
+
+    @property
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`."""
         return _digest("window", super().spec_fingerprint)

@@ -115,6 +115,11 @@ class WindowedSpec(CommonSpec):
         return self.fires_by.purging or self.evicts_by is not None or self.may_go_unfired
 
     @property
+    def windows_count_all(self) -> bool:
+        """Whether the `records` of a published window are all that it accepted."""
+        return not self.lets_records_go
+
+    @property
     def may_go_unfired(self) -> bool:
         """Whether a window may go with records that no firing has told of."""
         return not self.fires_by.fires_at_end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from joined import COGROUP, PAIRED, Join
+from joined import COGROUP, JOIN, PAIRED, Join
 from lakes import a_record, land
 from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
@@ -60,6 +60,59 @@ def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp
     pairs = join.line.rows("pairs")
     numbers = {p: sorted(r["pair"] for r in pairs if r["right_position"] == p) for p in (1, 2)}
     assert numbers == {1: [1, 2, 3, 4], 2: [1, 2, 3, 4, 5, 6]}
+
+
+def test_pairs_of_records_of_one_id_have_numbers_of_their_own_whatever_their_times(spark, tmp_path):
+    left = [a_record("1 12:30", f"1 12:0{n}", position=7, amount=n) for n in range(3)]
+    content = JOIN | {
+        "sources": JOIN["sources"] | {"left": JOIN["sources"]["left"] | {"id": ["position"]}}
+    }
+    right = [a_record("1 12:31", "1 12:15")]
+    join = Join(spark, tmp_path, content, sides={"left": left, "right": right})
+    join.line.advance("2")
+    pairs = join.line.rows("pairs")
+    assert sorted((row["left_amount"], row["pair"]) for row in pairs) == [(0, 1), (1, 2), (2, 3)]
+
+
+OVERLAPPING = PAIRED | {
+    "window": {"sliding": "2h", "every": "1h"},
+    "allowed_lateness": "0m",
+}
+
+
+def test_windows_of_a_join_that_overlap_stand_once_and_older_slots_count_records(spark, tmp_path):
+    join = Join(spark, tmp_path, OVERLAPPING)
+    for day in ("3", "5"):
+        join.line.advance(day)
+    windows = join.line.rows("windows")
+    named = [(row["window_start"], row["device"]) for row in windows]
+    assert len(set(named)) == len(named)
+    for name, rows in join.told_of_windows("5").items():
+        assert join.found_of_windows()[name] == rows, name
+    by_days = sorted(
+        (row["slot_start"], row["on_time"], row["late_accepted"], row["late"])
+        for row in join.line.rows("completeness")
+    )
+    whole = Join(spark, tmp_path / "whole", OVERLAPPING)
+    whole.line.advance("5")
+    assert by_days == sorted(
+        (row["slot_start"], row["on_time"], row["late_accepted"], row["late"])
+        for row in whole.line.rows("completeness")
+    )
+
+
+BY_ORDER = OVERLAPPING | {"trigger": {"count": 3}, "firings": True}
+
+
+def test_windows_of_a_join_that_count_to_their_firings_tell_of_pairs(spark, tmp_path):
+    join = Join(spark, tmp_path, BY_ORDER)
+    join.line.advance("3")
+    firings = join.line.rows("firings")
+    assert firings
+    assert all(row["records"] == row["ours"] * row["theirs"] > 0 for row in firings)
+    assert len(join.line.rows("windows")) == len(
+        {(row["window_start"], row["device"]) for row in firings}
+    )
 
 
 # both fall idle; one side is a source of splits; a late record fires all pairs again

@@ -39,6 +39,7 @@ PAIR = "pair"
 """A number that tells pairs of equal records apart, from 1."""
 _NTH = "_strandline_nth_of_equal"
 _COPIES = "_strandline_copies"
+_CONTENT = "_strandline_content"
 _BUCKET_IN_SPANS = 2
 """So long that few left records look into two buckets, and so short that few pairs are tried."""
 _OWN = (c.TS, c.MET, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
@@ -90,7 +91,7 @@ class PairRebuild:
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
         )
-        return pairs.withColumn(PAIR, _nth_of_equal()) if identified else pairs
+        return pairs.withColumn(PAIR, self._nth_of_equal()) if identified else pairs
 
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK that it met."""
@@ -212,16 +213,17 @@ class PairRebuild:
     ) -> DataFrame:
         """A side's records: the keys as they are, all else under the side's name.
 
-        Of those that nothing tells apart each has a number. They are numbered where the join wants
-        them to lie, and sorted as it wants them: that costs no exchange and no sort of the pairs.
+        Where whole rows identify, those that nothing tells apart are numbered: where the join wants
+        them to lie, and sorted as it wants them: no exchange and no sort of the pairs more.
         """
         given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
-        if identified:
+        if identified and self._told_by_id:
+            own += [c.RECORD_ID, _CONTENT]
+            records = records.withColumn(_CONTENT, content(given.source_columns))
+        elif identified:
             own += [c.RECORD_ID, _NTH, _COPIES]
-            by_id = given.history.spec.source.id is not None
-            order = content(given.source_columns) if by_id else F.lit(0)
-            equal = Window.partitionBy(*keys, c.BUCKET, c.TS, c.RECORD_ID).orderBy(order)
+            equal = Window.partitionBy(*keys, c.BUCKET, c.TS, c.RECORD_ID).orderBy(F.lit(0))
             whole = equal.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
             numbers = {
                 _NTH: F.row_number().over(equal),
@@ -230,6 +232,24 @@ class PairRebuild:
             records = records.repartition(*keys, c.BUCKET).withColumns(numbers)
         named = [quoted(column).alias(of_side(name, column)) for column in own]
         return records.select(*keys, c.BUCKET, *named)
+
+    @property
+    def _told_by_id(self) -> bool:
+        """Whether columns of a side identify its records: two of one id may differ in all else."""
+        return any(one.history.spec.source.id is not None for one in (self.left, self.right))
+
+    def _nth_of_equal(self) -> Column:
+        """Which a pair is of those of the same records, by what identifies these; from 1."""
+        both = ("left", "right")
+        if not self._told_by_id:
+            nth = {name: F.col(of_side(name, _NTH)) for name in both}
+            copies = F.col(of_side("right", _COPIES))
+            return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")
+        keys = c.keys_of(self.left.history.spec)
+        ids = (of_side(name, c.RECORD_ID) for name in both)
+        order = (of_side(name, column) for column in (c.TS, _CONTENT) for name in both)
+        equal = Window.partitionBy(PAIR_TS, *keys, *ids).orderBy(*order)
+        return F.row_number().over(equal).cast("bigint")
 
 
 @dataclass(frozen=True)
@@ -242,13 +262,6 @@ class _EmissionsOnDays:
 
     def __call__(self, days: Sequence[date]) -> Emissions:
         return emissions(self.spark, self.given.records, self.given.history, self.clock, days)
-
-
-def _nth_of_equal() -> Column:
-    """Which a pair is of those that nothing tells apart, from 1: a left one with each right one."""
-    nth = {name: F.col(of_side(name, _NTH)) for name in ("left", "right")}
-    copies = F.col(of_side("right", _COPIES))
-    return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")
 
 
 def of_side(name: str, column: str) -> str:

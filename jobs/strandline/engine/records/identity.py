@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -29,10 +29,16 @@ class SourceColumns:
         names: of all of them.
         nulls_counted: those whose nulls counted for more than no column when rows that are still
             published got their identity (see docs/decisions/0007).
+        of_sides: where they are those of two landing tables: the columns of each, by its side.
     """
 
     names: tuple[str, ...]
     nulls_counted: frozenset[str] = frozenset()
+    of_sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def of_side(self, name: str) -> tuple[str, ...]:
+        """The columns of one of two landing tables; all of them, where that is not known."""
+        return self.of_sides.get(name, self.names)
 
 
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:

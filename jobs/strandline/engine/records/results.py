@@ -36,13 +36,14 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     """The INSTANT of results, the last one of records that are judged as they are; the SEQUENCE.
 
-    That is the place of a late result among those of its instant, from 1 on. Those on time come
+    That is the place of a late result among those of its millisecond, from 1 on. Those on time come
     before any window that they go into has fired, so their order is none.
     """
     late = F.col("fired_by").isNotNull()
     seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
     alone = F.when(~late, F.xxhash64(*map(quoted, spec.source.id or ())))
-    at_once = Window.partitionBy(c.ARRIVAL_DAY, "order_instant", alone).orderBy(*_IN_ORDER)
+    at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
+    at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     return {
         c.INSTANT: seen_from - F.when(late, 0).otherwise(1),
         c.SEQUENCE: F.when(late, F.row_number().over(at_once)).otherwise(0).cast("bigint"),

@@ -18,7 +18,7 @@ from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.by_order import as_windows
 from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.first_firings import window_of
-from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, POSITION
+from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, POSITION, needs_a_walk
 from strandline.engine.windows.units import OF_CAUSE
 from strandline.spec.pipeline import PipelineSpec
 
@@ -48,7 +48,9 @@ def told(ordered: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column
         spec: the pipeline.
         aggregates: the content of a firing.
     """
-    in_window = Window.partitionBy(*window_of(spec)).orderBy(*POSITION)
+    # a walk tells records apart that stand at one position: the one that fires is the last to come
+    order = (FIRST, FIRES) if needs_a_walk(spec) else POSITION
+    in_window = Window.partitionBy(*window_of(spec)).orderBy(*order)
     up_to_here = in_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     is_newest = F.lit(True)
     if c.NEWEST_WINDOW in ordered.columns:
