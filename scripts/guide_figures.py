@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import (
     Firing,
+    LateRecord,
     Pair,
     Record,
     Replay,
@@ -32,6 +33,7 @@ from strandline.spec.runnable import AnySpec
 
 DOCS = Path(__file__).parents[1] / "docs"
 _MINUTE = 60_000
+_Told = TypeVar("_Told", Firing, Pair)
 _BLOCK = re.compile(r"(<!-- figure: (\w+) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 
 
@@ -245,6 +247,10 @@ def _fired_by(ways: Mapping[str, Mapping[str, Any]]) -> str:
     told = [("12:01", "12:01"), ("12:05", "12:04"), ("12:06", "12:02"), ("12:09", "12:08")]
     records = _records([*told, ("12:13", "12:12"), ("12:14", "12:03")])
     names = {record: name for name, record in zip("abcdef", records, strict=True)}
+
+    def held(firing: Firing) -> str:
+        return "".join(sorted(names[member] for member in firing.members)) or "nothing"
+
     columns = []
     for way in ways.values():
         spec = _spec(
@@ -259,22 +265,13 @@ def _fired_by(ways: Mapping[str, Mapping[str, Any]]) -> str:
             for f in replay(spec, records, start_ms=0).firings
             if f.window.start_ms == _ms("12:00")
         ]
-        columns.append([_held(fired, record, names) for record in records])
+        columns.append(_brought(records, fired, held, ()))
     watermarks = _after(records, replay(spec, records, start_ms=0))
     rows = [
         [f"{names[record]} {_clock(record.ts_ms)}", _clock(record.arrival_ms), watermark, *held]
         for record, watermark, *held in zip(records, watermarks, *columns, strict=True)
     ]
     return _table(["event time", "arrival", "watermark then", *ways], rows)
-
-
-def _held(fired: Iterable[Firing], record: Record, names: Mapping[Record, str]) -> str:
-    """What the firings held that came with a record."""
-    return ", ".join(
-        "".join(sorted(names[member] for member in firing.members)) or "nothing"
-        for firing in fired
-        if firing.moment.at_ms == record.arrival_ms
-    )
 
 
 def _joins() -> str:
@@ -288,43 +285,67 @@ def _joins() -> str:
         ("12:14", "12:09", "right"),
         ("12:15", "12:12", "right"),
     ]
-    records = [
-        Record(_ms(at), _ms(ts), f"{number:02}", input=side)
-        for number, (at, ts, side) in enumerate(told)
-    ]
     signs = {"left": iter("abc"), "right": iter("1234")}
-    names = {record: next(signs[str(record.input)]) for record in records}
-    within = _two({"interval": ["-2m", "5m"]})
+    names = {
+        Record(_ms(at), _ms(ts), f"{number:02}", input=side): next(signs[side])
+        for number, (at, ts, side) in enumerate(told)
+    }
+    within = cast("IntervalJoinSpec", _two({"interval": ["-2m", "5m"]}))
+    joined = replay_interval_join(within, names, start_ms=0)
     windows = {"window": {"tumbling": "10m"}, "allowed_lateness": "5m"}
-    both = [_two({kind: {}}, **windows) for kind in ("cogroup", "window")]
-    joined = replay_interval_join(cast("IntervalJoinSpec", within), records, start_ms=0)
-    late = {one.record for one in joined.late}
-    replays = [
-        replay_windows_of_two(cast("WindowJoinSpec", spec), records, start_ms=0) for spec in both
-    ]
-    columns = [
-        [_pairs_at(record, joined.pairs, names) or "late" * (record in late) for record in records]
-    ]
-    for replayed, shown in zip(replays, (_sides, _product), strict=True):
-        refused = {one.record for one in replayed.late}
-        columns.append(
-            [
-                ", ".join(
-                    shown(firing, names)
-                    for firing in replayed.firings
-                    if firing.moment.at_ms == record.arrival_ms
-                )
-                or "late" * (record in refused)
-                for record in records
-            ]
+    cogroup, paired = (
+        replay_windows_of_two(
+            cast("WindowJoinSpec", _two({kind: {}}, **windows)), names, start_ms=0
         )
-    after = _after(records, replays[0])
+        for kind in ("cogroup", "window")
+    )
+
+    def pair_of(pair: Pair) -> str:
+        return names[pair.left] + names[pair.right]
+
+    def both_sides(firing: Firing) -> str:
+        left, right = _sides(firing, names)
+        return f"{''.join(left) or '-'} and {''.join(right) or '-'}"
+
+    def all_pairs(firing: Firing) -> str:
+        left, right = _sides(firing, names)
+        return " ".join(one + other for one in left for other in right)
+
+    columns = {
+        "watermark then": _after(list(names), cogroup),
+        "interval: [-2m, 5m]": _brought(names, joined.pairs, pair_of, joined.late),
+        "cogroup": _brought(names, cogroup.firings, both_sides, cogroup.late),
+        "window": _brought(names, paired.firings, all_pairs, paired.late),
+    }
     rows = [
-        [f"{record.input} {names[record]}", _clock(record.ts_ms), _clock(record.arrival_ms), *told]
-        for record, *told in zip(records, after, *columns, strict=True)
+        [f"{record.input} {name}", _clock(record.ts_ms), _clock(record.arrival_ms), *told]
+        for (record, name), *told in zip(names.items(), *columns.values(), strict=True)
     ]
-    head = ["record", "event time", "arrival", "watermark then"]
-    return _table([*head, "interval: [-2m, 5m]", "cogroup", "window"], rows)
+    return _table(["record", "event time", "arrival", *columns], rows)
+
+
+def _sides(firing: Firing, names: Mapping[Record, str]) -> tuple[list[str], list[str]]:
+    """The left and the right records that a firing held."""
+    left, right = (
+        sorted(names[member] for member in firing.members if member.input == side)
+        for side in ("left", "right")
+    )
+    return left, right
+
+
+def _brought(
+    records: Iterable[Record],
+    told: Sequence[_Told],
+    shown: Callable[[_Told], str],
+    late: Iterable[LateRecord],
+) -> list[str]:
+    """What each record, or the watermark that it raised, has brought; or that it was late."""
+    refused = {one.record for one in late}
+    return [
+        ", ".join(shown(one) for one in told if one.moment.at_ms == record.arrival_ms)
+        or "late" * (record in refused)
+        for record in records
+    ]
 
 
 def _two(join: Mapping[str, Any], **changed: Any) -> AnySpec:
@@ -342,31 +363,6 @@ def _two(join: Mapping[str, Any], **changed: Any) -> AnySpec:
         **changed,
     }
     return parse_any(content, origin="guide_figures.py")
-
-
-def _pairs_at(record: Record, pairs: Iterable[Pair], names: Mapping[Record, str]) -> str:
-    """The pairs that were found as a record came."""
-    return ", ".join(
-        names[pair.left] + names[pair.right]
-        for pair in pairs
-        if pair.moment.at_ms == record.arrival_ms
-    )
-
-
-def _sides(firing: Firing, names: Mapping[Record, str]) -> str:
-    """What a firing held of either side."""
-    left, right = (_of_side(firing, side, names) for side in ("left", "right"))
-    return f"{''.join(left) or '-'} and {''.join(right) or '-'}"
-
-
-def _product(firing: Firing, names: Mapping[Record, str]) -> str:
-    """Each left record that a firing held beside each right one."""
-    left, right = (_of_side(firing, side, names) for side in ("left", "right"))
-    return " ".join(one + other for one in left for other in right)
-
-
-def _of_side(firing: Firing, side: str, names: Mapping[Record, str]) -> list[str]:
-    return sorted(names[member] for member in firing.members if member.input == side)
 
 
 def _duplicates() -> str:

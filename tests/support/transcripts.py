@@ -110,7 +110,7 @@ def read_transcript(content: dict[str, Any]) -> Transcript:
     """
     title = str(content.get("title"))
     _refuse_strangers(title, content, _FIELDS)
-    story = _Story(title, tuple(content.get("join", ()))[:1])
+    story = _Story(title, join=next(iter(content.get("join", {})), ""))
     for line in content["story"]:
         story.tell(line)
     scenario = ToldScenario(
@@ -164,7 +164,7 @@ class _Story:
     """What has been told so far: the records, and what they and the clock have caused."""
 
     title: str
-    join: tuple[str, ...] = ()
+    join: str = ""
     records: dict[int, Record] = field(default_factory=dict)
     now_ms: int = START_MS
     ended: bool = False
@@ -237,7 +237,7 @@ class _Story:
         )
 
     def _pair(self, left: int, right: int) -> None:
-        times = (self.records[number].ts_ms for number in (left, right))
+        times = [self.records[number].ts_ms for number in (left, right)]
         found = PairRow(
             left=left,
             right=right,
@@ -311,7 +311,7 @@ class _Story:
             side: [n for n in told["ids"] if self.records[n].input == side]
             for side in ("left", "right")
         }
-        if self.join == ("window",):
+        if self.join == "window":
             told |= {"count": len(sides["left"]) * len(sides["right"]), "sum": None}
         return told | sides
 

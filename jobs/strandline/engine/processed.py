@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -16,12 +16,11 @@ from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.records.identity import identity
 from strandline.engine.results.aggregates import places_of
+from strandline.engine.results.rows import last_firings, window_key
 from strandline.engine.scope import Rebuild
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
-
-_LAST = "_strandline_last"
 
 cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
 
@@ -38,12 +37,6 @@ class ProcessedRebuild(Rebuild):
     plain: Rebuild
     with_records: Rebuild
 
-    @classmethod
-    def of(cls, plain: Rebuild, with_records: Rebuild) -> ProcessedRebuild:
-        """See the attributes."""
-        common = {of.name: getattr(with_records, of.name) for of in fields(Rebuild)}
-        return cls(**common, plain=plain, with_records=with_records)
-
     def windows(self) -> DataFrame:
         """Those of `plain`, with what the function returned for their last firing."""
         spec = self.history.spec
@@ -51,8 +44,8 @@ class ProcessedRebuild(Rebuild):
         plain = plain.withColumn("spec_fingerprint", F.lit(spec.spec_fingerprint))
         told = self._results(identity(spec, self.source_columns))
         last = told.withColumnRenamed("firing", "firings")
-        last = last.select(*_window(spec), "firings", *spec.returns)
-        both = plain.join(last, [*_window(spec), "firings"], "left")
+        last = last.select(*window_key(spec), "firings", *spec.returns)
+        both = plain.join(last, [*window_key(spec), "firings"], "left")
         return both.select(*plain.columns, *spec.returns)
 
     def held(self) -> DataFrame:
@@ -79,15 +72,8 @@ class ProcessedRebuild(Rebuild):
 
     def _returned(self, identity: Column) -> DataFrame:
         spec, rows = self.history.spec, self.with_records.firings(identity)
-        if not spec.firings:
-            last = F.max("firing").over(Window.partitionBy(*_window(spec)))
-            rows = rows.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST))
-            rows = rows.drop(_LAST)
-        return _called(rows, spec).transform(computed)
-
-
-def _window(spec: PipelineSpec) -> list[str]:
-    return ["window_start", "window_end", *spec.source.key]
+        kept = rows if spec.firings else last_firings(rows, spec)
+        return _called(kept, spec).transform(computed)
 
 
 def _called(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -95,7 +81,7 @@ def _called(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     schema = T.StructType([field for field in rows.schema if field.name != c.OF_FIRING])
     for name, kind in spec.returns.items():
         schema.add(name, T.DataType.fromDDL(kind))
-    groups = rows.groupBy(*_window(spec), "firing")
+    groups = rows.groupBy(*window_key(spec), "firing")
     return groups.applyInArrow(over_firing_of(spec), schema)
 
 

@@ -72,8 +72,9 @@ def close(
             rebuild(replace(history, spec=of_spec))
             for of_spec in (spec.of_records, spec.model_copy(update={"aggregates": {}}))
         )
-        return WindowPairsRebuild.of(plain, of_records, history)
+        return WindowPairsRebuild.over(plain, plain=plain, of_records=of_records, history=history)
     if spec.process is None:
         return rebuild(history)
     without = spec.model_copy(update={"process": None, "returns": {}})
-    return ProcessedRebuild.of(rebuild(replace(history, spec=without)), rebuild(history))
+    with_records, plain = rebuild(history), rebuild(replace(history, spec=without))
+    return ProcessedRebuild.over(with_records, plain=plain, with_records=with_records)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
+from typing import Any, Self
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -71,6 +72,12 @@ class Rebuild(ABC):
     slots: pd.DataFrame
     older: pd.DataFrame
     older_records: int
+
+    @classmethod
+    def over(cls, other: Rebuild, **own: Any) -> Self:
+        """A rebuild of the same scope over another one: its fields, and those that are given."""
+        common = {of.name: getattr(other, of.name) for of in fields(Rebuild)}
+        return cls(**{**common, **own})
 
     @abstractmethod
     def windows(self) -> DataFrame:

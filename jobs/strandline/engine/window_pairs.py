@@ -6,7 +6,7 @@ Flink: `JoinedStreams`, a co-group whose function loops over both sides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
-from strandline.engine.past.history import History
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.results.aggregates import aggregate_columns
+from strandline.engine.results.rows import last_firings, numbered, window_key
 from strandline.engine.scope import Rebuild
 from strandline.spec.join import SIDES
 from strandline.spec.pipeline import PipelineSpec
@@ -36,18 +36,12 @@ class WindowPairsRebuild(Rebuild):
     plain: Rebuild
     of_records: Rebuild
 
-    @classmethod
-    def of(cls, plain: Rebuild, of_records: Rebuild, history: History) -> WindowPairsRebuild:
-        """The pairs of such windows, by the rules of a history."""
-        common = {of.name: getattr(of_records, of.name) for of in fields(Rebuild)}
-        return replace(cls(**common, plain=plain, of_records=of_records), history=history)
-
     def windows(self) -> DataFrame:
         """The windows, with what their last firing told; `firings` are those that told of a pair.
 
         ACCEPTED counts the records of both sides, `records` the pairs.
         """
-        spec, window = self.history.spec, _window(self.history.spec)
+        spec, window = self.history.spec, window_key(self.history.spec)
         counted = self.plain.windows()
         if c.ACCEPTED not in counted.columns:
             counted = counted.withColumn(c.ACCEPTED, F.col("records"))
@@ -63,14 +57,12 @@ class WindowPairsRebuild(Rebuild):
 
     def _last(self, told: DataFrame) -> DataFrame:
         """Of each window the last firing, with how many there were, and when the first one was."""
-        spec, window = self.history.spec, _window(self.history.spec)
-        whole = Window.partitionBy(*window)
-        ends = F.col("firing") == F.max("firing").over(whole)
-        of_window = {"fired_at": F.min("fired_at").over(whole), _LAST: ends}
-        aggregates = (quoted(name) for name in spec.aggregates)
+        spec = self.history.spec
+        window = window_key(spec)
+        first_at = F.min("fired_at").over(Window.partitionBy(*window))
+        last = last_firings(told.withColumn("fired_at", first_at), spec)
         firings = F.col("firing").alias("firings")
-        last = told.withColumns(of_window).where(_LAST)
-        return last.select(*window, *aggregates, "records", "fired_at", firings)
+        return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
 
     def held(self) -> DataFrame:
         """What the windows hold: the records of both sides, OF_FIRING those themselves."""
@@ -95,20 +87,16 @@ class WindowPairsRebuild(Rebuild):
 
     def _tell(self, identity: Column) -> DataFrame:
         spec, rows = self.history.spec, self.of_records.firings(identity)
-        firing = [*_window(spec), _FIRING]
+        firing = [*window_key(spec), _FIRING]
         rows = rows.withColumnRenamed("firing", _FIRING)
         kept = rows.drop(c.OF_FIRING, "records").join(self._contents(rows, firing), firing)
-        nth = F.row_number().over(Window.partitionBy(*_window(spec)).orderBy(_FIRING))
-        replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
-        told = kept.withColumn("firing", nth.cast("bigint")).withColumn(
-            "supersedes", F.when(replaces, F.col("firing") - 1)
-        )
+        told = numbered(kept, _FIRING, spec)
         if _SUPERSEDED in told.columns:
             told = _of_those_told(told, spec)
         return told.drop(_FIRING).transform(computed)
 
     def _contents(self, rows: DataFrame, firing: Sequence[str]) -> DataFrame:
-        """What is counted of the pairs of each firing; `records` are these. None: it has no row."""
+        """What is counted of the pairs of each firing that has some; `records` are the pairs."""
         named = {name: f"{_OWN}{number}" for number, name in enumerate(firing)}
         pairs = self._pairs(rows, named)
         aggregates = aggregate_columns(pairs, self.history.spec)
@@ -139,16 +127,13 @@ class WindowPairsRebuild(Rebuild):
         return pairs.select(*named.values(), *columns)
 
 
-_LAST = "_strandline_last"
 _ACCEPTS = "_strandline_accepts"
 _FIRING = "_strandline_nth_with_records"
+"""The number of a firing among all of its window, those without a pair too."""
 _OWN = "_strandline_of_window_"
+_NAMED = "_strandline_named"
 _SUPERSEDED = "supersedes_windows"
 _SIDE = "_strandline_side_"
-
-
-def _window(spec: PipelineSpec) -> list[str]:
-    return ["window_start", "window_end", *spec.source.key]
 
 
 def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -156,26 +141,20 @@ def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
 
     Sessions alone do: an earlier firing under another start or end is one that they cover.
     """
-    keys, window = list(spec.source.key), ["window_start", "window_end"]
-    names = told.select(*keys, *window, _FIRING, F.explode(_SUPERSEDED).alias(_SUPERSEDED))
-    named = names.withColumns(
-        {_OWN + name: F.col(_SUPERSEDED)[name] for name in (*window, "firing")}
-    )
-    of_named = told.select(
+    keys, firing = list(spec.source.key), [*window_key(spec), _FIRING]
+    edges = ("window_start", "window_end")
+    earlier = told.select(
         *keys,
-        *(F.col(name).alias(_OWN + name) for name in window),
-        F.col(_FIRING).alias(_OWN + "firing"),
-        F.col("firing").alias(_OWN),
+        F.struct(*edges, F.col(_FIRING).alias("firing")).alias(_SUPERSEDED),
+        F.struct(*edges, "firing").alias(_NAMED),
     )
-    one = F.struct(
-        *(F.col(_OWN + name).alias(name) for name in window), F.col(_OWN).alias("firing")
+    named = (
+        told.select(*firing, F.explode(_SUPERSEDED).alias(_SUPERSEDED))
+        .join(earlier, [*keys, _SUPERSEDED])
+        .groupBy(*firing)
+        .agg(F.array_sort(F.collect_list(_NAMED)).alias(_SUPERSEDED))
     )
-    found = (
-        named.join(of_named, [*keys, *(_OWN + name for name in (*window, "firing"))])
-        .groupBy(*keys, *window, _FIRING)
-        .agg(F.array_sort(F.collect_list(one)).alias(_SUPERSEDED))
-    )
-    return told.drop(_SUPERSEDED).join(found, [*keys, *window, _FIRING], "left")
+    return told.drop(_SUPERSEDED).join(named, firing, "left")
 
 
 def _of(name: str) -> Column:

@@ -39,8 +39,8 @@ class StagedCells:
     ) -> StagedCells | Observed:
         """Stage the cells that `observe` counts, each day's by slot and threshold.
 
-        Where they turn out to be `at_hand` at most, they are read back, and the driver tells in no
-        time what takes Spark three jobs.
+        Where they turn out to be `at_hand` at most, they are read back: the driver finds the facts
+        of their days at once, for which Spark would need three jobs.
         """
         cells = cell_rows.cell_rows(observed, axis)
         folder = staging.folder(CELLS)

@@ -101,6 +101,26 @@ def test_windows_of_a_join_that_overlap_stand_once_and_older_slots_count_records
     )
 
 
+SESSIONS = PAIRED | {"window": {"session": "40m"}, "firings": True}
+
+
+def test_sessions_of_a_join_name_only_firings_that_told_of_pairs(spark, tmp_path):
+    join = Join(spark, tmp_path, SESSIONS)
+    join.line.advance("5")
+    for name, rows in join.told_of_windows("5").items():
+        assert join.found_of_windows()[name] == rows, name
+    firings = join.line.rows("firings")
+    edges = ("device", "window_start", "window_end", "firing")
+    published = {tuple(row[name] for name in edges) for row in firings}
+    named = {
+        (row["device"], *(earlier[name] for name in edges[1:]))
+        for row in firings
+        for earlier in row["supersedes_windows"] or ()
+    }
+    assert named
+    assert named < published
+
+
 BY_ORDER = OVERLAPPING | {"trigger": {"count": 3}, "firings": True}
 
 

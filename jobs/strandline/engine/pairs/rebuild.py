@@ -30,7 +30,7 @@ from strandline.model.intervals import (
     TimeRange,
     day_of,
 )
-from strandline.spec.join import IntervalJoinSpec
+from strandline.spec.join import SIDES, IntervalJoinSpec
 from strandline.spec.joined import JoinedSpec
 
 PAIR_TS = "pair_ts"
@@ -70,14 +70,14 @@ class PairRebuild:
         """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
 
         The engine's columns of both records are there under these names as well; where they are to
-        be `identified`, the RECORD_ID of each and PAIR, too: what tells pairs of the same apart.
+        be `identified`, the RECORD_ID of each and PAIR, too: pairs of the same ids differ in it.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
         ts = F.col(c.TS)
         first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, upper_ms))
         buckets = F.sequence(first, last, F.lit(length_ms))
-        left, right = (self._accepted(name, identified=identified) for name in ("left", "right"))
+        left, right = (self._accepted(name, identified=identified) for name in SIDES)
         left = left.withColumn(c.BUCKET, F.explode(buckets))
         right = right.withColumn(c.BUCKET, floor(ts, length_ms, 0))
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
@@ -213,8 +213,8 @@ class PairRebuild:
     ) -> DataFrame:
         """A side's records: the keys as they are, all else under the side's name.
 
-        Where whole rows identify, those that nothing tells apart are numbered: where the join wants
-        them to lie, and sorted as it wants them: no exchange and no sort of the pairs more.
+        Equal ones are numbered if nothing but their whole row identifies them: here, where the join
+        needs the same exchange and the same order, and not among the pairs, which are more.
         """
         given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
@@ -239,15 +239,14 @@ class PairRebuild:
         return any(one.history.spec.source.id is not None for one in (self.left, self.right))
 
     def _nth_of_equal(self) -> Column:
-        """Which a pair is of those of the same records, by what identifies these; from 1."""
-        both = ("left", "right")
+        """The number of a pair, from 1, among those whose records have the same ids."""
         if not self._told_by_id:
-            nth = {name: F.col(of_side(name, _NTH)) for name in both}
+            nth = {name: F.col(of_side(name, _NTH)) for name in SIDES}
             copies = F.col(of_side("right", _COPIES))
             return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")
         keys = c.keys_of(self.left.history.spec)
-        ids = (of_side(name, c.RECORD_ID) for name in both)
-        order = (of_side(name, column) for column in (c.TS, _CONTENT) for name in both)
+        ids = (of_side(name, c.RECORD_ID) for name in SIDES)
+        order = (of_side(name, column) for column in (c.TS, _CONTENT) for name in SIDES)
         equal = Window.partitionBy(PAIR_TS, *keys, *ids).orderBy(*order)
         return F.row_number().over(equal).cast("bigint")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -12,6 +12,7 @@ from strandline.spec.pipeline import PipelineSpec
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
 """Flink's order of firings is that of these columns; equal ones have no defined order."""
 FIRED_AT = "_strandline_fired_at_ms"
+_LAST = "_strandline_last"
 
 
 def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
@@ -24,6 +25,32 @@ def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
         *(F.col(name) for name in spec.aggregates),
         *([F.col(c.OF_FIRING)] if spec.hands_over_records else []),
     ]
+
+
+def window_key(spec: PipelineSpec) -> list[str]:
+    """The columns of published rows that tell a window of a key from every other one."""
+    return ["window_start", "window_end", *spec.source.key]
+
+
+def numbered(firings: DataFrame, order: str, spec: PipelineSpec) -> DataFrame:
+    """Firings with their number in their window, `firing`, and the one before, `supersedes`.
+
+    Args:
+        firings: rows with `window_columns`.
+        order: the column that orders the firings of a window.
+        spec: the pipeline.
+    """
+    in_window = Window.partitionBy(*window_key(spec)).orderBy(order)
+    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
+    number = F.row_number().over(in_window).cast("bigint")
+    rows = firings.withColumn("firing", number)
+    return rows.withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
+
+
+def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Of firings that are `numbered` the last one of each window."""
+    last = F.max("firing").over(Window.partitionBy(*window_key(spec)))
+    return firings.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST)).drop(_LAST)
 
 
 def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:

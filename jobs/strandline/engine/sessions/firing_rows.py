@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.aggregates import with_contents_of_none
-from strandline.engine.results.rows import FIRED_AT, firing_columns
+from strandline.engine.results.rows import FIRED_AT, firing_columns, numbered
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
 from strandline.engine.sessions.firings import (
     LATE,
@@ -141,16 +141,9 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 
 def _numbered(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with their number in their window, `firing`, and the one before, `supersedes`."""
-    of_window = Window.partitionBy("window_start", "window_end", *spec.source.key)
-    number = F.row_number().over(of_window.orderBy(_ORDER)).cast("bigint")
-    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
-    return (
-        firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME))
-        .drop(TIME)
-        .withColumn("firing", number)
-        .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
-    )
+    """The firings `numbered` in the order in which they happen, and that order, _ORDER."""
+    ordered = firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME)).drop(TIME)
+    return numbered(ordered, _ORDER, spec)
 
 
 def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:

@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, window_columns
-from strandline.engine.windows.assign import fires_at_once
+from strandline.engine.windows.assign import fires_at_once, is_newest
 from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.first_firings import window_of
 from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL
@@ -43,9 +43,6 @@ def last_firings(
     """
     in_last = (F.col(FIRST) <= F.col(FIRINGS)) & (F.col(UNTIL) > F.col(FIRINGS))
     fired_at = F.when(_by_watermark(spec), F.col(c.FIRE_AT)).otherwise(F.col(c.ARRIVAL))
-    is_newest = F.lit(True)
-    if c.NEWEST_WINDOW in ordered.columns:
-        is_newest = F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
     parts = (
         ordered.withColumn(_IN_LAST, in_last)
         .groupBy(*window_of(spec), _IN_LAST)
@@ -53,7 +50,7 @@ def last_firings(
             *_content(aggregates),
             F.count(F.lit(1)).alias(c.ACCEPTED),
             F.count_if(fires_at_once()).alias("late_accepted"),
-            F.count_if(is_newest).alias(c.IN_NEWEST_WINDOW),
+            F.count_if(is_newest(ordered)).alias(c.IN_NEWEST_WINDOW),
             F.count_if(F.col(FIRST) > F.col(FIRINGS)).alias(c.UNFIRED),
             F.max(FIRINGS).alias("firings"),
             F.min(F.when(F.col(FIRES), fired_at)).alias(FIRED_AT),

@@ -9,7 +9,7 @@ from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.results.aggregates import Partial, with_contents_of_none
-from strandline.engine.results.rows import window_columns
+from strandline.engine.results.rows import numbered, window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.first_firings import NEXT, number_ms, turn_of, window_of
@@ -41,15 +41,7 @@ def firings(
     """
     spec = history.spec
     placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), history)
-    firing = Window.partitionBy("window_start", "window_end", *spec.source.key).orderBy(FIRING)
-    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
-    return (
-        emitted.at(placed)
-        .select(*_columns(spec), FIRING)
-        .withColumn("firing", F.row_number().over(firing).cast("bigint"))
-        .withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
-        .drop(FIRING)
-    )
+    return numbered(emitted.at(placed).select(*_columns(spec), FIRING), FIRING, spec).drop(FIRING)
 
 
 def contents_of_firings(

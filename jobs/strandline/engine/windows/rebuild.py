@@ -211,11 +211,11 @@ class GridRebuild(Rebuild):
     def _running(self) -> PerIdentity:
         """The records that fire a window, and its last one, with all that it holds by then."""
 
-        def told(identity: Column) -> DataFrame:
+        def at_firings(identity: Column) -> DataFrame:
             ordered = self._in_order(self._windows, identity)
-            return running.told(ordered, self.history.spec, self._aggregates()).transform(computed)
+            return computed(running.at_firings(ordered, self.history.spec, self._aggregates()))
 
-        return PerIdentity(told)
+        return PerIdentity(at_firings)
 
     def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
         """Rows of `as_windows`, and rows that count the pairs of what windows refused."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import FIRED_AT
-from strandline.engine.windows.assign import fires_at_once
+from strandline.engine.windows.assign import fires_at_once, is_newest
 from strandline.engine.windows.by_order import as_windows
 from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.first_firings import window_of
@@ -23,7 +23,7 @@ from strandline.engine.windows.units import OF_CAUSE
 from strandline.spec.pipeline import PipelineSpec
 
 _CONTENT = "_strandline_content"
-_TOLD = "_strandline_told"
+_IS_LAST = "_strandline_is_last"
 
 
 def suits(spec: PipelineSpec, partials: Mapping[str, Partial] | None) -> bool:
@@ -37,7 +37,9 @@ def suits(spec: PipelineSpec, partials: Mapping[str, Partial] | None) -> bool:
     return keeps_all and partials is not None
 
 
-def told(ordered: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]) -> DataFrame:
+def at_firings(
+    ordered: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column]
+) -> DataFrame:
     """Of each window the records that fire it, and its last one, with what it holds by then.
 
     Beside the aggregates and `records` there are the running counts `late_accepted` and
@@ -52,24 +54,21 @@ def told(ordered: DataFrame, spec: PipelineSpec, aggregates: Mapping[str, Column
     order = (FIRST, FIRES) if needs_a_walk(spec) else POSITION
     in_window = Window.partitionBy(*window_of(spec)).orderBy(*order)
     up_to_here = in_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    is_newest = F.lit(True)
-    if c.NEWEST_WINDOW in ordered.columns:
-        is_newest = F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
     running = {
         **aggregates,
         "records": F.count(F.lit(1)),
         "late_accepted": F.count_if(fires_at_once()),
-        c.IN_NEWEST_WINDOW: F.count_if(is_newest),
+        c.IN_NEWEST_WINDOW: F.count_if(is_newest(ordered)),
     }
     is_last = F.lead(F.lit(True)).over(in_window).isNull()
     return (
         ordered.select(
             *(*window_of(spec), FIRES, FIRST, FIRINGS, *OF_CAUSE),
             *(column.over(up_to_here).alias(name) for name, column in running.items()),
-            is_last.alias(_TOLD),
+            is_last.alias(_IS_LAST),
         )
-        .where(F.col(FIRES) | F.col(_TOLD))
-        .drop(_TOLD)
+        .where(F.col(FIRES) | F.col(_IS_LAST))
+        .drop(_IS_LAST)
     )
 
 
@@ -81,7 +80,7 @@ def last_firings(
     See `by_order.last_firings`.
 
     Args:
-        told: the records of `told`.
+        told: the records of `at_firings`.
         windows: the windows of the range.
         spec: the pipeline.
         aggregates: the content of a firing.
@@ -105,6 +104,6 @@ def contents_of_firings(told: DataFrame) -> DataFrame:
     """What each firing of each window holds, as `firings` takes it.
 
     Args:
-        told: the records of `told`.
+        told: the records of `at_firings`.
     """
     return told.where(FIRES).withColumn(FIRING, F.col(FIRST))

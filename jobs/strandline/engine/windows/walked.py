@@ -35,6 +35,7 @@ from strandline.engine.walks.told import (
 )
 from strandline.engine.walks.walked import LATE, REACHES, VALUE, rules_of, walked
 from strandline.engine.windows import by_order
+from strandline.engine.windows.assign import is_newest
 from strandline.engine.windows.first_firings import window_of
 from strandline.engine.windows.order import value_of
 from strandline.engine.windows.rebuild import GridRebuild
@@ -50,12 +51,9 @@ class WalkedWindows(GridRebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, those that have not fired yet included."""
         spec, window = self.history.spec, window_of(self.history.spec)
-        is_newest = F.lit(True)
-        if c.NEWEST_WINDOW in self._up_to_last.columns:
-            is_newest = F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
         counted = self._up_to_last.groupBy(*window).agg(
             F.count(F.lit(1)).alias(c.ACCEPTED),
-            F.count_if(is_newest).alias(c.IN_NEWEST_WINDOW),
+            F.count_if(is_newest(self._up_to_last)).alias(c.IN_NEWEST_WINDOW),
             F.count_if(LATE).alias("late_accepted"),
             F.count_if(is_unfired()).alias(c.UNFIRED),
         )
