@@ -24,13 +24,18 @@ passed the end, the state is still kept.
 A story of two sources has a `join`, its `watermark` is that of both sides, and a record tells its
 `input`. `pair: [1, 2]`: the left record 1 and the right record 2 belong together. Of an interval
 join `kept` tells what still waits for partners, in place of `open`.
+
+With `then: {window: …, allowed_lateness: …, key: all}` second windows take in what the first ones
+fire (`key`: that of the first, or one for all). A story counts these results from 1 as they come.
+`then: {window: [0, 30], of: [1, 2]}`: the second window fires with these results; `then_late: 3`:
+result 3 came too late for it. `then_open` tells what is left open of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -43,22 +48,27 @@ from strandline.conformance.answer import (
     PairRow,
     PairsAnswer,
     StatusRow,
+    ThenAnswer,
+    ThenFiring,
+    ThenLate,
+    ThenOpen,
     WatermarkRow,
     WindowRow,
 )
 from strandline.conformance.pipelines import AGGREGATES, PIPELINE
-from strandline.conformance.scenario import Scenario
+from strandline.conformance.scenario import ChainedScenario, Scenario
 from strandline.errors import InputError
 from strandline.model.intervals import datetime_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference import Record
 from strandline.spec import parse_any
+from strandline.spec.chained import ChainedSpec
 from strandline.spec.runnable import AnySpec
 
 FOLDER = Path(__file__).parents[1] / "transcripts"
 START_MS = 0
 _RULES = {"window", "watermark", "allowed_lateness", "trigger", "evictor", "channels", "join"}
-_FIELDS = {"title", "rule", "story", "open", "kept"} | _RULES
+_FIELDS = {"title", "rule", "story", "open", "kept", "then", "then_open"} | _RULES
 _RECORD_FIELDS = {"id", "at", "ts", "channel", "key", "marker", "offers", "gap_ms", "input"}
 _OFFERS = "case when marker then timestamp_millis(value) end"
 """`offers` over the columns that every scenario has."""
@@ -74,6 +84,11 @@ class ToldScenario(Scenario):
     def horizon_ms(self) -> int:
         """Just after the last instant that is told."""
         return self.until_ms + 1
+
+
+@dataclass(frozen=True)
+class ToldChain(ToldScenario, ChainedScenario):
+    """Such a scenario whose results go into second windows."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +128,21 @@ def read_transcript(content: dict[str, Any]) -> Transcript:
     story = _Story(title, join=next(iter(content.get("join", {})), ""))
     for line in content["story"]:
         story.tell(line)
-    scenario = ToldScenario(
-        name=title,
-        spec=_pipeline(content),
-        records=tuple(story.records.values()),
-        start_ms=START_MS,
-        end_of_input=story.ended,
-        until_ms=story.now_ms,
-    )
+    told_of: dict[str, Any] = {
+        "name": title,
+        "spec": _pipeline(content),
+        "records": tuple(story.records.values()),
+        "start_ms": START_MS,
+        "end_of_input": story.ended,
+        "until_ms": story.now_ms,
+    }
+    if "then" in content:
+        scenario: ToldScenario = ToldChain(**told_of, then=_second(content))
+    else:
+        scenario = ToldScenario(**told_of)
     told = story.kept(content["kept"]) if "kept" in content else story.answer(content["open"])
+    if isinstance(told, Answer) and "then" in content:
+        told = told.model_copy(update={"then": story.then(content["then_open"])})
     return Transcript(title, content["rule"], scenario, told)
 
 
@@ -159,6 +180,16 @@ def _pipeline(content: dict[str, Any]) -> AnySpec:
     return parse_any(pipeline, origin=content["title"])
 
 
+def _second(content: dict[str, Any]) -> ChainedSpec:
+    """The pipeline of the second windows of a transcript."""
+    rules = {"key": "same", "allowed_lateness": "0ms", **content["then"]}
+    key = {"same": ["key"], "all": []}[rules.pop("key")]
+    source = {"pipeline": PIPELINE, "table": "firings", "key": key}
+    told = {"aggregates": AGGREGATES, "firings": True, **rules}
+    parsed = parse_any({"pipeline": "then", "source": source, **told}, origin=content["title"])
+    return cast("ChainedSpec", parsed)
+
+
 @dataclass
 class _Story:
     """What has been told so far: the records, and what they and the clock have caused."""
@@ -176,6 +207,8 @@ class _Story:
     _late: list[LateRow] = field(default_factory=list)
     _no_window: list[int] = field(default_factory=list)
     _pairs: list[PairRow] = field(default_factory=list)
+    _second: list[ThenFiring] = field(default_factory=list)
+    _late_results: list[ThenLate] = field(default_factory=list)
 
     def tell(self, line: Any) -> None:
         """Take in the next line."""
@@ -196,6 +229,11 @@ class _Story:
                 self._watermarks.append(WatermarkRow(**self._when(), watermark=self._watermark))
             case {"fires": pane}:
                 self._fires(pane)
+            case {"then": pane}:
+                told = self._of_results(pane) | self._fired()
+                self._second.append(ThenFiring(**told))
+            case {"then_late": number}:
+                self._late_results.append(ThenLate(seq=number, watermark=self._watermark))
             case {"pair": [left, right]} if self._cause == "record":
                 self._pair(left, right)
             case "idle" | "active":
@@ -225,6 +263,14 @@ class _Story:
             watermarks=self._watermarks,
             valve_status=self._status,
         )
+
+    def then(self, still_open: list[dict[str, Any]]) -> ThenAnswer:
+        """The same of second windows."""
+        held = [
+            ThenOpen(**self._of_results(pane, "fired"), end_passed=pane.get("fired", False))
+            for pane in still_open
+        ]
+        return ThenAnswer(firings=self._second, late=self._late_results, open_at_end=held)
 
     def kept(self, by_side: dict[str, list[int]]) -> PairsAnswer:
         """The same of an interval join: all that was told, and what still waits for partners."""
@@ -287,9 +333,31 @@ class _Story:
         self.now_ms, self._cause = at_ms, cause
 
     def _fires(self, pane: dict[str, Any]) -> None:
+        number = len(self._firings) + 1
+        self._firings.append(FiringRow(**self._pane(pane), **self._fired(), seq=number))
+
+    def _fired(self) -> dict[str, Any]:
+        """When something fires, by which watermark."""
         when = self._when()
         when["arrival_ms"] = when.pop("at_arrival_ms")
-        self._firings.append(FiringRow(**self._pane(pane), **when, watermark=self._watermark))
+        return when | {"watermark": self._watermark}
+
+    def _of_results(self, pane: dict[str, Any], *further: str) -> dict[str, Any]:
+        """A second window by the numbers of the results that it holds."""
+        _refuse_strangers(self.title, pane, {"window", "of", "key", *further})
+        unknown = [number for number in pane["of"] if not 1 <= number <= len(self._firings)]
+        if unknown:
+            raise InputError(self.title, f"no result {unknown} so far", "take in what has fired")
+        results = [self._firings[number - 1] for number in pane["of"]]
+        start, end = pane["window"]
+        return {
+            "key": pane.get("key", "k"),
+            "start": _instant(start),
+            "end": _instant(end),
+            "count": len(results),
+            "sum": sum(result.sum or 0 for result in results),
+            "seqs": pane["of"],
+        }
 
     def _pane(self, pane: dict[str, Any], *further: str) -> dict[str, Any]:
         _refuse_strangers(self.title, pane, {"window", "holds", "key", *further})
@@ -325,7 +393,8 @@ class _Story:
 
 
 def _is_consequence(line: Any) -> bool:
-    return isinstance(line, dict) and line.keys() <= {"watermark", "fires"}  # no pair: records do
+    caused = {"watermark", "fires", "then", "then_late"}  # no pair: records do
+    return isinstance(line, dict) and line.keys() <= caused
 
 
 def _instant(value: Any) -> int:

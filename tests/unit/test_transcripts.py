@@ -35,6 +35,11 @@ STORY: dict[str, Any] = {
     "open": [{"window": [10, 20], "holds": [2]}],
 }
 
+THEN: dict[str, Any] = STORY | {
+    "then": {"window": {"tumbling": "20ms"}},
+    "then_open": [{"window": [0, 20], "of": [1]}],
+}
+
 
 def disagreements(transcript: Transcript) -> list[str]:
     answer = answer_by_reference(transcript.scenario)
@@ -62,8 +67,9 @@ def test_every_transcript_has_a_title_of_its_own_that_is_a_sentence():
 # ------------------------------------------------------------------------------------- the reader
 
 
-def test_a_story_that_is_told_rightly_agrees():
-    assert disagreements(read_transcript(STORY)) == []
+@pytest.mark.parametrize("content", [STORY, THEN])
+def test_a_story_that_is_told_rightly_agrees(content):
+    assert disagreements(read_transcript(content)) == []
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,9 @@ def test_a_story_that_is_told_rightly_agrees():
         (told_otherwise(10, "idle", "end", {"watermark": "max"}), "firings"),
         (STORY | {"open": []}, "open_at_end"),
         (STORY | {"open": [{"window": [10, 20], "holds": [2], "fired": True}]}, "open_at_end"),
+        (THEN | {"then_open": []}, "then.open_at_end"),
+        (THEN | {"then": {"window": {"tumbling": "10ms"}}}, "then.firings"),
+        (THEN | {"then": {"window": {"tumbling": "20ms"}, "key": "all"}}, "then.open_at_end"),
     ],
 )
 def test_a_story_that_is_told_wrongly_is_found_out(content, found):
@@ -103,6 +112,7 @@ def test_a_story_that_is_told_wrongly_is_found_out(content, found):
         (STORY | {"parallelism": 2}, r"\['parallelism'\]"),
         (STORY | {"trigger": "count"}, r"trigger"),
         (STORY | {"window": {"tumbling": "0ms"}}, r"window\.tumbling"),
+        (THEN | {"then_open": [{"window": [0, 20], "of": [2]}]}, r"no result \[2\] so far"),
     ],
 )
 def test_a_line_that_makes_no_sense_is_refused(content, problem):
