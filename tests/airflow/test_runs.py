@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,21 @@ import pytest
 from deltalake import DeltaTable
 from lakes import ms
 
-from strandline.reference import Record, replay
-from strandline.spec import find_spec
+from strandline.model.intervals import day_of
+from strandline.reference import Record, Replay, Tables, replay
+from strandline.spec import PipelineSpec, find_spec
 
 pytestmark = pytest.mark.airflow
 
 THIRD = datetime(2013, 1, 3, 6, tzinfo=UTC)
+FOURTH = date(2013, 1, 4)
 RANGE = {
     "pipeline": "flights",
     "start": "2013-01-04",
     "end": "2013-01-05",
     "as_of": "2013-01-07",
-    "reason": "the tests want that day",
+    "reason": "the tests want that day, with more patience",
+    "allowed_lateness": "7h",
 }
 
 
@@ -50,7 +53,7 @@ def ledger(tables: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["position"])
 
 
-def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
+def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake, home):
     """One story, since each step costs a JVM."""
     daily = run("strandline_daily_flights", logical_date=THIRD)
     assert daily.tasks == {"advance": "success", "report": "success"}
@@ -86,6 +89,21 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake):
     assert len({row["run_id"] for row in by_hand}) == 1  # the preview has left no trace
     assert {row["reason"] for row in by_hand} == {RANGE["reason"]}
     assert {row["requested_by"] for row in by_hand} == {"airflow: dag_test"}
+    assert {row["overrides"] for row in by_hand if row["step"] == "published"} == {
+        '{"allowed_lateness": "7h"}'
+    }
+    spec = find_spec(home / "pipelines", "flights", {"allowed_lateness": RANGE["allowed_lateness"]})
+    told = Tables(spec, replayed(spec, lake, ms(datetime(2013, 1, 7, tzinfo=UTC)))).windows()
+    asked_for = DeltaTable(str(lake / "flights" / "windows")).to_pyarrow_table().to_pylist()
+    assert Counter(
+        (ms(row["window_start"]), row["origin"], row["carrier"], row["records"], row["firings"])
+        for row in asked_for
+        if row["window_date"] == FOURTH
+    ) == Counter(
+        (row.window.start_ms, *row.key, len(row.members), row.firings)
+        for row in told
+        if day_of(row.window.start_ms) == FOURTH
+    )
 
 
 def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed, lake, oracle):
@@ -112,13 +130,9 @@ def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed,
     done = run("strandline_daily_flights_early", logical_date=THIRD)
     assert done.values["advance"]["status"] == "published"
 
-    horizon_ms = int(THIRD.replace(hour=0).timestamp() * 1000)
-    replayed = replay(
-        spec, flights_of(lake, horizon_ms), start_ms=spec.source.start, horizon_ms=horizon_ms
-    )
     told = Counter(
         (f.window.start_ms, *f.key, f.moment.at_ms, len(f.members), f.timing.name)
-        for f in replayed.firings
+        for f in replayed(spec, lake, ms(THIRD.replace(hour=0))).firings
     )
     table = DeltaTable(str(lake / "flights_early" / "firings")).to_pyarrow_table()
     found = Counter(
@@ -135,21 +149,23 @@ def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed,
     assert {timing for *_, timing in found} >= {"EARLY", "ON_TIME"}
 
 
-def flights_of(lake: Path, horizon_ms: int) -> list[Record]:
-    """The records that have landed before a horizon."""
-    columns = ["departed_at", "landed_at", "origin"]
+def replayed(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
+    """What the reference says of the flights that have landed before a horizon."""
+    key = list(spec.source.key)
+    columns = [*{"departed_at", "landed_at", "origin", *key}]
     rows = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_table(columns=columns)
-    return [
+    flights = [
         Record(
             ms(row["landed_at"]),
             ms(row["departed_at"]),
             str(number),
             row["origin"],
-            (row["origin"],),
+            tuple(row[name] for name in key),
         )
         for number, row in enumerate(rows.to_pylist())
         if row["landed_at"] and row["departed_at"] and ms(row["landed_at"]) < horizon_ms
     ]
+    return replay(spec, flights, start_ms=spec.source.start, horizon_ms=horizon_ms)
 
 
 def test_what_a_real_spark_submit_ends_with_decides_that_wrong_input_is_not_retried(
