@@ -44,6 +44,8 @@ from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session, Sliding
 
+_STAGING = "_staging"
+
 
 class Bench:
     """The jobs that are compared, each from nothing to written tables."""
@@ -86,14 +88,14 @@ class Bench:
     def engine_warm(self) -> None:
         """The same with the timeline at hand."""
         context, seen, axis = self._observed
-        for part in Path(context.store.staging(context.run_id)).iterdir():
+        for part in Path(context.store.staging(context.run_id)).glob("*"):
             if part.name != CELLS:  # of many days they lie there until the timeline takes them
-                shutil.rmtree(part)
+                shutil.rmtree(part, ignore_errors=True)
         self._rebuild(context, seen, axis)
 
     def whole_run(self) -> None:
         """Everything: staging, audit, diff, publish, ledger, on a lake without tables."""
-        self._clear()
+        self._clear(but=_STAGING)  # there may lie what was observed
         outcome = run(self.spec, self.lake, Request("backfill", range=EVERYTHING), self.spark)
         for step, seconds in outcome.seconds.items():
             self.parts.setdefault(f"run: {step}", []).append(seconds)
@@ -117,8 +119,10 @@ class Bench:
         rebuild_into_staging(context, seen, plan, axis)
         self._part("rebuild", began)
 
-    def _clear(self) -> None:
-        shutil.rmtree(self.folder / self.spec.pipeline, ignore_errors=True)
+    def _clear(self, but: str | None = None) -> None:
+        for part in (self.folder / self.spec.pipeline).glob("*"):
+            if part.name != but:
+                shutil.rmtree(part, ignore_errors=True)
 
     def _part(self, name: str, began: float) -> None:
         self.parts.setdefault(name, []).append(time.perf_counter() - began)
