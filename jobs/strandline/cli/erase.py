@@ -39,7 +39,7 @@ def erase(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Remove a person's rows from quarantine, firings, staging and reports, old versions too."""
+    """Remove a person's rows from quarantine, firings, pairs, staging, reports, old versions."""
     from strandline.pipeline.erase import erase as erase_rows  # noqa: PLC0415
     from strandline.pipeline.erase import erasure_of  # noqa: PLC0415
 
@@ -62,8 +62,11 @@ def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
         "brings them back; delete them there",
         "the tables' logs name the least and the largest values of files for up to 30 days",
     ]
-    if found["rows"]["firings"] is None:
-        stays.append("firings have not all columns of the condition, and stay")
+    stays += [
+        f"{name} have not all columns of the condition, and stay"
+        for name, rows in found["rows"].items()
+        if rows is None
+    ]
     if not in_a_folder:
         stays.append("staging and reports on an object store: remove them there")
     return stays

@@ -17,36 +17,28 @@ from strandline.lake import leftovers, upkeep
 from strandline.lake.days import PARTITIONS
 from strandline.lake.diff import DELETE, INSERT, UPDATE
 from strandline.lake.erasure import erase as erase_rows
-from strandline.lake.erasure import matching, require_predicate
+from strandline.lake.erasure import matching, require_predicate, sides_with_columns
 from strandline.lake.ledger import Entry, Ledger, unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
-from strandline.spec.joined import PAIRS
+from strandline.spec.joined import PAIRS, TwoSourcesSpec
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
     """What `erase` would remove; nothing is written.
 
     Returns:
-        `pipeline`; `rows`: of `quarantine` and `firings` that meet the condition, None where the
-        table has not all columns that it names; `staging`: the runs whose staging goes; `reports`:
-        how many files of audits and pages go.
+        `pipeline`; `rows`: of `quarantine`, `firings` and `pairs` that meet the condition, None
+        where there are none, or the table has not all columns that it names; `staging`: the runs
+        whose staging goes; `reports`: how many files of audits and pages go.
 
     Raises:
-        InputError: the condition is none on a row of the quarantine, nothing has run yet, or the
-            pipeline joins two sources.
+        InputError: the condition is none on a row of the quarantine, or nothing has run yet.
     """
     store = lake.pipeline(spec.pipeline)
     require_predicate(expression)
-    if spec.result == PAIRS:
-        raise InputError(
-            f"{spec.pipeline}: join",
-            "rows do not yet leave the table pairs, where their columns bear the name of a side",
-            "erase them in both landing tables, then build the pairs anew: strandline advance "
-            f"{spec.pipeline} --to INSTANT --recreate --accept-loss REASON",
-        )
     quarantine = store.table("quarantine")
     if quarantine is None:
         raise InputError(
@@ -57,6 +49,7 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         "rows": {
             "quarantine": matching(quarantine, expression),
             "firings": _firings(store, expression),
+            **({PAIRS: _pairs(store, expression)} if isinstance(spec, TwoSourcesSpec) else {}),
         },
         **leftovers.whatever_is_left(store),
     }
@@ -97,7 +90,9 @@ def erase(
         ledger.append(step, datetime.now(UTC))
         held = [name for name, rows in found["rows"].items() if rows is not None]
         for name in held:
-            erase_rows(DeltaTable(store.uri(name)), PARTITIONS[name], expression, "erase")
+            table = DeltaTable(store.uri(name))
+            sides = sides_with_columns(table, expression) if name == PAIRS else ()
+            erase_rows(table, PARTITIONS[name], expression, "erase", sides)
         leftovers.drop_whatever_is_left(store)
         _note_erased(store, ledger, held, step)
         for name in held:
@@ -127,6 +122,13 @@ def _firings(store: Store, expression: str) -> int | None:
         return matching(firings, expression)
     except InputError:
         return None
+
+
+def _pairs(store: Store, expression: str) -> int | None:
+    """How many pairs have a record that meets the condition; None: see `_firings`."""
+    pairs = store.table(PAIRS)
+    sides = [] if pairs is None else sides_with_columns(pairs, expression)
+    return matching(pairs, expression, sides) if pairs is not None and sides else None
 
 
 def _refuse_live_runs(spec: PipelineSpec, entries: list[Entry]) -> None:

@@ -21,6 +21,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
 from strandline.lake.ledger import Entry, Ledger, published_since
 from strandline.lake.read import published_tables
+from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing
 from strandline.pipeline.erase import erase, erasure_of
@@ -172,6 +173,7 @@ def test_an_erasure_that_is_killed_is_ended_by_typing_it_again(lake, monkeypatch
         ("person = 'zoe77", "outside of quotes"),
         ("person", "no condition on a row of this table"),
         ("count(*) > 1", "no condition on a row of this table"),
+        ("row_number() OVER () = 1", "'OVER' outside of quotes"),
         ("nobody = 'zoe77'", "No field named nobody"),
         ("person = 'zoe77' bob", "no condition on a row of this table"),
     ],
@@ -192,9 +194,48 @@ def test_a_text_may_hold_anything(lake, name):
     assert erasure_of(SPEC, lake, f"person = '{name}'")["rows"] == {"quarantine": 0, "firings": 0}
 
 
-def test_an_interval_join_is_refused_since_its_pairs_would_stay(lake):
-    with pytest.raises(InputError, match=r"near: join: rows do not yet leave the table pairs"):
-        erasure_of(parse_spec(JOIN, origin="near.yaml"), lake, ZOE)
+@pytest.fixture
+def pairs(tmp_path):
+    """A lake of a join, where two persons meet each other and themselves; one side has more."""
+    lake, spec = Lake.at(str(tmp_path / "pairs")), parse_spec(JOIN, origin="near.yaml")
+    store = lake.pipeline("near")
+    late = {"person": ["zoe77"], "vip": [True], "device": ["zoe77"], "of_late_rows": ["x"]}
+    left, right = ["zoe77", "zoe77", "bob", "bob"], ["zoe77", "bob", "zoe77", "bob"]
+    rows = {"left_person": left, "right_person": right, "right_vip": [None, True, False, True]}
+    for name, held, partition in (
+        ("quarantine", late, "quarantine_date"),
+        ("pairs", {"device": left} | rows, "pair_date"),
+    ):
+        table = pa.table(held | {partition: [day(0)] * len(held["device"])})
+        write_deltalake(store.uri(name), table, partition_by=[partition])
+    step = Entry("r-1", 1, "published", "advance", versions=store.versions())
+    Ledger(store).append(step, datetime.now(UTC))
+    return lake, spec
+
+
+@pytest.mark.parametrize(
+    ("expression", "stay"),
+    [
+        (ZOE, [("bob", "bob")]),
+        (f"{ZOE} AND NOT vip", [("zoe77", "zoe77"), ("zoe77", "bob"), ("bob", "bob")]),
+        ("device = 'bob'", [("zoe77", "zoe77"), ("zoe77", "bob")]),
+    ],
+    ids=["either side", "columns of one side", "the key of both"],
+)
+def test_a_pair_goes_with_either_of_its_records(pairs, expression, stay):
+    lake, spec = pairs
+    assert erasure_of(spec, lake, expression)["rows"]["pairs"] == 4 - len(stay)
+    erase(spec, lake, expression, reason="asked for")
+    kept = DeltaTable(lake.pipeline("near").uri("pairs")).to_pyarrow_table()
+    persons = (kept[f"{side}_person"].to_pylist() for side in ("left", "right"))
+    assert [*zip(*persons, strict=True)] == stay
+    assert kept.column_names == ["device", "left_person", "right_person", "right_vip", "pair_date"]
+
+
+def test_pairs_without_the_column_stay(pairs):
+    lake, spec = pairs
+    rows = erasure_of(spec, lake, "of_late_rows = 'x'")["rows"]
+    assert rows == {"quarantine": 1, "firings": None, "pairs": None}
 
 
 def test_firings_without_the_column_stay(lake):
