@@ -6,7 +6,7 @@ of their pipeline beside these, `quarantine` the whole source row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -144,21 +144,32 @@ def firings_table(key: Iterable[str]) -> PublishedTable:
     )
 
 
-def pairs_table(key: Iterable[str]) -> PublishedTable:
-    """The pairs of an interval join with these key columns."""
+def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTable:
+    """The pairs of a join with these key columns.
+
+    Those of an interval join belong to a range by their own time; those `of_windows` by the start
+    of the window whose last firing told them, and one pair may be of several windows.
+    """
+    window = ("window_start", "window_end") if of_windows else ()
     return PublishedTable(
         name="pairs",
-        columns=PAIR_COLUMNS,
-        keys=("pair_date", "pair_ts", *key, "left_record_id", "right_record_id", "pair"),
+        columns={name: WINDOW_COLUMNS[name] for name in window} | PAIR_COLUMNS,
+        keys=("pair_date", "pair_ts", *window, *key, "left_record_id", "right_record_id", "pair"),
         partition="pair_date",
-        start="pair_ts",
+        start="window_start" if of_windows else "pair_ts",
         has_older_slots=False,
     )
 
 
-def tables_of(key: Iterable[str]) -> dict[str, PublishedTable]:
+def tables_of(key: Iterable[str], *, pairs_of_windows: bool = False) -> dict[str, PublishedTable]:
     """All of them, in the order of publishing: who sees a window can see what it left behind."""
     names = tuple(key)
-    of_results = (firings_table(names), windows_table(names), pairs_table(names))
-    tables = (QUARANTINE, COMPLETENESS, *of_results)
+    of_windows = (firings_table(names), pairs_table(names, of_windows=pairs_of_windows))
+    tables = (QUARANTINE, COMPLETENESS, *of_windows, windows_table(names))
     return {table.name: table for table in tables}
+
+
+def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:
+    """The tables of a run, as its ledger step says in `publish` what it brings in."""
+    said = publish or {}
+    return tables_of(said.get("key", ()), pairs_of_windows="pairs" in said.get("of_windows", ()))

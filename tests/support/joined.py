@@ -182,6 +182,7 @@ class Join:
         )
         tables = Tables(self.line.spec, replayed)
         return {
+            **self._pairs_of(tables),
             "windows": sorted(
                 (row.window.start_ms, row.key[0], row.state, *_by_input(row.members))
                 for row in tables.windows()
@@ -194,7 +195,12 @@ class Join:
 
     def found_of_windows(self) -> dict[str, list[Any]]:
         """The same, as published."""
+        pairs = [
+            (ms(r["window_start"]), ms(r["pair_ts"]), r["left_position"], r["right_position"])
+            for r in (self.line.rows("pairs") if self._tells_pairs else ())
+        ]
         return {
+            **({"pairs": sorted(pairs)} if self._tells_pairs else {}),
             "windows": sorted(
                 (ms(row["window_start"]), row["device"], row["state"], row["ours"], row["theirs"])
                 for row in self.line.rows("windows")
@@ -205,6 +211,26 @@ class Join:
                 if row["reason"] == "late"
             ),
         }
+
+    @property
+    def _tells_pairs(self) -> bool:
+        return self.line.spec.tells_pairs_of_windows
+
+    def _pairs_of(self, tables: Tables) -> dict[str, list[Any]]:
+        """The pairs of each window's last firing, where the pipeline publishes them."""
+        if not self._tells_pairs:
+            return {}
+        told = [
+            (
+                *(row.window.start_ms, max(left.ts_ms, right.ts_ms)),
+                *(left.payload["position"], right.payload["position"]),
+            )
+            for row in tables.windows()
+            for left in row.members
+            for right in row.members
+            if (left.input, right.input) == ("left", "right")
+        ]
+        return {"pairs": sorted(told)}
 
 
 def _by_input(members: Iterable[Record]) -> tuple[int, int]:

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.pairs.of_range import refuse_names_in_use
+from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.results.aggregates import aggregate_columns
@@ -78,27 +80,74 @@ class WindowPairsRebuild(Rebuild):
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings that told of a pair, each with what is counted of its pairs."""
-        return self._told(identity)
+        return self._told(identity).drop(_FIRING)
+
+    def pairs(self, windows: DataFrame) -> DataFrame:
+        """The pairs that the last firing of each of some windows told, as rows of `pairs`.
+
+        Args:
+            windows: rows that tell these windows; a session that a later one covers is none.
+
+        Raises:
+            InputError: two of its columns would have one name.
+        """
+        spec, window = self.history.spec, window_key(self.history.spec)
+        refuse_names_in_use(spec, self._columns_of_sides, ("window_start", "window_end"))
+        by = identity(spec, self.source_columns)
+        last = last_firings(self._told(by), spec).select(*window, _FIRING)
+        last = last.join(windows, window, "left_semi")
+        named = _named(window)
+        pairs = _beside_each_other(self._with_records(by).join(last, [*window, _FIRING]), named)
+        records = [F.col(side) for side in _SIDES.values()]
+        pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
+        ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
+        # records of one id may differ in all else
+        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(*map(F.to_json, records))
+        return pairs.select(
+            pair_ts.alias("pair_ts"),
+            F.to_date(pair_ts).alias("pair_date"),
+            *(F.col(own).alias(name) for name, own in named.items()),
+            *self._columns_of_a_pair,
+            *(id_.alias(name) for name, id_ in ids.items()),
+            F.row_number().over(equal).cast("bigint").alias("pair"),
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        )
+
+    @property
+    def _columns_of_sides(self) -> dict[str, tuple[str, ...]]:
+        """The landing columns of each side."""
+        return {
+            name: tuple(one for one in self.source_columns.of_side(name) if one != INPUT)
+            for name in SIDES
+        }
+
+    @cached_property
+    def _with_records(self) -> PerIdentity:
+        """The firings of the windows with the records of both sides, once."""
+        return PerIdentity(
+            lambda by: (
+                self.of_records.firings(by).withColumnRenamed("firing", _FIRING).transform(computed)
+            )
+        )
 
     @cached_property
     def _told(self) -> PerIdentity:
-        """The firings that told of a pair, once."""
+        """The firings that told of a pair, with _FIRING, once."""
         return PerIdentity(self._tell)
 
     def _tell(self, identity: Column) -> DataFrame:
-        spec, rows = self.history.spec, self.of_records.firings(identity)
+        spec, rows = self.history.spec, self._with_records(identity)
         firing = [*window_key(spec), _FIRING]
-        rows = rows.withColumnRenamed("firing", _FIRING)
         kept = rows.drop(c.OF_FIRING, "records").join(self._contents(rows, firing), firing)
         told = numbered(kept, _FIRING, spec)
         if _SUPERSEDED in told.columns:
             told = _of_those_told(told, spec)
-        return told.drop(_FIRING).transform(computed)
+        return told.transform(computed)
 
     def _contents(self, rows: DataFrame, firing: Sequence[str]) -> DataFrame:
         """What is counted of the pairs of each firing that has some; `records` are the pairs."""
-        named = {name: f"{_OWN}{number}" for number, name in enumerate(firing)}
-        pairs = self._pairs(rows, named)
+        named = _named(firing)
+        pairs = _beside_each_other(rows, named).select(*named.values(), *self._columns_of_a_pair)
         aggregates = aggregate_columns(pairs, self.history.spec)
         counted = pairs.groupBy(*named.values()).agg(
             *(column.alias(name) for name, column in aggregates.items()),
@@ -106,25 +155,14 @@ class WindowPairsRebuild(Rebuild):
         )
         return counted.withColumnsRenamed({own: name for name, own in named.items()})
 
-    def _pairs(self, rows: DataFrame, named: Mapping[str, str]) -> DataFrame:
-        """Each left record of a firing beside each right one, columns under their side's name.
-
-        The firing's own columns have names that no column of a table has.
-        """
-        sides = {name: _SIDE + name for name in SIDES}
-        pairs = rows.select(
-            *(quoted(name).alias(own) for name, own in named.items()),
-            *(_of(name).alias(side) for name, side in sides.items()),
-        )
-        for side in sides.values():
-            pairs = pairs.withColumn(side, F.explode(side))
-        columns = [
-            F.col(side)[column].alias(f"{name}_{column}")
-            for name, side in sides.items()
-            for column in self.source_columns.of_side(name)
-            if column != INPUT
+    @property
+    def _columns_of_a_pair(self) -> list[Column]:
+        """The landing columns of both records, under their side's name."""
+        return [
+            F.col(_SIDES[name])[column].alias(of_side(name, column))
+            for name, columns in self._columns_of_sides.items()
+            for column in columns
         ]
-        return pairs.select(*named.values(), *columns)
 
 
 _ACCEPTS = "_strandline_accepts"
@@ -133,7 +171,8 @@ _FIRING = "_strandline_nth_with_records"
 _OWN = "_strandline_of_window_"
 _NAMED = "_strandline_named"
 _SUPERSEDED = "supersedes_windows"
-_SIDE = "_strandline_side_"
+_SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
+"""The record of each side of a pair."""
 
 
 def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -157,6 +196,21 @@ def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
     return told.drop(_SUPERSEDED).join(named, firing, "left")
 
 
-def _of(name: str) -> Column:
-    """The records of one side that a firing holds."""
-    return F.filter(c.OF_FIRING, lambda record: record[INPUT] == name)
+def _named(columns: Sequence[str]) -> dict[str, str]:
+    """Names for a firing's own columns beside those of its records: none of a table has them."""
+    return {name: f"{_OWN}{number}" for number, name in enumerate(columns)}
+
+
+def _beside_each_other(rows: DataFrame, named: Mapping[str, str]) -> DataFrame:
+    """Each left record of a firing beside each right one: the columns `named`, and `_SIDES`."""
+
+    def of_side(name: str) -> Column:
+        return F.filter(c.OF_FIRING, lambda record: record[INPUT] == name)
+
+    pairs = rows.select(
+        *(quoted(name).alias(own) for name, own in named.items()),
+        *(of_side(name).alias(side) for name, side in _SIDES.items()),
+    )
+    for side in _SIDES.values():
+        pairs = pairs.withColumn(side, F.explode(side))
+    return pairs

@@ -94,7 +94,8 @@ def totals(store: Store) -> dict[str, Any]:
     """The rows of all days: of slots, windows or pairs, and quarantine; first and last of slots."""
     slots = rows_by_day(store, "completeness")
     days = sorted(day for day in slots if day is not None)
-    result = "windows" if store.table("pairs") is None else "pairs"
+    only_pairs = store.table("windows") is None and store.table("pairs") is not None
+    result = "pairs" if only_pairs else "windows"
     return {
         "first_day": days[0].isoformat() if days else None,
         "last_day": days[-1].isoformat() if days else None,

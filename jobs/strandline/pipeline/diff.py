@@ -28,7 +28,7 @@ from strandline.pipeline.published_rows import (
     no_longer_malformed,
 )
 from strandline.pipeline.rebuild import Staged
-from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable, tables_of
+from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def diffs(
     if recreate:
         plan = replace(plan, scope=Scope(EVERYTHING))
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
-    targets = tables_of(ctx.spec.source.key)
+    targets = ctx.spec.tables
     parts = {name: rows for name, rows in parts_of(staged).items() if rows is not None}
     days = seen.history.days.of_windows(plan.scope.windows)
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
@@ -96,6 +96,7 @@ def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
         "quarantine": staged.quarantine,
         "completeness": staged.completeness,
         **of_windows,
+        **({} if staged.pairs is None else {"pairs": staged.pairs}),
         staged.result: staged.results,
     }
 

@@ -18,6 +18,7 @@ from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
+from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.lake.schema import arrow_schema
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
@@ -25,6 +26,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     accepted_by_slot,
     accepted_by_window,
+    fired,
     refused_by_newest,
     starting_from,
 )
@@ -32,6 +34,7 @@ from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted, completeness, in_ms
+from strandline.spec.joined import PAIRS
 from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN, windows_table
 
 Refused = Mapping[tuple[int, str], int]
@@ -94,6 +97,9 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
         firings = rebuild.firings(identity(ctx.spec, ctx.landing.source_columns))
         firings = firings.withColumn("run_id", stamp)
         staged["firings"] = ctx.staging.write("firings", firings, piece=number)
+    if isinstance(rebuild, WindowPairsRebuild):
+        pairs = rebuild.pairs(fired(staged["windows"])).withColumn("run_id", stamp)
+        staged[PAIRS] = ctx.staging.write(PAIRS, pairs, piece=number)
     return staged
 
 

@@ -36,12 +36,13 @@ from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
-from strandline.tables import tables_of
+from strandline.spec.joined import PAIRS
+from strandline.tables import tables_begun
 
 
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
-    targets = tables_of(ctx.spec.source.key)
+    targets = ctx.spec.tables
     firings = out.firings_schema(staged.results.schema)
     with ctx.store.lock(ctx.spark):
         for name, rows in parts_of(staged).items():
@@ -52,6 +53,7 @@ def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
     """What of a staging there is to be published, and how: a step's `publish`."""
     return {
         "key": list(ctx.spec.source.key),
+        "of_windows": [PAIRS] * ctx.spec.tells_pairs_of_windows,
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
         "anew": [change.target.name for change in changes if change.anew],
@@ -182,7 +184,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
     """
     begun, found = run.publish or {}, []
     staging = Staging(ctx.spark, ctx.store, run.run_id)
-    targets = tables_of(begun["key"])
+    targets = tables_begun(begun)
     for name in begun["parts"]:
         if name in begun["whole"]:
             rows = staging.read(name)

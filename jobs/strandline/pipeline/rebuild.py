@@ -20,6 +20,7 @@ from strandline.pipeline.pairs_piece import stage_pairs
 from strandline.pipeline.piece import Piece, stage_piece
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import in_ms
+from strandline.spec.joined import PAIRS
 
 _MOST_CELLS = 1_000_000
 """Of a range with more the driver would hold too many: it is rebuilt in pieces."""
@@ -35,6 +36,7 @@ class Staged:
         quarantine: the late records.
         completeness: the calendar; `calendar` is the range's part of it on the driver.
         firings: the firing history, where the pipeline keeps one.
+        pairs: of a window join those that the windows tell of, beside these.
         books: of the range, and of the older windows that late records belong to.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
         slots_expected: the starts of those slots of the range that the day map names.
@@ -46,6 +48,7 @@ class Staged:
     quarantine: DataFrame
     completeness: DataFrame
     firings: DataFrame | None
+    pairs: DataFrame | None
     calendar: pd.DataFrame
     books: list[Book]
     oldest_ms: int
@@ -96,6 +99,7 @@ def _together(
         quarantine=part("quarantine"),
         completeness=part("completeness"),
         firings=part("firings") if ctx.spec.firings else None,
+        pairs=part(PAIRS) if ctx.spec.tells_pairs_of_windows else None,
         calendar=slots[starts_ms >= scope.windows.start_ms],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),

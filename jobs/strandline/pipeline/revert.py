@@ -32,7 +32,7 @@ from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
 from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
 from strandline.spec import PipelineSpec
-from strandline.tables import PublishedTable, tables_of
+from strandline.tables import PublishedTable, tables_begun
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ class Reverted:
         """The owed days that it has settled: they are owed again."""
         return self.done.settled or ()
 
+    @property
+    def _tables(self) -> dict[str, list[str]]:
+        """What tells which tables it has published, of its step's `publish`."""
+        said = self.begun.publish or {}
+        return {name: said.get(name, []) for name in ("key", "of_windows")}
+
     def first_step(self, spec: PipelineSpec, reason: str, requested_by: str | None) -> Entry:
         """The first step of the run that takes it back: with what the pipeline knew before it."""
         before = [entry for entry in self.entries if entry.position < self.begun.position]
@@ -74,7 +80,7 @@ class Reverted:
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,
             base=self.entries[-1].position,
-            publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
+            publish={**self._tables, "whole": [], "emptied": []},
             reason=reason,
             requested_by=requested_by,
             message=f"takes back what run {done.run_id} has published",
@@ -219,9 +225,8 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
         InputError: a version that is needed is not there any more.
     """
     before, after = reverted.begun.versions or {}, reverted.done.versions or {}
-    targets = tables_of((reverted.begun.publish or {}).get("key", ()))
     changes = []
-    for name, target in targets.items():
+    for name, target in tables_begun(reverted.begun.publish).items():
         if name not in before.keys() & after.keys():
             continue
         try:

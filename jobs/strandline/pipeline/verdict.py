@@ -68,6 +68,7 @@ def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book])
     result = audit(
         ctx.spec,
         results=staged.results,
+        pairs=staged.pairs,
         completeness=staged.calendar,
         books=books,
         slots_expected=staged.slots_expected,

@@ -11,7 +11,7 @@ from strandline.spec.source import Source
 from strandline.spec.watermark import NoWatermarks
 
 PAIRS = "pairs"
-"""The table that an interval join publishes in place of `windows`."""
+"""The table that an interval join publishes in place of `windows`, a window join beside them."""
 
 
 class TwoSourcesSpec(PipelineSpec):
@@ -111,6 +111,11 @@ class WindowPairsSpec(CogroupSpec):
     A pair is a record of the left source beside one of the right. What is counted of them has their
     columns under the name of their side; a window without a pair tells nothing.
     """
+
+    @property
+    def tells_pairs_of_windows(self) -> bool:
+        """See `PipelineSpec`."""
+        return True
 
     @property
     def hands_over_records(self) -> bool:

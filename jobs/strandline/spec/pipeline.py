@@ -15,7 +15,7 @@ from strandline.spec.values import refuse_at
 from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
-from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS
+from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS, PublishedTable, tables_of
 
 OWN_PREFIX = "_strandline_"
 """What the names of the engine's own columns begin with, without case."""
@@ -63,6 +63,16 @@ class PipelineSpec(WindowedSpec):
     def result(self) -> str:
         """The table that holds its results."""
         return "windows"
+
+    @property
+    def tells_pairs_of_windows(self) -> bool:
+        """Whether it publishes, beside its windows, the pairs of records that they tell of."""
+        return False
+
+    @property
+    def tables(self) -> dict[str, PublishedTable]:
+        """The tables that it may publish into, by their names, in the order of publishing."""
+        return tables_of(self.source.key, pairs_of_windows=self.tells_pairs_of_windows)
 
     @property
     def days_follow_each_other(self) -> bool:

@@ -9,7 +9,7 @@ import lakes
 import pandas as pd
 import pyarrow as pa
 import pytest
-from joined import JOIN
+from joined import JOIN, PAIRED
 
 from strandline.errors import AuditFailedError, InputError
 from strandline.model.books import Book
@@ -19,7 +19,6 @@ from strandline.quality.audit.result import Audit, AuditResult, in_lines
 from strandline.quality.audit.run import audit, validate_expectations
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
-from strandline.tables import tables_of
 
 pytestmark = pytest.mark.spark
 
@@ -179,15 +178,35 @@ def test_a_window_that_stands_twice_blocks_and_is_named(audited):
     )
 
 
-def test_a_pair_that_stands_twice_blocks(audited):
+def pairs_of(spec):
+    """One pair twice, in a later window once more; and the table's columns."""
     pair = {"device": "d1", "left_record_id": "a", "right_record_id": "b", "pair": 1}
-    kinds = {"pair": pa.int64(), "pair_date": pa.date32(), "pair_ts": INSTANT}
-    keys = tables_of(["device"])["pairs"].keys
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in keys])
+    kinds = {"pair": pa.int64(), "pair_date": pa.date32()} | dict.fromkeys(
+        ("pair_ts", "window_start", "window_end"), INSTANT
+    )
+    names = spec.tables["pairs"].keys
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
+    return [pair, pair, pair | {"window_start": START}], schema
+
+
+def test_a_pair_that_stands_twice_blocks(audited):
     spec = parse_spec(JOIN, origin="near.yaml")
-    failure = only_failure(audited(windows=[pair, pair], spec=spec, schema=schema))
+    (pair, again, _), schema = pairs_of(spec)
+    failure = only_failure(audited(windows=[pair, again], spec=spec, schema=schema))
     assert failure.expectation == "expect_pairs_to_be_unique"
     assert failure.figures.startswith("1 offending row: ")
+
+
+def test_a_pair_that_stands_twice_in_one_of_its_windows_blocks(spark, audited):
+    spec = parse_spec(PAIRED, origin="paired.yaml")
+    rows, schema = pairs_of(spec)
+    pairs = spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
+    names = [name for name in WINDOWS_SCHEMA.names if name not in {"origin", "carrier"}]
+    device = pa.schema([("device", pa.string()), *(WINDOWS_SCHEMA.field(name) for name in names)])
+    found = audited(windows=[a_window(0)], spec=spec, schema=device, pairs=pairs)
+    failure = only_failure(found)
+    assert (failure.table, failure.expectation) == ("pairs", "expect_pairs_to_be_unique")
+    assert "copies=2" in failure.figures
 
 
 def test_windows_whose_state_contradicts_their_crossings_block(audited):

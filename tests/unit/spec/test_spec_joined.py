@@ -11,7 +11,7 @@ from joined import COGROUP, JOIN, PAIRED
 from strandline.errors import InputError
 from strandline.spec import find_spec, parse_spec
 from strandline.spec.joined import JoinedSpec, WindowPairsSpec
-from strandline.tables import tables_of
+from strandline.tables import tables_begun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,18 @@ def test_what_both_sources_land_is_one_pipeline_with_channels_named_by_their_sid
 
 
 def test_its_table_is_pairs_told_apart_by_both_records():
-    table = tables_of(["device"])[a_join().result]
+    table = a_join().tables[a_join().result]
     assert (table.name, table.start) == ("pairs", "pair_ts")
     assert {"device", "left_record_id", "right_record_id"} < {*table.keys}
+
+
+def test_pairs_of_windows_are_told_apart_by_their_window_too_and_ranges_go_by_its_start():
+    table = parse_spec(PAIRED, origin="p.yaml").tables["pairs"]
+    assert table.start == "window_start"
+    assert {"window_start", "window_end", "device", "pair"} < {*table.keys}
+    named = {"key": ["device"], "of_windows": ["pairs"], "parts": ["pairs"]}
+    assert tables_begun(named)["pairs"] == table
+    assert tables_begun({"key": ["device"]})["pairs"].start == "pair_ts"
 
 
 def test_other_bounds_are_other_numbers_and_another_source_is_another_timeline():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -19,6 +20,7 @@ from strandline.engine.scope import Rebuild
 from strandline.errors import InputError
 from strandline.spec.join import SIDES
 from strandline.spec.joined import JoinedSpec
+from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
 
 _OF_TABLE = ("pair_ts", "pair_date", "pair", "run_id", "spec_fingerprint")
@@ -33,7 +35,7 @@ class PairsOfRange(Rebuild):
         Raises:
             InputError: two of its columns would have one name.
         """
-        self._refuse_names_in_use()
+        refuse_names_in_use(self._spec, self._columns)
         pairs = self._pairs.pairs(identified=True)
         return pairs.select(
             PAIR_TS,
@@ -125,21 +127,33 @@ class PairsOfRange(Rebuild):
     def _keys(self) -> dict[str, Column]:
         return {name: F.col(c.key_column(name)) for name in self._spec.source.key}
 
-    def _refuse_names_in_use(self) -> None:
-        """Refuse landing columns and keys that would stand twice among the columns of `pairs`."""
-        in_use = {*_OF_TABLE, *(_id_of(name) for name in SIDES)}
-        named = [(f"sources.left.key.{key}", key) for key in self._spec.source.key]
-        for name in SIDES:
-            place = f"sources.{name}.table"
-            named += [(place, of_side(name, column)) for column in self._columns[name]]
-        for place, column in named:
-            if column.lower() in in_use:
-                raise InputError(
-                    f"{self._spec.pipeline}: {place}",
-                    f"the table pairs would have two columns {column}",
-                    "rename the landing table's column, or the key",
-                )
-            in_use.add(column.lower())
+
+def refuse_names_in_use(
+    spec: PipelineSpec, columns: Mapping[str, Sequence[str]], of_window: Sequence[str] = ()
+) -> None:
+    """Refuse landing columns and keys that would stand twice among the columns of `pairs`.
+
+    Args:
+        spec: the pipeline.
+        columns: the landing columns of each side.
+        of_window: what the table has of the window of a pair.
+
+    Raises:
+        InputError: there is one.
+    """
+    in_use = {*_OF_TABLE, *of_window, *(_id_of(name) for name in SIDES)}
+    named = [(f"sources.left.key.{key}", key) for key in spec.source.key]
+    for name in SIDES:
+        place = f"sources.{name}.table"
+        named += [(place, of_side(name, column)) for column in columns[name]]
+    for place, column in named:
+        if column.lower() in in_use:
+            raise InputError(
+                f"{spec.pipeline}: {place}",
+                f"the table pairs would have two columns {column}",
+                "rename the landing table's column, or the key",
+            )
+        in_use.add(column.lower())
 
 
 def of_two(history: History) -> HistoryOfTwo:

@@ -27,8 +27,8 @@ from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import RangeFigures
 from strandline.quality.completeness import in_ms
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 from strandline.spec.window import Cumulative
-from strandline.tables import tables_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def audit(
     spec: PipelineSpec,
     *,
     results: DataFrame,
+    pairs: DataFrame | None = None,
     completeness: pd.DataFrame,
     books: Sequence[Book],
     slots_expected: Collection[int],
@@ -69,6 +70,7 @@ def audit(
         spec: the pipeline.
         results: the staged windows, or pairs; read by two Spark jobs, and those of the declared
             expectations.
+        pairs: those that the windows tell of, where a pipeline publishes both.
         completeness: the staged slots, on the driver; its instants know their zone. With
             `input_ended` where the input of some of them has been ended (`--close`).
         books: the books of the run.
@@ -109,6 +111,7 @@ def audit(
             declared_expectations(spec, "completeness"),
         ),
         _results(spec, results),
+        *([] if pairs is None else [_pairs(spec, pairs)]),
     ]
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
@@ -188,8 +191,7 @@ def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
 
 def _results(spec: PipelineSpec, results: DataFrame) -> _Table:
     if spec.result != "windows":
-        keys = tables_of(spec.source.key)[spec.result].keys
-        return _Table(spec.result, results, keys, own.expectations_of_pairs(keys))
+        return _pairs(spec, results)
     return _Table(
         "windows",
         results,
@@ -197,6 +199,11 @@ def _results(spec: PipelineSpec, results: DataFrame) -> _Table:
         own.expectations_of_windows(spec),
         declared_expectations(spec, "windows"),
     )
+
+
+def _pairs(spec: PipelineSpec, pairs: DataFrame) -> _Table:
+    table = spec.tables[PAIRS]
+    return _Table(table.name, pairs, table.keys, own.expectations_of_pairs(table.keys))
 
 
 def _judged(
