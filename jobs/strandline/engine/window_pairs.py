@@ -38,6 +38,15 @@ class WindowPairsRebuild(Rebuild):
     plain: Rebuild
     of_records: Rebuild
 
+    def require_names(self) -> None:
+        """Refuse landing columns that have no name of their own among the columns of `pairs`.
+
+        Raises:
+            InputError: two of these would have one name.
+        """
+        of_window = ("window_start", "window_end")
+        refuse_names_in_use(self.history.spec, self._columns_of_sides, of_window)
+
     def windows(self) -> DataFrame:
         """The windows, with what their last firing told; `firings` are those that told of a pair.
 
@@ -87,12 +96,8 @@ class WindowPairsRebuild(Rebuild):
 
         Args:
             windows: rows that tell these windows; a session that a later one covers is none.
-
-        Raises:
-            InputError: two of its columns would have one name.
         """
         spec, window = self.history.spec, window_key(self.history.spec)
-        refuse_names_in_use(spec, self._columns_of_sides, ("window_start", "window_end"))
         by = identity(spec, self.source_columns)
         last = last_firings(self._told(by), spec).select(*window, _FIRING)
         last = last.join(windows, window, "left_semi")
@@ -101,8 +106,8 @@ class WindowPairsRebuild(Rebuild):
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
         ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
-        # records of one id may differ in all else
-        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(*map(F.to_json, records))
+        # records of one id are equal in all: their whole rows identify them
+        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(F.lit(0))
         return pairs.select(
             pair_ts.alias("pair_ts"),
             F.to_date(pair_ts).alias("pair_date"),

@@ -90,12 +90,13 @@ def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Ex
     return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)
 
 
-def totals(store: Store) -> dict[str, Any]:
-    """The rows of all days: of slots, windows or pairs, and quarantine; first and last of slots."""
+def totals(store: Store, result: str) -> dict[str, Any]:
+    """The rows of all days: of slots, results, and quarantine; the first and last of slots.
+
+    `result`: the table of results, `windows` or `pairs`.
+    """
     slots = rows_by_day(store, "completeness")
     days = sorted(day for day in slots if day is not None)
-    only_pairs = store.table("windows") is None and store.table("pairs") is not None
-    result = "pairs" if only_pairs else "windows"
     return {
         "first_day": days[0].isoformat() if days else None,
         "last_day": days[-1].isoformat() if days else None,

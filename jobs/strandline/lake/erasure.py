@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -16,10 +15,10 @@ from strandline.lake.reads import columns_of
 from strandline.lake.rewrite import in_days
 from strandline.spec.join import SIDES
 
-_MEETS = "_strandline_meets"
 _OWN = "_strandline_own_"
+_NO_COLUMN = "No field named"
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-_NO_PREDICATE = re.compile(r";|--|/\*|\bselect\b|\bover\b|['\"`]", re.IGNORECASE)
+_NO_PREDICATE = re.compile(r";|--|/\*|\bselect\b|['\"`]", re.IGNORECASE)
 """What ends a predicate, asks a question of its own, or opens a quotation that nothing closes."""
 
 
@@ -54,19 +53,26 @@ def matching(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> i
     Raises:
         InputError: it is none on a row of this table.
     """
-    judged = _judged(table, expression, sides)
-    found = pa.table(_asked(table, f"SELECT count(*) AS found FROM ({judged}) WHERE {_MEETS}"))
+    require_predicate(expression)
+    left = f"SELECT count(*) FROM ({_kept(table, expression, sides)})"
+    found = pa.table(_asked(table, f"SELECT count(*) - ({left}) AS found FROM rows"))
     return int(found["found"][0].as_py())
 
 
 def sides_with_columns(table: DeltaTable, expression: str) -> list[str]:
     """The sides of a table of pairs whose records have all columns that a condition names."""
-    found = []
-    for side in SIDES:
-        with suppress(InputError):
-            matching(table, expression, [side])
-            found.append(side)
-    return found
+    return [side for side in SIDES if has_columns(table, expression, [side])]
+
+
+def has_columns(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> bool:
+    """Whether the rows of a table, or the records of its pairs, have what a condition names."""
+    try:
+        matching(table, expression, sides)
+    except InputError as error:
+        if _NO_COLUMN in str(error):
+            return False
+        raise
+    return True
 
 
 def erase(
@@ -87,13 +93,17 @@ def erase(
     Raises:
         InputError: it is none on a row of this table.
     """
-    judged = _judged(table, expression, sides)
-    dates = f'SELECT DISTINCT "{partition}" AS day FROM ({judged}) WHERE {_MEETS}'
-    days = pa.table(_asked(table, dates))["day"].combine_chunks()
+    require_predicate(expression)
+    views = (_seen(table, record, "rows") for record in _records_in(table, sides))
+    day = _quoted(_OWN + partition)
+    dates = (f"SELECT {day} AS day FROM ({view}) WHERE ({expression}\n)" for view in views)
+    found = _asked(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
+    days = pa.table(found)["day"].combine_chunks()
     if not len(days):
         return
     of_days, schema = in_days(partition, days), columns_of(table)
-    kept = _asked(table, f"SELECT * FROM ({judged}) WHERE ({of_days}) AND NOT {_MEETS}")
+    rows_of_days = f"SELECT * FROM rows WHERE ({of_days})"
+    kept = _asked(table, _kept(table, expression, sides, rows_of_days))
     rows = (pa.record_batch(batch).select(schema.names).cast(schema) for batch in kept)
     write_deltalake(
         table,
@@ -104,23 +114,30 @@ def erase(
     )
 
 
-def _judged(table: DeltaTable, expression: str, sides: Sequence[str]) -> str:
-    """A query for the rows of a table, with `_MEETS`: whether a row meets a condition.
+def _kept(
+    table: DeltaTable, expression: str, sides: Sequence[str], rows: str = "SELECT * FROM rows"
+) -> str:
+    """A query for those of some rows that do not meet a condition, with the columns of the table.
 
     Of a pair the record of one side is looked at after the other's, as a row of its own.
     """
-    require_predicate(expression)
+    back = _renamed({name: _OWN + name for name in columns_of(table).names})
+    for record in _records_in(table, sides):
+        view = _seen(table, record, f"({rows})")
+        rows = f"SELECT {back} FROM ({view}) WHERE ({expression}\n) IS NOT TRUE"
+    return rows
+
+
+def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
+    """A query for rows with what a condition on a record sees; `_OWN` is before their own names."""
+    aside = _renamed({_OWN + name: name for name in columns_of(table).names})
+    return f"SELECT {aside}, {_renamed(record)} FROM {rows}"
+
+
+def _records_in(table: DeltaTable, sides: Sequence[str]) -> list[dict[str, str]]:
+    """The records that a row tells of: the names of their columns, and the row's columns."""
     names = columns_of(table).names
-    own = {name: f"{_OWN}{name}" for name in names}
-    seen_as = [_record_of(side, names) for side in sides] or [{name: name for name in names}]
-    query = f"SELECT *, false AS {_MEETS} FROM rows"
-    for record in seen_as:
-        aside = _renamed({hidden: name for name, hidden in own.items()})
-        query = (
-            f"SELECT {_renamed(own)}, {_MEETS} OR coalesce(({expression}\n), false) AS {_MEETS} "
-            f"FROM (SELECT {aside}, {_renamed(record)}, {_MEETS} FROM ({query}))"
-        )
-    return query
+    return [_record_of(side, names) for side in sides] or [{name: name for name in names}]
 
 
 def _renamed(columns: Mapping[str, str]) -> str:

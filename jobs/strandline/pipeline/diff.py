@@ -14,7 +14,7 @@ from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, diff
-from strandline.lake.reads import files_started_in, started_in
+from strandline.lake.reads import columns_of, files_started_in, started_in
 from strandline.lake.small_diff import published_rows, small_diff
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
@@ -75,7 +75,7 @@ def diffs(
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
     return [
         _anew(ctx, targets[name], rows)
-        if recreate and name in _WITH_THE_KEY
+        if (recreate and name in _WITH_THE_KEY) or _is_of_another_kind(ctx, targets[name])
         else _diff(ctx, targets[name], rows, plan, oldest_ms, well_formed)
         for name, rows in parts.items()
     ]
@@ -84,9 +84,8 @@ def diffs(
 def tallies(ctx: Context, changes: Sequence[Change]) -> dict[str, dict[str, int]]:
     """How many rows of each table a run inserts, updates and deletes."""
     counts = {change.target.name: change.counts for change in changes}
-    if gone := old_firings(ctx):
-        counts["firings"] = {INSERT: 0, UPDATE: 0, DELETE: gone}
-    return counts
+    gone = no_longer_kept(ctx).items()
+    return counts | {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in gone}
 
 
 def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
@@ -99,6 +98,12 @@ def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
         **({} if staged.pairs is None else {"pairs": staged.pairs}),
         staged.result: staged.results,
     }
+
+
+def _is_of_another_kind(ctx: Context, target: PublishedTable) -> bool:
+    """Whether a table stands from another kind of pipeline: no row of it belongs to a range."""
+    table = ctx.store.table(target.name)
+    return table is not None and target.start not in columns_of(table).names
 
 
 def _diff(
@@ -256,6 +261,12 @@ def _anew(ctx: Context, target: PublishedTable, staged: DataFrame) -> Change:
     return replace(change, counts=counts, anew=True)
 
 
-def old_firings(ctx: Context) -> int:
-    """The firings that stand from when the pipeline kept them: they go with its next publish."""
-    return 0 if ctx.spec.firings else ctx.store.rows("firings")
+def no_longer_kept(ctx: Context) -> dict[str, int]:
+    """The rows that stand in tables from when the pipeline kept them: they go as it publishes.
+
+    Returns:
+        How many there are, by table; tables without any are left out.
+    """
+    others = sorted(_WITH_THE_KEY - ctx.spec.keeps)
+    standing = {name: ctx.store.rows(name) for name in others}
+    return {name: rows for name, rows in standing.items() if rows}

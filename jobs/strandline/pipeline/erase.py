@@ -17,22 +17,30 @@ from strandline.lake import leftovers, upkeep
 from strandline.lake.days import PARTITIONS
 from strandline.lake.diff import DELETE, INSERT, UPDATE
 from strandline.lake.erasure import erase as erase_rows
-from strandline.lake.erasure import matching, require_predicate, sides_with_columns
+from strandline.lake.erasure import (
+    has_columns,
+    matching,
+    require_predicate,
+    sides_with_columns,
+)
 from strandline.lake.ledger import Entry, Ledger, unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
-from strandline.spec.joined import PAIRS, TwoSourcesSpec
+from strandline.spec.joined import PAIRS
+
+_OF_RECORDS = ("firings", PAIRS)
+"""The tables, beside the quarantine, whose rows tell of single records."""
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
     """What `erase` would remove; nothing is written.
 
     Returns:
-        `pipeline`; `rows`: of `quarantine`, `firings` and `pairs` that meet the condition, None
-        where there are none, or the table has not all columns that it names; `staging`: the runs
-        whose staging goes; `reports`: how many files of audits and pages go.
+        `pipeline`; `rows`: of `quarantine`, and of `firings` and `pairs` where there are these,
+        that meet the condition, None where they have not all columns that it names; `staging`: the
+        runs whose staging goes; `reports`: how many files of audits and pages go.
 
     Raises:
         InputError: the condition is none on a row of the quarantine, or nothing has run yet.
@@ -48,8 +56,7 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         "pipeline": spec.pipeline,
         "rows": {
             "quarantine": matching(quarantine, expression),
-            "firings": _firings(store, expression),
-            **({PAIRS: _pairs(store, expression)} if isinstance(spec, TwoSourcesSpec) else {}),
+            **{name: _rows(store, name, expression) for name in _OF_RECORDS if store.table(name)},
         },
         **leftovers.whatever_is_left(store),
     }
@@ -91,7 +98,7 @@ def erase(
         held = [name for name, rows in found["rows"].items() if rows is not None]
         for name in held:
             table = DeltaTable(store.uri(name))
-            sides = sides_with_columns(table, expression) if name == PAIRS else ()
+            sides = _sides(table, name, expression)
             erase_rows(table, PARTITIONS[name], expression, "erase", sides)
         leftovers.drop_whatever_is_left(store)
         _note_erased(store, ledger, held, step)
@@ -113,22 +120,18 @@ def _deletes(rows: int) -> dict[str, int]:
     return {INSERT: 0, UPDATE: 0, DELETE: rows}
 
 
-def _firings(store: Store, expression: str) -> int | None:
-    """How many firings meet the condition; None: there are none, or they have not these columns."""
-    firings = store.table("firings")
-    if firings is None:
+def _rows(store: Store, name: str, expression: str) -> int | None:
+    """How many rows of a table meet the condition; None: they have not all columns of it."""
+    table = DeltaTable(store.uri(name))
+    sides = _sides(table, name, expression)
+    if not (sides or (name != PAIRS and has_columns(table, expression))):
         return None
-    try:
-        return matching(firings, expression)
-    except InputError:
-        return None
+    return matching(table, expression, sides)
 
 
-def _pairs(store: Store, expression: str) -> int | None:
-    """How many pairs have a record that meets the condition; None: see `_firings`."""
-    pairs = store.table(PAIRS)
-    sides = [] if pairs is None else sides_with_columns(pairs, expression)
-    return matching(pairs, expression, sides) if pairs is not None and sides else None
+def _sides(table: DeltaTable, name: str, expression: str) -> list[str]:
+    """Of pairs the sides whose records the condition is about."""
+    return sides_with_columns(table, expression) if name == PAIRS else []
 
 
 def _refuse_live_runs(spec: PipelineSpec, entries: list[Entry]) -> None:

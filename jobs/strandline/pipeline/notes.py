@@ -18,7 +18,7 @@ from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.diff import old_firings
+from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
 from strandline.spec.joined import WindowPairsSpec
@@ -39,7 +39,7 @@ def notes_of(
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
         *_of_violations(seen),
-        *_of_old_firings(ctx),
+        *_of_tables_no_longer_kept(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
@@ -155,11 +155,12 @@ def _of_violations(seen: Observation) -> Iterator[str]:
         )
 
 
-def _of_old_firings(ctx: Context) -> Iterator[str]:
-    if gone := old_firings(ctx):
+def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
+    for name, rows in no_longer_kept(ctx).items():
+        why = "firings: false, so" if name == "firings" else f"the pipeline keeps no {name} now, so"
         yield (
-            f"firings: false, so the {gone:,} rows that stand in the table firings go with this "
-            "run; after firings: true, ranges that are rebuilt get theirs again"
+            f"{why} the {rows:,} rows that stand in the table {name} go with this run; where it "
+            "keeps them again, ranges that are rebuilt get theirs again"
         )
 
 

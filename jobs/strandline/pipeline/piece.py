@@ -81,7 +81,13 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
 
 
 def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
-    """Stage late records and windows side by side, then the firings, where they are kept."""
+    """Stage late records and windows side by side, then firings and pairs, where they are kept.
+
+    Raises:
+        InputError: two columns of `pairs` would have one name.
+    """
+    if isinstance(rebuild, WindowPairsRebuild):
+        rebuild.require_names()
     stamp = F.lit(ctx.run_id)
     # late records first: their last steps are small, and leave room for the windows'
     parts = {"quarantine": rebuild.late, "windows": rebuild.windows}

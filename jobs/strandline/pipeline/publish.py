@@ -27,7 +27,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.counts import told
 from strandline.pipeline.diff import (
     Change,
-    old_firings,
+    no_longer_kept,
     parts_of,
     whole_part,
 )
@@ -57,7 +57,7 @@ def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
         "anew": [change.target.name for change in changes if change.anew],
-        "emptied": ["firings"] * (old_firings(ctx) > 0),
+        "emptied": [*no_longer_kept(ctx)],
     }
 
 

@@ -130,9 +130,10 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
             judged = judge(ctx, journal, staged, books)
         with journal.part("diff"):
             changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
+            tallied = tallies(ctx, changes)
             journal.know(
                 touched_from_ms=staged.oldest_ms,
-                diff=tallies(ctx, changes),
+                diff=tallied,
                 publish=to_publish(ctx, changes),
             )
             judged += judge_removals(ctx, request, journal, outlook, staged, changes)
@@ -158,7 +159,7 @@ def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
         status=_status(request, rejected=bool(judged.failures)),
         frontier_ms=published.frontier_ms if published else None,
         books=books,
-        diff=tallies(ctx, changes),
+        diff=tallied,
         preview=preview,
         took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,

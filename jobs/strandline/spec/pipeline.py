@@ -71,8 +71,14 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def tables(self) -> dict[str, PublishedTable]:
-        """The tables that it may publish into, by their names, in the order of publishing."""
+        """The tables of any pipeline with its key, by their names, in the order of publishing."""
         return tables_of(self.source.key, pairs_of_windows=self.tells_pairs_of_windows)
+
+    @property
+    def keeps(self) -> set[str]:
+        """The tables of results that it publishes into."""
+        of_windows = {"firings"} if self.firings else set()
+        return {self.result, *of_windows, *(("pairs",) if self.tells_pairs_of_windows else ())}
 
     @property
     def days_follow_each_other(self) -> bool:

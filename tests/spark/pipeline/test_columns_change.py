@@ -268,6 +268,7 @@ def test_firings_that_are_no_longer_kept_do_not_stand(spark, tmp_path):
     version = line.versions()["firings"]
     outcome = line.backfill("2", "3", as_of="3")
     assert any("firings: false" in note for note in outcome.notes)
+    assert outcome.diff["firings"]["delete"] == len(held)
     assert kept.rows("firings") == []
     assert line.versions()["firings"] == version + 1
     assert not any("firings: false" in note for note in line.backfill("2", "3", as_of="3").notes)

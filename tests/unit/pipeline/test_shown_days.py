@@ -113,7 +113,7 @@ def test_a_first_day_near_the_beginning_of_time_is_no_error(few):
 def test_without_tables_there_is_nothing_to_count_back_from(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     assert shown_days(store) == Days()
-    assert totals(store)["slots"] == 0
+    assert totals(store, "windows")["slots"] == 0
 
 
 def test_days_the_wrong_way_round_are_refused(few):
@@ -195,4 +195,4 @@ def test_slots_of_a_day_with_two_rules_are_told_apart(tmp_path):
 def test_totals_are_those_of_the_log(few):
     store = few.pipeline("meter")
     assert rows_by_day(store, "windows") == dict.fromkeys(map(day, range(100)), SLOTS)
-    assert totals(store)["days"] == 100
+    assert totals(store, "windows")["days"] == 100

@@ -81,7 +81,8 @@ def write_report(
         written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
     made_from = f"{store.root}, ledger version {store.version('runs')}"
     page = folder / "report.html"
-    tables, shown = report_tables(spec, store, days), Shown(**days.named, totals=totals(store))
+    tables = report_tables(spec, store, days)
+    shown = Shown(**days.named, totals=totals(store, spec.result))
     html = build_report(tables, spec=spec, made_from=made_from, shown=shown, notice=notice)
     page.write_text(html, encoding="utf-8")
     told = {"days": days.named, "totals": shown.totals, "notice": notice}

@@ -56,7 +56,7 @@ def status_of(
         "slots": slots,
         "records": records,
         "quarantine": _quarantine(store, days),
-        "totals": totals(store),
+        "totals": totals(store, spec.result),
         "versions": store.versions(),
         "watermark": _watermark(spec, store),
         "lacking": _lacking(spec, store),
