@@ -41,18 +41,14 @@ def test_pairs_come_day_by_day_as_the_reference_tells_them_whatever_lands_when(s
     assert {row[0] for row in found["quarantine"] if row[2] == "late"} == {"left", "right"}
 
 
-@pytest.mark.parametrize("content", [COGROUP, PAIRED], ids=["cogroup", "window"])
-def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path, content):
-    join = Join(spark, tmp_path, content)
+def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path):
+    join = Join(spark, tmp_path, COGROUP)
     for day in ("3", "5"):
         join.line.advance(day)
     for name, rows in join.told_of_windows("5").items():
         assert join.found_of_windows()[name] == rows, name
     assert_books_balance(join.line)
     assert {row["input"] for row in join.line.rows("quarantine")} == {"left", "right"}
-    if content is PAIRED:
-        windows = join.line.rows("windows")
-        assert all(row["records"] == row["ours"] * row["theirs"] > 0 for row in windows)
 
 
 def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):
@@ -83,13 +79,15 @@ OVERLAPPING = PAIRED | {
 }
 
 
-def test_windows_of_a_join_that_overlap_stand_once_and_older_slots_count_records(spark, tmp_path):
+def test_windows_of_a_join_come_day_by_day_once_and_older_slots_count_records(spark, tmp_path):
     join = Join(spark, tmp_path, OVERLAPPING)
     for day in ("3", "5"):
         join.line.advance(day)
     windows = join.line.rows("windows")
     named = [(row["window_start"], row["device"]) for row in windows]
     assert len(set(named)) == len(named)
+    assert all(row["records"] == row["ours"] * row["theirs"] > 0 for row in windows)
+    assert_books_balance(join.line)
     for name, rows in join.told_of_windows("5").items():
         assert join.found_of_windows()[name] == rows, name
     by_days = sorted(
