@@ -129,7 +129,8 @@ def status(found: Mapping[str, Any]) -> None:
     facts, last = _facts(), found["last_run"]
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
-    facts.add_row("", f"windows from {last['start']} to {last['end']}, horizon {last['horizon']}")
+    start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
+    facts.add_row("", f"windows from {start} to {end}, horizon {horizon}")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("in all", days.in_all(found["totals"]))
