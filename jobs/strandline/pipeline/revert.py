@@ -19,6 +19,7 @@ from strandline.lake import publish as out
 from strandline.lake.diff import diff
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
+from strandline.lake.reads import columns_of
 from strandline.lake.results_landing import open_landing
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
@@ -32,7 +33,8 @@ from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
 from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
 from strandline.spec import PipelineSpec
-from strandline.tables import PublishedTable, tables_begun
+from strandline.spec.joined import PAIRS
+from strandline.tables import PublishedTable, tables_of
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,6 @@ class Reverted:
         """The owed days that it has settled: they are owed again."""
         return self.done.settled or ()
 
-    @property
-    def _tables(self) -> dict[str, list[str]]:
-        """What tells which tables it has published, of its step's `publish`."""
-        said = self.begun.publish or {}
-        return {name: said.get(name, []) for name in ("key", "of_windows")}
-
     def first_step(self, spec: PipelineSpec, reason: str, requested_by: str | None) -> Entry:
         """The first step of the run that takes it back: with what the pipeline knew before it."""
         before = [entry for entry in self.entries if entry.position < self.begun.position]
@@ -80,7 +76,7 @@ class Reverted:
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,
             base=self.entries[-1].position,
-            publish={**self._tables, "whole": [], "emptied": []},
+            publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
             reason=reason,
             requested_by=requested_by,
             message=f"takes back what run {done.run_id} has published",
@@ -202,7 +198,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
     entry = replace(
         first,
         diff={change.target.name: change.counts for change in changes},
-        publish={**(first.publish or {}), "parts": parts},
+        publish={**(first.publish or {}), "parts": parts, "of_windows": _of_windows(changes)},
     )
     within = first.range or EVERYTHING
     preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
@@ -226,7 +222,7 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
     """
     before, after = reverted.begun.versions or {}, reverted.done.versions or {}
     changes = []
-    for name, target in tables_begun(reverted.begun.publish).items():
+    for name, target in _tables(ctx.store, reverted).items():
         if name not in before.keys() & after.keys():
             continue
         try:
@@ -239,6 +235,21 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
                 "rebuild the range: strandline backfill",
             ) from error
     return changes
+
+
+def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
+    """The tables that a run may have written; pairs are told apart as those of before were."""
+    key = (reverted.begun.publish or {}).get("key", ())
+    version = (reverted.begun.versions or {}).get(PAIRS)
+    pairs = None if version is None else store.table(PAIRS, version)
+    of_windows = pairs is not None and "window_start" in columns_of(pairs).names
+    return tables_of(key, pairs_of_windows=of_windows)
+
+
+def _of_windows(changes: Sequence[Change]) -> list[str]:
+    """The tables that a step's `publish` names as told apart by windows: `pairs`, if they are."""
+    targets = [change.target for change in changes if change.target.name == PAIRS]
+    return [target.name for target in targets if target.start == "window_start"]
 
 
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
