@@ -138,9 +138,8 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 
 
 def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire so: over the results of another pipeline at times only on a grid."""
-    over_results = isinstance(spec, ChainedSpec | ResultsSpec)
-    return not (spec.fires_at_times and over_results) or isinstance(spec.window, GridWindow)
+    """Whether windows fire so: over the results of another pipeline not yet at times."""
+    return not (spec.fires_at_times and isinstance(spec, ChainedSpec | ResultsSpec))
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

@@ -251,7 +251,7 @@ NOT_YET = [
         {
             "pipeline": "p",
             "source": {"pipeline": "x"},
-            "window": {"session": "1d"},
+            "window": {"tumbling": "1d"},
             "firings": True,
             "trigger": {"continuous": "1h", "purging": True},
         },
