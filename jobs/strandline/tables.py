@@ -164,9 +164,14 @@ def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTab
 def tables_of(key: Iterable[str], *, pairs_of_windows: bool = False) -> dict[str, PublishedTable]:
     """All of them, in the order of publishing: who sees a window can see what it left behind."""
     names = tuple(key)
-    of_windows = (firings_table(names), pairs_table(names, of_windows=pairs_of_windows))
-    tables = (QUARANTINE, COMPLETENESS, *of_windows, windows_table(names))
+    pairs = pairs_table(names, of_windows=pairs_of_windows)
+    tables = (QUARANTINE, COMPLETENESS, firings_table(names), pairs, windows_table(names))
     return {table.name: table for table in tables}
+
+
+def of_windows(tables: Iterable[PublishedTable]) -> list[str]:
+    """What a step's `publish` names under this word: `pairs`, if they are those of windows."""
+    return [table.name for table in tables if table.name == "pairs" and table.start != "pair_ts"]
 
 
 def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:

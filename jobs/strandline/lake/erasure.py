@@ -65,9 +65,13 @@ def sides_with_columns(table: DeltaTable, expression: str) -> list[str]:
 
 
 def has_columns(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> bool:
-    """Whether the rows of a table, or the records of its pairs, have what a condition names."""
+    """Whether the rows of a table, or the records of its pairs, have what a condition names.
+
+    No row is read.
+    """
+    require_predicate(expression)
     try:
-        matching(table, expression, sides)
+        _asked(table, f"{_kept(table, expression, sides)} LIMIT 0")
     except InputError as error:
         if _NO_COLUMN in str(error):
             return False
@@ -95,7 +99,7 @@ def erase(
     """
     require_predicate(expression)
     views = (_seen(table, record, "rows") for record in _records_in(table, sides))
-    day = _quoted(_OWN + partition)
+    day = in_double_quotes(_OWN + partition)
     dates = (f"SELECT {day} AS day FROM ({view}) WHERE ({expression}\n)" for view in views)
     found = _asked(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
     days = pa.table(found)["day"].combine_chunks()
@@ -142,10 +146,14 @@ def _records_in(table: DeltaTable, sides: Sequence[str]) -> list[dict[str, str]]
 
 def _renamed(columns: Mapping[str, str]) -> str:
     """Columns in a query, by the names that they get there."""
-    return ", ".join(f"{_quoted(column)} AS {_quoted(name)}" for name, column in columns.items())
+    return ", ".join(
+        f"{in_double_quotes(column)} AS {in_double_quotes(name)}"
+        for name, column in columns.items()
+    )
 
 
-def _quoted(name: str) -> str:
+def in_double_quotes(name: str) -> str:
+    """A column's name as delta-rs reads it in a query, whatever is in it."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from strandline.errors import InputError
-from strandline.lake.erasure import erase
+from strandline.lake.erasure import erase, in_double_quotes
 from strandline.lake.reads import columns_of, dataset_of
 from strandline.lake.store import Store
 from strandline.spec.source import Source
@@ -45,7 +45,7 @@ def drop_older(store: Store, source: Source, first: date | None) -> None:
 
 
 def _before(name: str, first: date) -> str:
-    return f"{_quoted(name)} < '{first.isoformat()}'"
+    return f"{in_double_quotes(name)} < '{first.isoformat()}'"
 
 
 def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
@@ -62,7 +62,3 @@ def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
         "no column of the quarantine tells the day on which a row arrived",
         "let source.arrival_date or source.arrival_time be a column; or leave quarantine_days out",
     )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -36,8 +36,7 @@ from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
-from strandline.spec.joined import PAIRS
-from strandline.tables import tables_begun
+from strandline.tables import of_windows, tables_begun
 
 
 def create_tables(ctx: Context, staged: Staged) -> None:
@@ -53,7 +52,7 @@ def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
     """What of a staging there is to be published, and how: a step's `publish`."""
     return {
         "key": list(ctx.spec.source.key),
-        "of_windows": [PAIRS] * ctx.spec.tells_pairs_of_windows,
+        "of_windows": of_windows(change.target for change in changes),
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
         "anew": [change.target.name for change in changes if change.anew],

@@ -34,7 +34,7 @@ from strandline.pipeline.publish_staged import outcome_of
 from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
-from strandline.tables import PublishedTable, tables_of
+from strandline.tables import PublishedTable, of_windows, tables_of
 
 
 @dataclass(frozen=True)
@@ -194,11 +194,12 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         with ctx.store.lock(ctx.spark):
             finish_dead_publish(ctx)
     changes = _changes_back(ctx, reverted)
-    parts = [change.target.name for change in changes]
+    targets = [change.target for change in changes]
+    parts = [target.name for target in targets]
     entry = replace(
         first,
         diff={change.target.name: change.counts for change in changes},
-        publish={**(first.publish or {}), "parts": parts, "of_windows": _of_windows(changes)},
+        publish={**(first.publish or {}), "parts": parts, "of_windows": of_windows(targets)},
     )
     within = first.range or EVERYTHING
     preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
@@ -242,14 +243,8 @@ def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
     key = (reverted.begun.publish or {}).get("key", ())
     version = (reverted.begun.versions or {}).get(PAIRS)
     pairs = None if version is None else store.table(PAIRS, version)
-    of_windows = pairs is not None and "window_start" in columns_of(pairs).names
-    return tables_of(key, pairs_of_windows=of_windows)
-
-
-def _of_windows(changes: Sequence[Change]) -> list[str]:
-    """The tables that a step's `publish` names as told apart by windows: `pairs`, if they are."""
-    targets = [change.target for change in changes if change.target.name == PAIRS]
-    return [target.name for target in targets if target.start == "window_start"]
+    by_windows = pairs is not None and "window_start" in columns_of(pairs).names
+    return tables_of(key, pairs_of_windows=by_windows)
 
 
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:

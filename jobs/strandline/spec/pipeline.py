@@ -77,8 +77,8 @@ class PipelineSpec(WindowedSpec):
     @property
     def keeps(self) -> set[str]:
         """The tables of results that it publishes into."""
-        of_windows = {"firings"} if self.firings else set()
-        return {self.result, *of_windows, *(("pairs",) if self.tells_pairs_of_windows else ())}
+        beside = {"firings": self.firings, "pairs": self.tells_pairs_of_windows}
+        return {self.result, *(name for name, is_kept in beside.items() if is_kept)}
 
     @property
     def days_follow_each_other(self) -> bool:
