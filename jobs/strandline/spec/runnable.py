@@ -11,7 +11,7 @@ from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSp
 from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous
-from strandline.spec.window import GridWindow, Session, Sliding, Tumbling
+from strandline.spec.window import Cumulative, GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
@@ -39,6 +39,13 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             f"a window could fire {times:,} times before its end, more than {MOST_TIMES:,}",
             "give a longer interval",
         )
+    if isinstance(spec, ResultsSpec) and spec.goes_by_order and (why := _why_unordered(spec)):
+        raise InputError(
+            f"{origin}: source.pipeline",
+            f"what these windows hold goes by the order of results, and {why}: which of them comes "
+            "first Flink does not determine",
+            "choose another trigger or evictor",
+        )
     features = not_yet(spec)
     if features:
         told = ", ".join(f"{path}: {what}" for path, what in features.items())
@@ -58,6 +65,20 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             raise InputError(f"{origin}: {place}", problem, way_out)
         return JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
     return spec
+
+
+def _why_unordered(spec: ResultsSpec) -> str | None:
+    """Why results that go into one window have no order of their own; None: they have one.
+
+    Those that one rise of the watermark fires come by the times that they waited for. Results of
+    different keys wait for the same ones, and so do overlapping windows that fire early.
+    """
+    upstream, keys = spec.upstream, set(spec.source.key.values())
+    if missing := [name for name in upstream.source.key if name not in keys]:
+        return f"results of different {missing[0]} come at once"
+    if upstream.fires_at_times and isinstance(upstream.window, Sliding | Cumulative):
+        return f"overlapping windows of {upstream.pipeline} fire early at the same times"
+    return None
 
 
 def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
@@ -86,7 +107,8 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
     for number, declared in enumerate(spec.quality.expectations):
         if declared.table == "windows" and not of_windows:
             place = f"quality.expectations.{number}.table"
-            yield place, "windows, and a join has none", "ask it of table: completeness"
+            problem = "windows, and an interval join has none"
+            yield place, problem, "ask it of table: pairs, or of completeness"
 
 
 def _times_of_a_window(spec: WindowedSpec) -> int:
@@ -106,16 +128,10 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
-    if isinstance(spec, WindowJoinSpec) and spec.process is not None:
-        found["process"] = "functions over the windows of a join"
-    if isinstance(spec, ChainedSpec) and spec.goes_by_order:
-        found["source.pipeline"] = "windows that go by the order of results"
-    if isinstance(spec, WindowedSpec):
-        if spec.trigger is not None and not _runs_trigger(spec):
-            purging = "purging " if spec.trigger.purging else ""
-            found["trigger"] = purging + _kind(spec.trigger)
-        if spec.evictor is not None and _evicts_of_sessions_by_order(spec):
-            found["evictor"] = _kind(spec.evictor)
+    if isinstance(spec, WindowJoinSpec) and spec.join.window is not None and spec.process:
+        found["process"] = "functions over the pairs of windows"
+    if isinstance(spec, WindowedSpec) and _evicts_of_sessions_by_order(spec):
+        found["evictor"] = _kind(spec.evictor)
     return found
 
 
@@ -135,11 +151,6 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
             and per_record
         ):
             yield name, "discovered channels with idleness beside a sequence of single records"
-
-
-def _runs_trigger(spec: WindowedSpec) -> bool:
-    """Whether windows fire so: over the results of another pipeline not yet at times."""
-    return not (spec.fires_at_times and isinstance(spec, ChainedSpec | ResultsSpec))
 
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:

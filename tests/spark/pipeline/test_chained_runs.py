@@ -163,3 +163,25 @@ def still_to_rebuild(chain: Chain) -> list[TimeRange]:
     landing = open_landing(days.spark, days.lake, days.spec)
     assert isinstance(landing, ResultsLanding)
     return ranges_changed(landing, days.ledger)
+
+
+FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
+    "early": {"trigger": {"continuous": "1h", "purging": True}, "firings": True},
+    "counted": {"trigger": {"count": 2}, "firings": True},
+}
+
+
+def test_days_fire_early_or_by_the_order_of_hours_run_after_run(spark, tmp_path):
+    rows, window = a_week(days=3), {"tumbling": "6h", "offset": "15m"}
+    land(tmp_path, rows)
+    early, counted = (
+        Chain(spark, tmp_path, pipeline=name, window=window, **fires)
+        for name, fires in FIRING_BEFORE_THEIR_END.items()
+    )
+    for day, chains in (("2", [early]), ("4", [early, counted])):
+        early.hours.advance(day)
+        for chain in chains:
+            chain.days.advance(day)
+            assert_told(chain, rows, day)
+    for chain in (early, counted):
+        assert len(chain.days.rows("firings")) > len(chain.days.rows("windows"))

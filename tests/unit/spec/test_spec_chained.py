@@ -25,6 +25,9 @@ window: {tumbling: 1d}
 aggregates: {n: sum(n)}
 """
 
+BY_ORDER = "evictor: {count: 3}\n"
+EARLY = "trigger: {continuous: 10m}\n"
+
 
 def files(folder: Path, **contents: str) -> Path:
     for name, content in contents.items():
@@ -92,7 +95,12 @@ def test_the_fingerprint_is_the_same_whenever_it_is_read(tmp_path):
         (HOURS, DAYS + "watermark: {strategy: ascending}\n", "watermark"),
         (HOURS + "nonsense: 1\n", DAYS, "hours.yaml"),
         (HOURS.replace("tumbling: 1h", "count: 3"), DAYS, "the windows of hours have no end"),
-        (HOURS, DAYS + "evictor: {count: 3}\n", "go by the order of results"),
+        (HOURS, DAYS.replace("[k]", "[]") + BY_ORDER, "results of different k come at once"),
+        (
+            HOURS.replace("tumbling: 1h", "sliding: 2h, every: 1h") + EARLY,
+            DAYS + BY_ORDER,
+            "overlapping windows of hours fire early at the same times",
+        ),
         (HOURS, DAYS + "schedule: 0 6 * * *\n", "not a schedule of a pipeline that reads results"),
     ],
 )
@@ -100,6 +108,13 @@ def test_what_cannot_be_chained_is_refused_with_the_way_out(tmp_path, hours, day
     with pytest.raises(InputError) as refused:
         days_over(tmp_path, hours, days)
     assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize("more", [BY_ORDER, "trigger: {count: 2}\nfirings: true\n"])
+def test_windows_over_results_of_one_key_may_go_by_their_order(tmp_path, more):
+    assert days_over(tmp_path, HOURS, DAYS + more).goes_by_order
+    assert days_over(tmp_path, HOURS + EARLY, DAYS + more).goes_by_order
+    assert days_over(tmp_path, HOURS, DAYS + EARLY + "firings: true\n").fires_at_times
 
 
 def test_a_text_alone_does_not_say_what_the_other_pipeline_is():

@@ -1,7 +1,8 @@
 """Results of another pipeline's windows as records: rows of its table `firings`.
 
 A result leaves its window before the watermark that fires it goes on, so it is judged by the one
-before. What a late record has fired is judged as that record was.
+before. What a late record has fired is judged as that record was. Of one rise of the watermark,
+results leave in the order of the times that they waited for, like Flink's event-time timers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
 
 _NOT_OF_A_RESULT = ("window_date", "supersedes", "supersedes_windows", "run_id", "spec_fingerprint")
+_BEHIND_LATE = 2**61
+"""More than there are late results in a millisecond, and more than any time."""
 _IN_ORDER = ("order_rank", "order_sequence", "order_ts_ms", "fired_by", "order_window_ms")
 
 
@@ -34,17 +37,23 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 
 
 def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
-    """The INSTANT of results, the last one of records that are judged as they are; the SEQUENCE.
+    """The INSTANT, the SEQUENCE and the RISE of results.
 
-    That is the place of a late result among those of its millisecond, from 1 on. Those on time come
-    before any window that they go into has fired, so their order is none.
+    The INSTANT is the last one of records that are judged as they are: the watermark may rise more
+    than once after it and before the next one, and RISE tells by which rise a result has left; at
+    the end of the input there is one. By the SEQUENCE go those of one instant: first the late ones,
+    numbered within their millisecond from 1 on, then those that the watermark has fired, by the
+    times that they waited for.
     """
     late = F.col("fired_by").isNotNull()
     seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
     alone = F.when(~late, F.xxhash64(*map(quoted, spec.source.id or ())))
     at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
+    by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
+    by_rise = ~late & (seen_from < axis.literal(axis.end))
     return {
         c.INSTANT: seen_from - F.when(late, 0).otherwise(1),
-        c.SEQUENCE: F.when(late, F.row_number().over(at_once)).otherwise(0).cast("bigint"),
+        c.SEQUENCE: F.when(late, F.row_number().over(at_once)).otherwise(by_time).cast("bigint"),
+        c.RISE: F.when(by_rise, F.col("order_rank")).cast("bigint"),
     }

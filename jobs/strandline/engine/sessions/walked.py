@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.rise_days import rise_days
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.identity import identity
+from strandline.engine.records.met import met_by_records
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import firing_columns
 from strandline.engine.sessions.condense import row_key
@@ -142,8 +142,7 @@ class WalkedSessions(SessionRebuild):
         records = self._in_rows(self._days(self._region), self._region).join(rows, row_key(spec))
         if not spec.fires_by.fires_at_end:  # then the rows' own do: ahead of the watermark or not
             return records
-        probes = {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
-        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(probes))
+        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by_records(spec)))
         return met.drop(c.SEEN_FROM, c.RANK)
 
     def _tell(self, records: DataFrame) -> DataFrame:

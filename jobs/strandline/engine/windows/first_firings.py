@@ -17,11 +17,13 @@ from strandline.engine.calendar.timers import most_times
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
 from strandline.engine.past.history import History
-from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import date_of, event_ms, floor, instant_of
+from strandline.engine.records.met import met_by_records
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 
 NEXT = "_strandline_next"
@@ -68,10 +70,10 @@ def first_firings(
     """
     axis, window = history.axis, window_of(history.spec)
     # of one place the least event time is the first, and its own time the least
-    first = F.min(F.struct(_PLACE, _OWN, AHEAD, c.INSTANT, c.ARRIVAL)).alias("first")
+    told = [_PLACE, _OWN, AHEAD, c.INSTANT, c.ARRIVAL, *_risen(history.spec)]
     firsts = (
         cells.groupBy(*window)
-        .agg(first)
+        .agg(F.min(F.struct(*told)).alias("first"))
         .select(*window, "first.*")
         .withColumnRenamed(_OWN, BEGINS_AT)
         .transform(computed)
@@ -81,7 +83,11 @@ def first_firings(
     if behind.isEmpty():
         return firsts.select(*found, _no_next(axis))
     ends = F.broadcast(windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_AT))
-    rises = _next_rises(behind, emitted(), axis).join(ends, c.WINDOW).select(*window, _next(axis))
+    rises = (
+        _next_rises(behind, emitted(), history.spec)
+        .join(ends, c.WINDOW)
+        .select(*window, _next(axis))
+    )
     return firsts.join(rises, window, "left").select(*found, NEXT).transform(computed)
 
 
@@ -105,7 +111,8 @@ def parted(
     torn = firsts.where(F.col(NEXT).isNotNull()).select(*cell)
     if torn.isEmpty():
         return cells
-    apart = _in_cells(met, history, parts, AHEAD, _OWN, c.INSTANT, only=torn)
+    position = (c.INSTANT, *_risen(history.spec))
+    apart = _in_cells(met, history, parts, AHEAD, _OWN, *position, only=torn)
     return cells.join(torn, cell, "left_anti").unionByName(apart)
 
 
@@ -122,9 +129,10 @@ def _in_cells(
     if only is not None:
         on_time = on_time.join(only, only.columns, "left_semi")
     least = [name for name in (_PLACE, c.INSTANT, c.ARRIVAL, c.LAST_TIME) if name not in alike]
-    return on_time.groupBy(*window_of(spec), *alike).agg(
+    cells = on_time.groupBy(*window_of(spec), *alike).agg(
         *(F.min(name).alias(name) for name in least), F.count(F.lit(1)).alias(c.RECORDS), *parts
     )
+    return cells.withColumns({name: F.col(_PLACE)[name] for name in _risen(spec)})
 
 
 def timed(met: DataFrame, history: History) -> DataFrame:
@@ -133,35 +141,49 @@ def timed(met: DataFrame, history: History) -> DataFrame:
     if grid.interval_ms is None:
         last = F.when(F.col(c.FIRE_AT).isNotNull(), 0)
         return met.withColumns({AHEAD: F.lit(0), _OWN: F.lit(0), c.LAST_TIME: last})
-    last = F.size(c.TIMES) - 1
+    last, instant = F.size(c.TIMES) - 1, F.col(c.INSTANT)
     # as Java counts, towards zero; SQL does, too
     own_ms = ts - ts % grid.interval_ms + grid.interval_ms
     own = F.call_function("div", own_ms - _first_ms(grid), F.lit(grid.interval_ms))
     met = met.withColumns({AHEAD: F.lit(0), _OWN: F.least(own, last).cast("int") - last})
     for power in reversed(range(most_times(grid).bit_length())):
         half = 2**power
-        passed = F.get(c.TIMES, F.col(AHEAD) + (half - 1)) <= F.col(c.INSTANT)
+        place = F.col(AHEAD) + (half - 1)
+        passed = F.get(c.TIMES, place) <= instant
+        if isinstance(history.spec, ResultsSpec):
+            passed |= _by_earlier_rise(place)
         met = met.withColumn(AHEAD, F.col(AHEAD) + F.when(passed, half).otherwise(0))
     return met.withColumn(AHEAD, F.col(AHEAD) - last)
 
 
+def _by_earlier_rise(place: Column) -> Column:
+    """Whether one time of a window was reached after a result's INSTANT, by a rise before its own.
+
+    When the input of a window ends that is one rise.
+    """
+    next_instant = F.col(c.INSTANT) + 1
+    is_next = (F.get(c.TIMES, place) == next_instant) & (next_instant < F.col(c.ENDS_FROM))
+    return F.coalesce(is_next & (F.get(c.TIME_RANKS, place) < F.col(c.RISE)), F.lit(False))
+
+
+def _risen(spec: PipelineSpec) -> list[str]:
+    """What tells records of one instant apart that met different watermarks: none but results."""
+    return [c.RISE] if isinstance(spec, ResultsSpec) else []
+
+
 def _place(spec: PipelineSpec, axis: Axis) -> Column:
-    """A record's place in the order of processing, but for event times, as one number."""
+    """A record's place in the order of processing, but for event times."""
+    if isinstance(spec, ResultsSpec):
+        return F.struct(c.INSTANT, c.RISE, c.SEQUENCE)  # those of no rise first
     if spec.source.sequence is None or axis.sequenced:
         return F.col(c.INSTANT)
     return instant_of(replace(axis, sequenced=True), F.col(c.ARRIVAL), F.col(c.SEQUENCE))
 
 
-def _next_rises(behind: DataFrame, emitted: Emissions, axis: Axis) -> DataFrame:
+def _next_rises(behind: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
     """The first records that came behind, with SEEN_FROM and RANK of the watermark's next rise."""
-    at_hand = emitted.at_hand()
-    probes = behind.withColumns(
-        {
-            c.ARRIVAL_DAY: date_of(F.col(c.ARRIVAL)),
-            c.SEEN_FROM: F.col(c.INSTANT),
-            c.RANK: F.lit(AFTER_CHANNELS),
-        }
-    )
+    at_hand, arrival_day = emitted.at_hand(), date_of(F.col(c.ARRIVAL))
+    probes = behind.withColumns({c.ARRIVAL_DAY: arrival_day, **met_by_records(spec)})
     met = at_hand.at(probes).withColumn(c.THRESHOLD, F.col(c.WATERMARK) + 1).drop(c.SEEN_FROM)
     met = met.transform(computed)
     return met.join(at_hand.crossings(met.select(c.THRESHOLD)), c.THRESHOLD)
@@ -179,6 +201,16 @@ def _next(axis: Axis) -> Column:
 def _no_next(axis: Axis) -> Column:
     nothing = F.lit(None)
     return F.when(F.lit(False), _turn(nothing, nothing, nothing, axis)).alias(NEXT)
+
+
+def came_before_next(spec: PipelineSpec) -> Column:
+    """Whether a record came before the rise that its window waits for; null: it waits for none."""
+    met, next_rise = met_by_records(spec), F.col(NEXT)
+    came_before = met[c.SEEN_FROM] < next_rise[c.SEEN_FROM]
+    if not isinstance(spec, ResultsSpec):
+        return came_before
+    at_once = met[c.SEEN_FROM] == next_rise[c.SEEN_FROM]
+    return came_before | (at_once & (met[c.RANK] < next_rise[c.RANK]))
 
 
 def turn_of(number: Column, axis: Axis) -> Column:

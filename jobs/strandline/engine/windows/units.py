@@ -14,7 +14,13 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.windows.assign import fires_at_once
-from strandline.engine.windows.first_firings import AHEAD, BEGINS_AT, NEXT, timed, window_of
+from strandline.engine.windows.first_firings import (
+    AHEAD,
+    BEGINS_AT,
+    came_before_next,
+    timed,
+    window_of,
+)
 from strandline.spec.pipeline import PipelineSpec
 
 FIRST_HELD_BY = "_strandline_first_held_by"
@@ -81,7 +87,7 @@ def _held(units: DataFrame, spec: PipelineSpec, firsts: DataFrame | None) -> Dat
     by_time, window = F.lit(0), window_of(spec)
     if firsts is not None:
         units = units.join(firsts.drop(AHEAD), window, "left")
-        waits = (F.col(AHEAD) <= F.col(BEGINS_AT)) | (F.col(c.INSTANT) < F.col(NEXT)[c.SEEN_FROM])
+        waits = (F.col(AHEAD) <= F.col(BEGINS_AT)) | came_before_next(spec)
         by_time = F.when(waits, F.col(BEGINS_AT)).otherwise(F.col(AHEAD))
     first_held_by = F.coalesce(_NTH_LATE, by_time).cast("bigint")
     last = F.greatest(F.col(c.LAST_TIME), F.max(_NTH_LATE).over(Window.partitionBy(*window)))

@@ -13,8 +13,8 @@ from strandline.engine.calendar.tables import window_table
 from strandline.engine.calendar.timers import end_columns
 from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.history import History
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.arithmetic import event_ms
+from strandline.engine.records.met import met_by_records
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.values.emissions import Emissions
@@ -103,8 +103,7 @@ class WalkedWindows(GridRebuild):
 
     def _walk(self, identity: Column) -> DataFrame:
         spec, accepted = self.history.spec, self._accepted(self._windows)
-        probes = {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
-        records = self._emitted.at(accepted.withColumns(probes)).withColumns(
+        records = self._emitted.at(accepted.withColumns(met_by_records(spec))).withColumns(
             {
                 c.START: F.col(c.SLOT),
                 c.END: F.col(c.SLOT_END),
