@@ -63,18 +63,20 @@ class Judged:
 
 def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book]) -> Judged:
     """Hold what is staged against every expectation; it is in the ledger before this returns."""
-    from strandline.quality.audit.run import audit  # noqa: PLC0415 - takes seconds to import
+    from strandline.quality.audit.run import AuditInput, audit  # noqa: PLC0415 - takes seconds
 
     result = audit(
         ctx.spec,
-        results=staged.results,
-        pairs=staged.pairs,
-        completeness=staged.calendar,
-        books=books,
-        slots_expected=staged.slots_expected,
-        gaps=staged.gaps,
-        late=staged.late,
-        accepted=staged.accepted,
+        AuditInput(
+            results=staged.results,
+            pairs=staged.pairs,
+            completeness=staged.calendar,
+            books=books,
+            slots_expected=staged.slots_expected,
+            gaps=staged.gaps,
+            late=staged.late,
+            accepted=staged.accepted,
+        ),
         run_id=ctx.run_id,
         # given none, Great Expectations takes it from the run id, where it looks like a date
         audited_at=datetime.now(UTC),

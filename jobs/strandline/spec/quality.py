@@ -23,7 +23,7 @@ class ExpectationSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     type: Annotated[str, BeforeValidator(_expectation)]
-    table: Literal["windows", "completeness"] = "windows"
+    table: Literal["windows", "completeness", "pairs"] = "windows"
     severity: Literal["critical", "warning", "info"] = "critical"
 
     @property

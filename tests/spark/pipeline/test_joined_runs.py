@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from joined import COGROUP, JOIN, PAIRED, Join
@@ -13,6 +13,7 @@ from replayed import assert_books_balance
 from strandline.pipeline.revert import revert_run
 from strandline.spec import parse_spec
 from strandline.spec.join import SIDES
+from strandline.spec.process import Process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,14 +43,34 @@ def test_pairs_come_day_by_day_as_the_reference_tells_them_whatever_lands_when(s
     assert {row[0] for row in found["quarantine"] if row[2] == "late"} == {"left", "right"}
 
 
+FUNCTION = """
+def sides(key, window, records, watermark):
+    came = list(zip(records["arrived_at"].to_pylist(), records["input"].to_pylist()))
+    assert came == sorted(came), "not in order of arrival"
+    return [{"came_from": [side for _, side in came]}]
+"""
+CALLED = COGROUP | {"process": "both:sides", "returns": {"came_from": "array<string>"}}
+
+
 def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path):
-    join = Join(spark, tmp_path, COGROUP)
+    join = Join(spark, tmp_path, CALLED)
+    process = Process(name="both:sides", files={"both.py": FUNCTION})
+    join.line = join.line.of(join.line.spec.model_copy(update={"process": process}))
     for day in ("3", "5"):
         join.line.advance(day)
     for name, rows in join.told_of_windows("5").items():
         assert join.found_of_windows()[name] == rows, name
     assert_books_balance(join.line)
     assert {row["input"] for row in join.line.rows("quarantine")} == {"left", "right"}
+    handed_over = [(row["came_from"], row["ours"], row["theirs"]) for row in fired(join)]
+    assert all(len(came) == ours + theirs for came, ours, theirs in handed_over)
+    assert all(came.count("left") == ours for came, ours, _ in handed_over)
+    assert any(ours and theirs for _, ours, theirs in handed_over)
+
+
+def fired(join: Join) -> list[dict[str, Any]]:
+    """The published windows that have fired."""
+    return [row for row in join.line.rows("windows") if row["state"] != "open"]
 
 
 def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):

@@ -16,7 +16,7 @@ from strandline.model.books import Book
 from strandline.model.intervals import instant_of
 from strandline.quality.audit.data_docs import build_data_docs
 from strandline.quality.audit.result import Audit, AuditResult, in_lines
-from strandline.quality.audit.run import audit, validate_expectations
+from strandline.quality.audit.run import AuditInput, audit, validate_expectations
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
 
@@ -123,16 +123,12 @@ def audited(spark):
         named = [instant_of(slot["slot_start"]) for slot in slots if not slot["gap"]]
         figures = {"slots_expected": named, "gaps": 0, "late": 1, "accepted": 37, **changed}
         schema = figures.pop("schema", WINDOWS_SCHEMA)
-        return audit(
-            spec or a_spec(),
-            # through Arrow, no Python worker has to start
-            results=spark.createDataFrame(pa.Table.from_pylist(windows, schema=schema)),
-            completeness=completeness,
-            books=figures.pop("books", BOOKS),
-            run_id="1f0c",
-            context_folder=context_folder,
-            **figures,
+        # through Arrow, no Python worker has to start
+        results = spark.createDataFrame(pa.Table.from_pylist(windows, schema=schema))
+        staged = AuditInput(
+            **{"results": results, "completeness": completeness, "books": BOOKS, **figures}
         )
+        return audit(spec or a_spec(), staged, run_id="1f0c", context_folder=context_folder)
 
     return run
 
@@ -195,6 +191,20 @@ def test_a_pair_that_stands_twice_blocks(audited):
     failure = only_failure(audited(windows=[pair, again], spec=spec, schema=schema))
     assert failure.expectation == "expect_pairs_to_be_unique"
     assert failure.figures.startswith("1 offending row: ")
+
+
+def test_an_expectation_of_a_pipelines_own_judges_its_pairs(audited):
+    asked = {"table": "pairs", "severity": "warning", "type": BETWEEN, "max_value": 0}
+    columns = ("pair", "left_amount")  # the second one is of the landing: unknown before
+    expectations = [asked | {"column": name} for name in columns]
+    spec = parse_spec(JOIN | {"quality": {"expectations": expectations}}, origin="near.yaml")
+    validate_expectations(spec)
+    (pair, *_), schema = pairs_of(spec)
+    schema = schema.append(pa.field("left_amount", pa.int64()))
+    found = audited(windows=[pair | {"left_amount": 7}], spec=spec, schema=schema)
+    failures = [one for one in found.results if not one.success]
+    assert [(one.table, one.severity) for one in failures] == [("pairs", "warning")] * 2
+    assert "left_amount=7" in failures[1].figures
 
 
 def test_a_pair_that_stands_twice_in_one_of_its_windows_blocks(spark, audited):
@@ -462,6 +472,8 @@ def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):
          "0.column", "not a column of completeness"),
         ({"type": "expect_compound_columns_to_be_unique", "column_list": ["origin", "tail"]},
          "0.column_list", "'tail'"),
+        ({"type": BETWEEN, "table": "pairs", "column": "pair", "min_value": 1},
+         "0.table", "only an interval join and a window join"),
     ],
 )  # fmt: skip
 def test_a_wrong_declaration_is_refused_with_its_place(declared, place, problem):

@@ -239,24 +239,10 @@ NOT_YET = [
     (join(INTERVAL, {"deduplicate": {"columns": ["n"], "within": "1d of arrival"}}), "deduplicate"),
     (
         join({"window": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
-        "process: functions over the windows of a join",
-    ),
-    (
-        join({"cogroup": {}}, window={"tumbling": "1h"}, process="a:b", returns={"n": "int"}),
-        "process: functions over the windows of a join",
+        "process: functions over the pairs of windows",
     ),
     (join(INTERVAL, DISCOVERED_SPLITS), "sources.left.channels: discovered splits"),
     (of_single_records(), "sources.left.channels: discovered channels with idleness"),
-    (
-        {
-            "pipeline": "p",
-            "source": {"pipeline": "x"},
-            "window": {"tumbling": "1d"},
-            "firings": True,
-            "trigger": {"continuous": "1h", "purging": True},
-        },
-        "trigger: purging continuous",
-    ),
 ]
 
 

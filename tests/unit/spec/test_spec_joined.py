@@ -71,7 +71,7 @@ def test_windows_that_tell_of_pairs_are_other_numbers_over_the_same_timeline():
 EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}
 REFUSED = [
     ({"left": {"start": "2024-01-01", "table": "t"}}, None),
-    ({"quality": {"expectations": [EXPECTATION]}}, "windows, and a join has none"),
+    ({"quality": {"expectations": [EXPECTATION]}}, "windows, and an interval join has none"),
     ({"quarantine_days": 9, "left": {"arrival_time": "came"}}, "tell the arrival of the left"),
 ]
 

@@ -12,11 +12,15 @@ from pydantic.v1 import ValidationError
 
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec
+from strandline.spec.join import SIDES
+from strandline.spec.joined import PAIRS
 from strandline.spec.quality import ExpectationSpec
 from strandline.tables import COMPLETENESS, UNFIRED_COLUMN, WINDOW_COLUMNS
 
-_ENGINES = {"windows": "Spark", "completeness": "Pandas"}
+_ENGINES = {"windows": "Spark", "completeness": "Pandas", "pairs": "Spark"}
 _NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
+_OF_SIDES = tuple(f"{name}_" for name in SIDES)
+"""How the columns of both landing tables begin in `pairs`: none is known before these are read."""
 _ONE_COLUMN = ("column", "column_A", "column_B")
 
 
@@ -33,6 +37,9 @@ def declared_expectations(spec: PipelineSpec, table: str) -> list[Expectation]:
 
 def _made(spec: PipelineSpec, number: int, declared: ExpectationSpec) -> Expectation:
     place = f"{spec.pipeline}: quality.expectations.{number}"
+    if declared.table == PAIRS and PAIRS not in spec.keeps:
+        problem = "pairs, which only an interval join and a window join publish"
+        raise InputError(place + ".table", problem, "ask it of windows, or of completeness")
     try:
         kind = get_expectation_impl(declared.type)
     except ExpectationNotFoundError:
@@ -68,7 +75,7 @@ def _check_table(kind: type[Expectation], place: str, declared: ExpectationSpec)
 def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) -> None:
     if declared.type == "expect_column_to_exist":
         return
-    columns = columns_of(spec, declared.table)
+    columns, known_later = columns_of(spec, declared.table), declared.table == PAIRS
     named: list[tuple[str, Any]] = [
         (argument, declared.arguments[argument])
         for argument in _ONE_COLUMN
@@ -78,13 +85,16 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
     if isinstance(several, list):
         named += [("column_list", name) for name in several]
     for argument, name in named:
-        if name not in columns:
+        of_a_side = known_later and str(name).startswith(_OF_SIDES)
+        if name not in columns and not of_a_side:
             problem = f"{name!r} is not a column of {declared.table}"
             raise InputError(place + "." + argument, problem, f"it has {', '.join(columns)}")
 
 
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
-    """The columns that an expectation can name."""
+    """The columns that an expectation can name; of `pairs` those of the landing tables, too."""
+    if table == PAIRS:
+        return (*spec.source.key, *spec.tables[PAIRS].columns)
     if table == "completeness":
         unfired = UNFIRED_COLUMN if spec.may_go_unfired else ()
         return (*COMPLETENESS.columns, *unfired)

@@ -46,28 +46,11 @@ class _Table:
     figures: Mapping[type[Expectation], str] = field(default_factory=dict)
 
 
-def audit(
-    spec: PipelineSpec,
-    *,
-    results: DataFrame,
-    pairs: DataFrame | None = None,
-    completeness: pd.DataFrame,
-    books: Sequence[Book],
-    slots_expected: Collection[int],
-    gaps: int,
-    late: int,
-    accepted: int,
-    run_id: str,
-    context_folder: Path | None,
-    audited_at: datetime | None = None,
-) -> Audit:
-    """Hold a staged run against everything that is expected of it; nothing is raised or changed.
+@dataclass(frozen=True, kw_only=True)
+class AuditInput:
+    """What a run has staged, and what was counted of its range.
 
-    An expectation that cannot be evaluated has failed. An empty range meets all but what the
-    pipeline's own expectations ask of it.
-
-    Args:
-        spec: the pipeline.
+    Attributes:
         results: the staged windows, or pairs; read by two Spark jobs, and those of the declared
             expectations.
         pairs: those that the windows tell of, where a pipeline publishes both.
@@ -80,6 +63,34 @@ def audit(
         gaps: the number of gaps in the range, listed or not.
         late: the late records of the range.
         accepted: the accepted records of the range.
+    """
+
+    results: DataFrame
+    pairs: DataFrame | None = None
+    completeness: pd.DataFrame
+    books: Sequence[Book]
+    slots_expected: Collection[int]
+    gaps: int
+    late: int
+    accepted: int
+
+
+def audit(
+    spec: PipelineSpec,
+    staged: AuditInput,
+    *,
+    run_id: str,
+    context_folder: Path | None,
+    audited_at: datetime | None = None,
+) -> Audit:
+    """Hold a staged run against everything that is expected of it; nothing is raised or changed.
+
+    An expectation that cannot be evaluated has failed. An empty range meets all but what the
+    pipeline's own expectations ask of it.
+
+    Args:
+        spec: the pipeline.
+        staged: what is judged.
         run_id: names the validation results.
         context_folder: where validation results are kept for Data Docs; None: nowhere.
         audited_at: the time of the validation results; None: now.
@@ -87,31 +98,12 @@ def audit(
     Raises:
         InputError: the spec declares an expectation that does not exist (`validate_expectations`).
     """
-    is_gap = completeness["gap"].astype(bool)
-    if "input_ended" not in completeness:
-        completeness = completeness.assign(input_ended=False)
-    present = {*in_ms(completeness["slot_start"][~is_gap]).tolist()}
-    of_range = RangeFigures(
-        accepted=accepted,
-        late=late,
-        gaps=gaps,
-        gap_examples=sorted(completeness["slot_start"][is_gap])[:3],
-        slots_expected=len(slots_expected),
-        slots_missing=sorted(set(slots_expected) - present),
-        max_late_share=spec.quality.max_late_share,
-    )
     tables = [
-        _books(books),
-        _range(spec, of_range),
-        _Table(
-            "completeness",
-            completeness,
-            _named_by("slot", spec),
-            own.expectations_of_completeness(),
-            declared_expectations(spec, "completeness"),
-        ),
-        _results(spec, results),
-        *([] if pairs is None else [_pairs(spec, pairs)]),
+        _books(staged.books),
+        _range(spec, _range_figures(spec, staged)),
+        _completeness(spec, staged.completeness),
+        _results(spec, staged.results),
+        *([] if staged.pairs is None else [_pairs(spec, staged.pairs)]),
     ]
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
@@ -155,8 +147,7 @@ def validate_expectations(spec: PipelineSpec) -> None:
         InputError: a type does not exist or cannot be asked of its table, an argument is wrong,
             or a column is not one of the table's. The first of them is named.
     """
-    for table in ("windows", "completeness"):
-        declared_expectations(spec, table)
+    declared_expectations(spec, "windows")  # those of all tables are made, and so checked
 
 
 def _named_by(kind: str, spec: PipelineSpec) -> tuple[str, ...]:
@@ -170,6 +161,21 @@ def _books(books: Sequence[Book]) -> _Table:
     frame = pd.DataFrame(rows, columns=["book", "total", "accounted"])
     figures: dict[type[Expectation], str] = {own.ExpectBooksToBalance: wording.of_books(books)}
     return _Table("books", frame, ("book",), [own.ExpectBooksToBalance()], figures=figures)
+
+
+def _range_figures(spec: PipelineSpec, staged: AuditInput) -> RangeFigures:
+    """What is said of the range as a whole; slots that are there are counted from their rows."""
+    starts, is_gap = staged.completeness["slot_start"], staged.completeness["gap"].astype(bool)
+    present = {*in_ms(starts[~is_gap]).tolist()}
+    return RangeFigures(
+        accepted=staged.accepted,
+        late=staged.late,
+        gaps=staged.gaps,
+        gap_examples=sorted(starts[is_gap])[:3],
+        slots_expected=len(staged.slots_expected),
+        slots_missing=sorted(set(staged.slots_expected) - present),
+        max_late_share=spec.quality.max_late_share,
+    )
 
 
 def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
@@ -189,6 +195,18 @@ def _range(spec: PipelineSpec, of_range: RangeFigures) -> _Table:
     )
 
 
+def _completeness(spec: PipelineSpec, slots: pd.DataFrame) -> _Table:
+    if "input_ended" not in slots:
+        slots = slots.assign(input_ended=False)
+    return _Table(
+        "completeness",
+        slots,
+        _named_by("slot", spec),
+        own.expectations_of_completeness(),
+        declared_expectations(spec, "completeness"),
+    )
+
+
 def _results(spec: PipelineSpec, results: DataFrame) -> _Table:
     if spec.result != "windows":
         return _pairs(spec, results)
@@ -203,7 +221,13 @@ def _results(spec: PipelineSpec, results: DataFrame) -> _Table:
 
 def _pairs(spec: PipelineSpec, pairs: DataFrame) -> _Table:
     table = spec.tables[PAIRS]
-    return _Table(table.name, pairs, table.keys, own.expectations_of_pairs(table.keys))
+    return _Table(
+        table.name,
+        pairs,
+        table.keys,
+        own.expectations_of_pairs(table.keys),
+        declared_expectations(spec, PAIRS),
+    )
 
 
 def _judged(
