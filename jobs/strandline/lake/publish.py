@@ -29,6 +29,8 @@ from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, Publi
 
 _NAMED_BY_DELTA_RS_ONLY = {*" ,;{}()\n\t="}
 """Signs in the names of columns that Spark takes where it finds them, and gives no table anew."""
+_MOST_APPENDED_BYTES = 2 * SMALL_BYTES
+"""An append holds the rows once; a rewrite what stands there beside them."""
 
 
 def firings_schema(windows: StructType) -> StructType:
@@ -121,7 +123,8 @@ def publish(
     only_inserts = counts[UPDATE] == counts[DELETE] == 0
     if small is not None and not alike(small.drop(OP).schema, columns_of(DeltaTable(uri))):
         small = None
-    if small is None and store.lake.folder is not None and _staged_bytes(changes) <= SMALL_BYTES:
+    most_bytes = _MOST_APPENDED_BYTES if only_inserts else SMALL_BYTES
+    if small is None and store.lake.folder is not None and _staged_bytes(changes) <= most_bytes:
         small = changes.toArrow()
     if small is not None:
         if only_inserts:
