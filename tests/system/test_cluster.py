@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from clusters import SMALL, cluster_of_plain_spark
@@ -61,3 +63,49 @@ def test_when_a_worker_dies_the_run_goes_on_and_publishes_the_same(cluster, home
     cluster.kill_a_worker()
     assert run.wait(timeout=600) == 0, home.said
     assert home.content() == of_one_machine
+
+
+FUNCTION = """
+def told(key, window, records, watermark):
+    return [{"amounts": records["amount"].to_pylist(), "at": watermark}]
+"""
+
+
+@pytest.mark.deep
+def test_functions_and_walks_run_on_workers_that_do_not_have_the_library(
+    cluster, tmp_path, monkeypatch
+):
+    home = Home(tmp_path / "begins")
+    home.folder.mkdir()
+    (home.folder / "meters.py").write_text(FUNCTION)
+    home.write_spec(
+        {
+            "window": {"session": "20m"},
+            "trigger": {"continuous": "15m", "purging": True},  # only a walk tells such sessions
+            "firings": True,
+            "process": "meters:told",
+            "returns": {"amounts": "array<bigint>", "at": "bigint"},
+            "spark": {**SPEC["spark"], **SMALL},
+        }
+    )
+    land(home.folder / "lake", a_week(days=5))
+    of_one_machine = home.copy(tmp_path / "one-machine")
+    of_one_machine.run((*BACKFILL, "--master", "local[2]"))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(_python_without_the_library(tmp_path)))
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    home.run((*BACKFILL, "--master", cluster.master))
+    content = home.content()
+    assert any(len(row["amounts"]) > 1 for row in content["firings"])
+    assert content == of_one_machine.content()
+
+
+def _python_without_the_library(folder: Path) -> Path:
+    """A Python that has pyarrow, and in whose workers `import strandline` fails."""
+    hidden = folder / "hidden" / "strandline.py"
+    hidden.parent.mkdir()
+    hidden.write_text("raise ImportError('the library is not installed here')\n")
+    python = folder / "python"
+    found_first = f'export PYTHONPATH="{hidden.parent}:$PYTHONPATH"'
+    python.write_text(f'#!/bin/sh\n{found_first}\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return python
