@@ -24,6 +24,9 @@ _SETTINGS = {
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 
+_SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
+"""What each sort and hash of a task begins with: by default 64 MB, however few its rows are."""
+
 
 def spark_folder() -> Path | None:
     """Where pyspark is installed; None: it is not."""
@@ -69,4 +72,5 @@ def local_settings(*, short: bool = False) -> dict[str, str]:
         settings[JAVA_OPTIONS] += f" -XX:SharedArchiveFile={class_archive(spark)} -Xlog:cds=off"
     if short:
         settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
+        settings |= _SMALL_PAGES
     return settings
