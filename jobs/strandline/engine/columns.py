@@ -84,8 +84,8 @@ RECORD_ID = _PREFIX + "record_id"
 WATERMARK = _PREFIX + "watermark_ms"
 
 RISE = _PREFIX + "rise"
-"""The RANK of the rise of the watermark that fired a result of other windows; null: a record did,
-or the end of their input."""
+"""The RANK of the rise of the watermark that a result of other windows comes just before; null: a
+record has fired it."""
 AT_WATERMARK = _PREFIX + "at_watermark"
 """Whether a record's event time is the very watermark that it met."""
 BUCKET = _PREFIX + "bucket_ms"

@@ -94,8 +94,12 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def by_slots(self) -> bool:
-        """Whether a changed result changes the slots of its event time alone: no sessions."""
-        return not any(isinstance(one.window, Session) for one in (self, self.upstream))
+        """Whether a changed result changes the slots of its event time alone.
+
+        Not of sessions; nor may windows that fire early tell by their ends when they have fired.
+        """
+        both = (self, self.upstream)
+        return not self.fires_at_times and not any(isinstance(o.window, Session) for o in both)
 
     @property
     def spec_fingerprint(self) -> str:

@@ -10,7 +10,7 @@ from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Continuous
+from strandline.spec.trigger import Continuous, Never
 from strandline.spec.window import Cumulative, GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
@@ -39,12 +39,13 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             f"a window could fire {times:,} times before its end, more than {MOST_TIMES:,}",
             "give a longer interval",
         )
-    if isinstance(spec, ResultsSpec) and spec.goes_by_order and (why := _why_unordered(spec)):
+    if isinstance(spec, ResultsSpec) and (unordered := _why_unordered(spec)):
+        why, way_out = unordered
         raise InputError(
             f"{origin}: source.pipeline",
-            f"what these windows hold goes by the order of results, and {why}: which of them comes "
-            "first Flink does not determine",
-            "choose another trigger or evictor",
+            f"what these windows fire with goes by the order of results, and {why}: which of them "
+            "comes first Flink does not determine",
+            way_out,
         )
     features = not_yet(spec)
     if features:
@@ -67,17 +68,24 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
     return spec
 
 
-def _why_unordered(spec: ResultsSpec) -> str | None:
-    """Why results that go into one window have no order of their own; None: they have one.
+def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
+    """Why results that go into one window have no order, and the way out; None: they have one.
 
     Those that one rise of the watermark fires come by the times that they waited for. Results of
-    different keys wait for the same ones, and so do overlapping windows that fire early.
+    different keys wait for the same ones, and so do overlapping windows that fire early. For early
+    firings the first result counts, and of those that wait for one time the event time alone.
     """
     upstream, keys = spec.upstream, set(spec.source.key.values())
-    if missing := [name for name in upstream.source.key if name not in keys]:
-        return f"results of different {missing[0]} come at once"
-    if upstream.fires_at_times and isinstance(upstream.window, Sliding | Cumulative):
-        return f"overlapping windows of {upstream.pipeline} fire early at the same times"
+    never = isinstance(spec.fires_by, Never) and spec.evicts_by is None
+    by_order = spec.goes_by_order and not never
+    missing = [name for name in upstream.source.key if name not in keys]
+    early = upstream.fires_at_times and (by_order or spec.fires_at_times)
+    if early and isinstance(upstream.window, Sliding | Cumulative):
+        why = f"overlapping windows of {upstream.pipeline} fire early at the same times"
+        return why, "choose another trigger or evictor, for one of both"
+    if missing and (by_order or (early and isinstance(upstream.window, Session))):
+        why = f"results of different {missing[0]} come at once"
+        return why, f"put {missing[0]} into source.key, or let the windows fire otherwise"
     return None
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import AFTER_CHANNELS
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.pipeline import PipelineSpec
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS
 
 
-def met_by_records(spec: PipelineSpec) -> dict[str, Column]:
+def met_by(records: DataFrame) -> dict[str, Column]:
     """Records as probes of the watermark that they met: SEEN_FROM and RANK (see `Emissions.at`).
 
     Nearly all come after everything that is seen from their instant on. A result of other windows
-    that the watermark has fired comes just before that rise, and behind those before it.
+    with a RISE comes just before that one, and behind those before it; splits that are merged at
+    once rise once.
     """
-    if not isinstance(spec, ResultsSpec):
+    if c.RISE not in records.columns:
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
-    after_instant = F.when(F.col(c.RISE).isNull(), 0).otherwise(1)
+    rise = F.col(c.RISE)
+    before_rise = F.when(rise == ALL_SPLITS, -1).otherwise(rise - 1)
     return {
-        c.SEEN_FROM: F.col(c.INSTANT) + after_instant,
-        c.RANK: F.coalesce(F.col(c.RISE) - 1, F.lit(AFTER_CHANNELS).cast("bigint")),
+        c.SEEN_FROM: F.col(c.INSTANT) + F.when(rise.isNull(), 0).otherwise(1),
+        c.RANK: F.coalesce(before_rise, F.lit(AFTER_CHANNELS).cast("bigint")),
     }
+
+
+def risen(records: DataFrame) -> list[str]:
+    """What tells records of one instant apart that met different watermarks: RISE, of results."""
+    return [c.RISE] if c.RISE in records.columns else []

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
 
@@ -40,20 +40,21 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     """The INSTANT, the SEQUENCE and the RISE of results.
 
     The INSTANT is the last one of records that are judged as they are: the watermark may rise more
-    than once after it and before the next one, and RISE tells by which rise a result has left; at
-    the end of the input there is one. By the SEQUENCE go those of one instant: first the late ones,
-    numbered within their millisecond from 1 on, then those that the watermark has fired, by the
-    times that they waited for.
+    than once after it and before the next one, and RISE tells by which rise a result has left. What
+    a result has fired by its place, in windows between, leaves with it. By the SEQUENCE go those of
+    one instant: first what records have fired, numbered within their millisecond from 1 on, then
+    what the watermark has, by the times that it waited for.
     """
     late = F.col("fired_by").isNotNull()
+    by_result = late & (F.col("order_rank") < AFTER_CHANNELS)
     seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
     alone = F.when(~late, F.xxhash64(*map(quoted, spec.source.id or ())))
     at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
-    by_rise = ~late & (seen_from < axis.literal(axis.end))
+    rank = F.col("order_rank").cast("bigint")
     return {
-        c.INSTANT: seen_from - F.when(late, 0).otherwise(1),
+        c.INSTANT: seen_from - F.when(late & ~by_result, 0).otherwise(1),
         c.SEQUENCE: F.when(late, F.row_number().over(at_once)).otherwise(by_time).cast("bigint"),
-        c.RISE: F.when(by_rise, F.col("order_rank")).cast("bigint"),
+        c.RISE: F.when(by_result, rank + 1).when(~late, rank),
     }

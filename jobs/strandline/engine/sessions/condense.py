@@ -21,6 +21,7 @@ from strandline.engine.frames import computed
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import date_of
+from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -86,10 +87,20 @@ def in_rows(
                     F.lit(0),
                 ),
                 AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(F.col(c.SEQUENCE)),
+                AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(
+                    _sequence(records)
+                ),
             }
         )
     )
+
+
+def _sequence(records: DataFrame) -> Column:
+    """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
+    if not risen(records):
+        return F.col(c.SEQUENCE)
+    on_tick = F.col(c.INSTANT) < F.col(c.ARRIVAL)
+    return F.col(c.SEQUENCE) - F.when(on_tick, 2**62).otherwise(0)
 
 
 def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:

@@ -16,7 +16,7 @@ from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.identity import identity
-from strandline.engine.records.met import met_by_records
+from strandline.engine.records.met import met_by
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import firing_columns
 from strandline.engine.sessions.condense import row_key
@@ -142,7 +142,7 @@ class WalkedSessions(SessionRebuild):
         records = self._in_rows(self._days(self._region), self._region).join(rows, row_key(spec))
         if not spec.fires_by.fires_at_end:  # then the rows' own do: ahead of the watermark or not
             return records
-        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by_records(spec)))
+        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by(records)))
         return met.drop(c.SEEN_FROM, c.RANK)
 
     def _tell(self, records: DataFrame) -> DataFrame:

@@ -49,7 +49,8 @@ class ClockEmissions:
         value = candidate_of(Candidate(lag_ms), last)
         watermark = F.when(last > first, value).otherwise(F.lit(MIN_WATERMARK))
         if self.clock.closes_now:
-            at_end = F.col(c.SEEN_FROM) >= axis.end
+            all_ended = F.col(c.RANK) >= max(len(ticking.joined) - 1, 0)
+            at_end = (F.col(c.SEEN_FROM) >= axis.end) & all_ended
             watermark = F.when(at_end, F.lit(MAX_WATERMARK)).otherwise(watermark)
         return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
 

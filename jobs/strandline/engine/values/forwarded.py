@@ -22,7 +22,7 @@ from strandline.engine.values.of_days import emissions
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.chained import ResultsSpec
 
@@ -128,7 +128,7 @@ class ForwardedCrossings:
     ) -> dict[int, tuple[int, int]]:
         """Where the watermark reaches some thresholds, by all that it rises to around them.
 
-        What was asked for before is remembered: there is one for each slot of the range, or two.
+        What was asked for before is remembered: there is one for each time of a slot of the range.
         """
         known = self._known.setdefault((horizon_ms, closes), {})
         asked = [one for one in thresholds.tolist() if one not in known]
@@ -143,14 +143,24 @@ class ForwardedCrossings:
         ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
-        for threshold_ms in thresholds:
-            days.update(rise_days(history, TimeRange(threshold_ms, threshold_ms + 1), clock))
+        for first_ms, last_ms in _stretches(thresholds):
+            days.update(rise_days(history, TimeRange(first_ms, last_ms + 1), clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
         rows = emitted.crossings(self.spark.createDataFrame(asked)).select(
             c.THRESHOLD, c.SEEN_FROM, c.RANK
         )
         return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}
+
+
+def _stretches(thresholds: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and last of thresholds that lie within a day of each other."""
+    stretches: list[tuple[int, int]] = []
+    for threshold_ms in sorted(thresholds):
+        begins = not stretches or threshold_ms - stretches[-1][1] > DAY_MS
+        first_ms = threshold_ms if begins else stretches.pop()[0]
+        stretches.append((first_ms, threshold_ms))
+    return stretches
 
 
 def history_behind(

@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
+from strandline.engine.records.met import met_by, risen
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.walks.walked import (
@@ -43,7 +44,7 @@ def caused(records: DataFrame, group: Sequence[str]) -> DataFrame:
         records: of `walked`.
         group: what the records of one walk have in common, and what else is carried.
     """
-    of_record = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
+    of_record = (c.INSTANT, *risen(records), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
     own_end = F.col(c.END).alias(OWN_END)
     each = records.select(*group, *of_record, own_end, F.explode(CAUSES).alias(CAUSES))
     return each.select("*", f"{CAUSES}.*").drop(CAUSES)
@@ -67,10 +68,10 @@ def placed(firings: DataFrame, moment: Column, of_window: Column, axis: Axis) ->
     def by(record: Column, watermark: Column) -> Column:
         return F.when(is_by_record(), record).otherwise(watermark)
 
-    nothing, fire_from = F.lit(None), F.col(c.FIRE_FROM)
+    nothing, fire_from, met = F.lit(None), F.col(c.FIRE_FROM), met_by(firings)
     place = F.struct(
-        by(F.col(c.INSTANT), fire_from).alias("instant"),
-        by(F.lit(AFTER_CHANNELS), F.col(c.RANK)).alias("rank"),
+        by(met[c.SEEN_FROM], fire_from).alias("instant"),
+        by(met[c.RANK], F.col(c.RANK)).alias("rank"),
         by(F.col(c.SEQUENCE), nothing).alias("sequence"),
         by(F.col(c.TS), nothing).alias("ts_ms"),
         by(of_window, F.col(TIME) + 1).alias("window_ms"),

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from strandline.engine import columns as c
 from strandline.engine.frames import computed
 from strandline.engine.records.expressions import quoted
+from strandline.engine.records.met import risen
 from strandline.engine.walks import walk
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
@@ -109,7 +110,7 @@ def walked(
         rules: of `rules_of`.
         used: what else is kept of the records, as the columns that aggregates read.
     """
-    needed = (*group, *_POSITION, c.START, c.ARRIVAL, c.WATERMARK, VALUE)
+    needed = (*group, *_POSITION, *risen(records), c.START, c.ARRIVAL, c.WATERMARK, VALUE)
     kept = dict.fromkeys([*needed, *used])
     rows = records.select(*(quoted(name) for name in kept))
     schema = T.StructType([*rows.schema.fields, *from_arrow_schema(_ADDED).fields])

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
+from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.windows.assign import fires_at_once, is_newest
@@ -126,11 +127,11 @@ def contents_of_firings(
         contents = _without_evicted(fired, spec, aggregates)
     elif spec.fires_by.purging:
         contents = fired.groupBy(*window_of(spec), FIRING).agg(
-            *_content(aggregates), *_causes(spec)
+            *_content(aggregates), *_causes(fired, spec)
         )
     else:
         every = _in_each(fired).groupBy(*window_of(spec), FIRING)
-        contents = every.agg(*_content(aggregates), *_causes(spec))
+        contents = every.agg(*_content(aggregates), *_causes(fired, spec))
     number = F.when(F.col(_ON_TIME), 0).otherwise(F.col(FIRING))
     return contents.withColumn(FIRING, number).drop(_ON_TIME)
 
@@ -140,7 +141,7 @@ def _without_evicted(
 ) -> DataFrame:
     """Firings that may hold nothing: a record can be evicted by the very firing that it causes."""
     firing = [*window_of(spec), FIRING]
-    causes = fired.where(FIRES).groupBy(*firing).agg(*_causes(spec))
+    causes = fired.where(FIRES).groupBy(*firing).agg(*_causes(fired, spec))
     contents = _in_each(fired).groupBy(*firing).agg(*_content(aggregates))
     return _or_of_nothing(causes.join(contents, firing, "left"), fired, spec, aggregates)
 
@@ -152,10 +153,12 @@ def _in_each(fired: DataFrame) -> DataFrame:
     return held.withColumn(FIRING, F.explode(F.sequence(F.col(FIRST), last)))
 
 
-def _causes(spec: PipelineSpec) -> list[Column]:
+def _causes(fired: DataFrame, spec: PipelineSpec) -> list[Column]:
     """What is told of the record that fires; null where the watermark does."""
     is_cause, on_time = F.col(FIRES) & (F.col(FIRST) == F.col(FIRING)), _by_watermark(spec)
-    of_record = [F.max(F.when(is_cause & ~on_time, F.col(name))).alias(name) for name in OF_CAUSE]
+    by_record = is_cause & ~on_time
+    named = (*OF_CAUSE, *risen(fired))
+    of_record = [F.max(F.when(by_record, F.col(name))).alias(name) for name in named]
     return [*of_record, F.bool_or(is_cause & on_time).alias(_ON_TIME)]
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.past.history import History
-from strandline.engine.position.axis import AFTER_CHANNELS
+from strandline.engine.records.met import met_by
 from strandline.engine.results.aggregates import Partial, with_contents_of_none
 from strandline.engine.results.rows import numbered, window_columns
 from strandline.engine.values.emissions import Emissions
@@ -128,12 +128,13 @@ def _placed(firings: DataFrame, history: History) -> DataFrame:
         firings = firings.withColumn(_TURN, turn_of(F.col(FIRING), history.axis))
         firings = firings.withColumns({n: F.col(_TURN)[n] for n in (c.RANK, c.FIRE_AT)})
         seen_from = F.col(_TURN)[c.SEEN_FROM]
+    met = met_by(firings)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
         {
             _TIME: number_ms(F.col(FIRING), history.grid),
-            c.SEEN_FROM: _by_watermark_or_record(seen_from, F.col(c.INSTANT)),
-            c.RANK: _by_watermark_or_record(F.col(c.RANK), F.lit(AFTER_CHANNELS)),
+            c.SEEN_FROM: _by_watermark_or_record(seen_from, met[c.SEEN_FROM]),
+            c.RANK: _by_watermark_or_record(F.col(c.RANK), met[c.RANK]),
             c.ARRIVAL_DAY: _by_watermark_or_record(fired_on, F.col(c.ARRIVAL_DAY)),
         }
     ).withColumn("order_rank", F.col(c.RANK))

@@ -20,7 +20,7 @@ from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import date_of, event_ms, floor, instant_of
-from strandline.engine.records.met import met_by_records
+from strandline.engine.records.met import met_by, risen
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.chained import ResultsSpec
@@ -70,7 +70,7 @@ def first_firings(
     """
     axis, window = history.axis, window_of(history.spec)
     # of one place the least event time is the first, and its own time the least
-    told = [_PLACE, _OWN, AHEAD, c.INSTANT, c.ARRIVAL, *_risen(history.spec)]
+    told = [_PLACE, _OWN, AHEAD, c.INSTANT, c.ARRIVAL, *risen(cells)]
     firsts = (
         cells.groupBy(*window)
         .agg(F.min(F.struct(*told)).alias("first"))
@@ -83,11 +83,7 @@ def first_firings(
     if behind.isEmpty():
         return firsts.select(*found, _no_next(axis))
     ends = F.broadcast(windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_AT))
-    rises = (
-        _next_rises(behind, emitted(), history.spec)
-        .join(ends, c.WINDOW)
-        .select(*window, _next(axis))
-    )
+    rises = _next_rises(behind, emitted()).join(ends, c.WINDOW).select(*window, _next(axis))
     return firsts.join(rises, window, "left").select(*found, NEXT).transform(computed)
 
 
@@ -111,7 +107,7 @@ def parted(
     torn = firsts.where(F.col(NEXT).isNotNull()).select(*cell)
     if torn.isEmpty():
         return cells
-    position = (c.INSTANT, *_risen(history.spec))
+    position = (c.INSTANT, *risen(met))
     apart = _in_cells(met, history, parts, AHEAD, _OWN, *position, only=torn)
     return cells.join(torn, cell, "left_anti").unionByName(apart)
 
@@ -132,7 +128,7 @@ def _in_cells(
     cells = on_time.groupBy(*window_of(spec), *alike).agg(
         *(F.min(name).alias(name) for name in least), F.count(F.lit(1)).alias(c.RECORDS), *parts
     )
-    return cells.withColumns({name: F.col(_PLACE)[name] for name in _risen(spec)})
+    return cells.withColumns({name: F.col(_PLACE)[name] for name in risen(met)})
 
 
 def timed(met: DataFrame, history: History) -> DataFrame:
@@ -150,25 +146,21 @@ def timed(met: DataFrame, history: History) -> DataFrame:
         half = 2**power
         place = F.col(AHEAD) + (half - 1)
         passed = F.get(c.TIMES, place) <= instant
-        if isinstance(history.spec, ResultsSpec):
-            passed |= _by_earlier_rise(place)
+        if risen(met):
+            passed |= _by_earlier_rise(place, history.axis)
         met = met.withColumn(AHEAD, F.col(AHEAD) + F.when(passed, half).otherwise(0))
     return met.withColumn(AHEAD, F.col(AHEAD) - last)
 
 
-def _by_earlier_rise(place: Column) -> Column:
+def _by_earlier_rise(place: Column, axis: Axis) -> Column:
     """Whether one time of a window was reached after a result's INSTANT, by a rise before its own.
 
-    When the input of a window ends that is one rise.
+    Where the input of the window had ended before the horizon, all was reached at once.
     """
     next_instant = F.col(c.INSTANT) + 1
-    is_next = (F.get(c.TIMES, place) == next_instant) & (next_instant < F.col(c.ENDS_FROM))
+    one_by_one = (next_instant < F.col(c.ENDS_FROM)) | (next_instant == axis.literal(axis.end))
+    is_next = (F.get(c.TIMES, place) == next_instant) & one_by_one
     return F.coalesce(is_next & (F.get(c.TIME_RANKS, place) < F.col(c.RISE)), F.lit(False))
-
-
-def _risen(spec: PipelineSpec) -> list[str]:
-    """What tells records of one instant apart that met different watermarks: none but results."""
-    return [c.RISE] if isinstance(spec, ResultsSpec) else []
 
 
 def _place(spec: PipelineSpec, axis: Axis) -> Column:
@@ -180,10 +172,10 @@ def _place(spec: PipelineSpec, axis: Axis) -> Column:
     return instant_of(replace(axis, sequenced=True), F.col(c.ARRIVAL), F.col(c.SEQUENCE))
 
 
-def _next_rises(behind: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
+def _next_rises(behind: DataFrame, emitted: Emissions) -> DataFrame:
     """The first records that came behind, with SEEN_FROM and RANK of the watermark's next rise."""
     at_hand, arrival_day = emitted.at_hand(), date_of(F.col(c.ARRIVAL))
-    probes = behind.withColumns({c.ARRIVAL_DAY: arrival_day, **met_by_records(spec)})
+    probes = behind.withColumns({c.ARRIVAL_DAY: arrival_day, **met_by(behind)})
     met = at_hand.at(probes).withColumn(c.THRESHOLD, F.col(c.WATERMARK) + 1).drop(c.SEEN_FROM)
     met = met.transform(computed)
     return met.join(at_hand.crossings(met.select(c.THRESHOLD)), c.THRESHOLD)
@@ -203,11 +195,11 @@ def _no_next(axis: Axis) -> Column:
     return F.when(F.lit(False), _turn(nothing, nothing, nothing, axis)).alias(NEXT)
 
 
-def came_before_next(spec: PipelineSpec) -> Column:
+def came_before_next(units: DataFrame) -> Column:
     """Whether a record came before the rise that its window waits for; null: it waits for none."""
-    met, next_rise = met_by_records(spec), F.col(NEXT)
+    met, next_rise = met_by(units), F.col(NEXT)
     came_before = met[c.SEEN_FROM] < next_rise[c.SEEN_FROM]
-    if not isinstance(spec, ResultsSpec):
+    if not risen(units):
         return came_before
     at_once = met[c.SEEN_FROM] == next_rise[c.SEEN_FROM]
     return came_before | (at_once & (met[c.RANK] < next_rise[c.RANK]))

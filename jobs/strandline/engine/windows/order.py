@@ -46,7 +46,7 @@ _AMONG_EQUALS = "_strandline_among_equals"
 """What orders records of one position; null where a record is alone at its own."""
 POSITION = (c.INSTANT, c.SEQUENCE, c.TS, _AMONG_EQUALS)
 """The order of the records of a window."""
-_NEEDED = (*POSITION, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
+_NEEDED = (*POSITION, c.RISE, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
 """What is asked of a record later on, beside its key and what its aggregates read."""
 
 cloudpickle.register_pickle_by_value(walk)  # type: ignore[no-untyped-call]

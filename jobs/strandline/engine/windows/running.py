@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.windows.assign import fires_at_once, is_newest
@@ -63,7 +64,7 @@ def at_firings(
     is_last = F.lead(F.lit(True)).over(in_window).isNull()
     return (
         ordered.select(
-            *(*window_of(spec), FIRES, FIRST, FIRINGS, *OF_CAUSE),
+            *(*window_of(spec), FIRES, FIRST, FIRINGS, *OF_CAUSE, *risen(ordered)),
             *(column.over(up_to_here).alias(name) for name, column in running.items()),
             is_last.alias(_IS_LAST),
         )

@@ -87,7 +87,7 @@ def _held(units: DataFrame, spec: PipelineSpec, firsts: DataFrame | None) -> Dat
     by_time, window = F.lit(0), window_of(spec)
     if firsts is not None:
         units = units.join(firsts.drop(AHEAD), window, "left")
-        waits = (F.col(AHEAD) <= F.col(BEGINS_AT)) | came_before_next(spec)
+        waits = (F.col(AHEAD) <= F.col(BEGINS_AT)) | came_before_next(units)
         by_time = F.when(waits, F.col(BEGINS_AT)).otherwise(F.col(AHEAD))
     first_held_by = F.coalesce(_NTH_LATE, by_time).cast("bigint")
     last = F.greatest(F.col(c.LAST_TIME), F.max(_NTH_LATE).over(Window.partitionBy(*window)))

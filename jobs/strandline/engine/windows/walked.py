@@ -14,7 +14,7 @@ from strandline.engine.calendar.timers import end_columns
 from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.history import History
 from strandline.engine.records.arithmetic import event_ms
-from strandline.engine.records.met import met_by_records
+from strandline.engine.records.met import met_by
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.values.emissions import Emissions
@@ -103,7 +103,7 @@ class WalkedWindows(GridRebuild):
 
     def _walk(self, identity: Column) -> DataFrame:
         spec, accepted = self.history.spec, self._accepted(self._windows)
-        records = self._emitted.at(accepted.withColumns(met_by_records(spec))).withColumns(
+        records = self._emitted.at(accepted.withColumns(met_by(accepted))).withColumns(
             {
                 c.START: F.col(c.SLOT),
                 c.END: F.col(c.SLOT_END),
