@@ -62,8 +62,16 @@ def told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> dict[
         window = (firing.window.start_ms, firing.key[0], numbers[firing.seq])
         return replace(record, key=firing.key, payload={"total": total, "window": window})
 
-    tables = Tables(chain.days.spec, replay_chained(chain.then, upstream, result))
+    replayed = replay_chained(chain.then, upstream, result)
+    tables = Tables(chain.days.spec, replayed)
     return {
+        "firings": sorted(
+            (
+                (firing.window.start_ms, firing.key[0], firing.moment.at_ms, firing.watermark_ms),
+                (sum(r.payload["total"] for r in firing.members), len(firing.members)),
+            )
+            for firing in (replayed.firings if chain.then.firings else ())
+        ),
         "windows": sorted(
             (
                 (row.window.start_ms, row.window.end_ms, row.key[0]),
@@ -90,6 +98,13 @@ def found(chain: Chain) -> dict[str, list[Any]]:
     """What is published of the days."""
     days = chain.days
     return {
+        "firings": sorted(
+            (
+                (ms(row["window_start"]), row["device"], ms(row["fired_at"]), row["watermark_ms"]),
+                (row["total"], row["hours"]),
+            )
+            for row in (days.rows("firings") if chain.then.firings else ())
+        ),
         "windows": sorted(
             (
                 (ms(row["window_start"]), ms(row["window_end"]), row["device"]),
