@@ -83,7 +83,10 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
     if early and isinstance(upstream.window, Sliding | Cumulative):
         why = f"overlapping windows of {upstream.pipeline} fire early at the same times"
         return why, "choose another trigger or evictor, for one of both"
-    if missing and (by_order or (early and isinstance(upstream.window, Session))):
+    # other windows between may fire by the order of results: of different keys at once, too
+    between = isinstance(upstream, ResultsSpec) and upstream.fires_by.fires_early
+    at_once = early and isinstance(upstream.window, Session)
+    if missing and (by_order or at_once or (between and spec.fires_at_times)):
         why = f"results of different {missing[0]} come at once"
         return why, f"put {missing[0]} into source.key, or let the windows fire otherwise"
     return None

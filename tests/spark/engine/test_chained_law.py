@@ -256,6 +256,19 @@ FOUND: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
         },
         {"second": "sessions", "fires": "at ends"},
     ),
+    "of two rises on one tick the first fires a session, too": (
+        ((1, 3, "a"), (2, 19, "b"), (11, 40, "a"), (12, 31, "b")),
+        {
+            "channels": ["a", "b"],
+            "watermark": PER_RECORD | {"emit": {"every": "10ms"}},
+        },
+        {"second": "sessions", "fires": "at ends"},
+    ),
+    "as channels end the first fires a session, too": (
+        ((1, 3, "a"), (2, 19, "b"), (3, 30, "b")),
+        {"channels": ["a", "b"], "watermark": PER_RECORD, "end_of_input": True},
+        {"second": "sessions", "fires": "early"},
+    ),
     "channels end one by one": (
         ((1, 3, "a"), (2, 7, "b"), (3, 22, "b"), (4, 32, "b")),
         {"channels": ["a", "b"], "watermark": PER_RECORD, "end_of_input": True},

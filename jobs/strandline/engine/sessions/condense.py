@@ -18,10 +18,9 @@ from pyspark.sql.window import WindowSpec
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import date_of
-from strandline.engine.records.met import risen
+from strandline.engine.records.met import met_by, risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -69,7 +68,7 @@ def in_rows(
     """
     ts, gap_ms = F.col(c.TS), gap_of(spec)
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
-    is_ahead = F.col(c.INSTANT) < F.col(c.AHEAD_BEFORE)
+    is_ahead = _is_ahead(records)
     place = ts
     if gap_ms is not None:
         width_ms = min(gap_ms, grid.step_ms)
@@ -95,6 +94,18 @@ def in_rows(
     )
 
 
+def _is_ahead(records: DataFrame) -> Column:
+    """Whether records come before the watermark reaches what holds their sessions together.
+
+    One with a RISE comes behind all rises of its instant before that one: it has to be further
+    away, at the end of the input from never, too.
+    """
+    instant = F.col(c.INSTANT)
+    if risen(records):
+        instant = instant + F.when(F.col(c.RISE).isNull(), 0).otherwise(2)
+    return instant < F.col(c.AHEAD_BEFORE)
+
+
 def _sequence(records: DataFrame) -> Column:
     """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
     if not risen(records):
@@ -116,7 +127,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             F.min(c.TS).alias(c.START),
             *ends,
             F.count(F.lit(1)).alias("records"),
-            F.max(c.INSTANT).alias(c.INSTANT),
+            *(F.max(name).alias(name) for name in (c.INSTANT, *risen(records))),
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
@@ -127,13 +138,8 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 def with_watermarks(rows: DataFrame, emitted: Emissions) -> DataFrame:
     """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
-    probes = rows.where(~is_ahead).withColumns(
-        {
-            c.ARRIVAL_DAY: date_of(F.col(AT)),
-            c.SEEN_FROM: F.col(c.INSTANT),
-            c.RANK: F.lit(AFTER_CHANNELS),
-        }
-    )
+    met = {c.ARRIVAL_DAY: date_of(F.col(AT)), **met_by(rows)}
+    probes = rows.where(~is_ahead).withColumns(met)
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(AHEAD).cast("bigint"))
     return ahead.unionByName(behind)
