@@ -16,7 +16,7 @@ def met_by(records: DataFrame) -> dict[str, Column]:
     with a RISE comes just before that one, and behind those before it; splits that are merged at
     once rise once.
     """
-    if c.RISE not in records.columns:
+    if not risen(records):
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
     rise = F.col(c.RISE)
     before_rise = F.when(rise == ALL_SPLITS, -1).otherwise(rise - 1)

@@ -45,16 +45,16 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     one instant: first what records have fired, numbered within their millisecond from 1 on, then
     what the watermark has, by the times that it waited for.
     """
-    late = F.col("fired_by").isNotNull()
-    by_result = late & (F.col("order_rank") < AFTER_CHANNELS)
+    by_record = F.col("fired_by").isNotNull()
+    by_result = by_record & (F.col("order_rank") < AFTER_CHANNELS)
     seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
-    alone = F.when(~late, F.xxhash64(*map(quoted, spec.source.id or ())))
+    alone = F.when(~by_record, F.xxhash64(*map(quoted, spec.source.id or ())))
     at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
-    rank = F.col("order_rank").cast("bigint")
+    rank, number = F.col("order_rank").cast("bigint"), F.row_number().over(at_once)
     return {
-        c.INSTANT: seen_from - F.when(late & ~by_result, 0).otherwise(1),
-        c.SEQUENCE: F.when(late, F.row_number().over(at_once)).otherwise(by_time).cast("bigint"),
-        c.RISE: F.when(by_result, rank + 1).when(~late, rank),
+        c.INSTANT: seen_from - F.when(by_record & ~by_result, 0).otherwise(1),
+        c.SEQUENCE: F.when(by_record, number).otherwise(by_time).cast("bigint"),
+        c.RISE: F.when(by_result, rank + 1).when(~by_record, rank),
     }

@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.arithmetic import date_of, slot_of
 from strandline.engine.records.identity import identity
+from strandline.engine.records.met import met_by
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, window_columns
@@ -128,7 +128,7 @@ class SessionRebuild(SessionRows):
         """The records of older sessions that arrived from a midnight on: all are late."""
         days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
+        probes = records.withColumns(met_by(records))
         return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
 
     def _ended_at(self) -> Column:

@@ -137,7 +137,7 @@ def timed(met: DataFrame, history: History) -> DataFrame:
     if grid.interval_ms is None:
         last = F.when(F.col(c.FIRE_AT).isNotNull(), 0)
         return met.withColumns({AHEAD: F.lit(0), _OWN: F.lit(0), c.LAST_TIME: last})
-    last, instant = F.size(c.TIMES) - 1, F.col(c.INSTANT)
+    last = F.size(c.TIMES) - 1
     # as Java counts, towards zero; SQL does, too
     own_ms = ts - ts % grid.interval_ms + grid.interval_ms
     own = F.call_function("div", own_ms - _first_ms(grid), F.lit(grid.interval_ms))
@@ -145,7 +145,7 @@ def timed(met: DataFrame, history: History) -> DataFrame:
     for power in reversed(range(most_times(grid).bit_length())):
         half = 2**power
         place = F.col(AHEAD) + (half - 1)
-        passed = F.get(c.TIMES, place) <= instant
+        passed = F.get(c.TIMES, place) <= F.col(c.INSTANT)
         if risen(met):
             passed |= _by_earlier_rise(place, history.axis)
         met = met.withColumn(AHEAD, F.col(AHEAD) + F.when(passed, half).otherwise(0))

@@ -17,8 +17,8 @@ from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.past.rise_days import rise_days
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.records.identity import identity
+from strandline.engine.records.met import met_by
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import Partial, columns_read, in_two_steps
 from strandline.engine.scope import Rebuild
@@ -86,8 +86,7 @@ class GridRebuild(Rebuild):
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        probes = late.withColumns({c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)})
-        met = self._emissions(late_days).at(probes)
+        met = self._emissions(late_days).at(late.withColumns(met_by(late)))
         return quarantine_late(met, self.history.spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
