@@ -95,7 +95,7 @@ def test_a_staging_that_has_lost_rows_is_not_published(prepared, tmp_path):
 
 
 def test_a_rejected_run_is_published_once_somebody_says_why(prepared, tmp_path, monkeypatch):
-    def unmet(spec, **_):
+    def unmet(spec, staged, **_):
         said = AuditResult("expect_quiet", "windows", "critical", success=False, figures="no")
         return Audit((said,))
 

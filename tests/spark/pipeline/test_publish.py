@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -296,7 +297,7 @@ def test_a_run_has_the_whole_audit_where_its_test_or_its_pipeline_asks_and_else_
 
 def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
     off = Book("range", 3, {"accepted": 2, "late": 0})
-    assert books_alone(SPEC, books=[off]).blocked
+    assert books_alone(SPEC, SimpleNamespace(books=[off])).blocked
 
 
 # ---------------------------------------------------------------------------------- killed, raced
