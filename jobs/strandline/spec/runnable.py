@@ -64,8 +64,23 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         for place, problem, way_out in _not_in_a_pipeline(spec):
             raise InputError(f"{origin}: {place}", problem, way_out)
-        return JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
+        joined = JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
+        _refuse_expectations_of_no_table(joined, origin)
+        return joined
+    _refuse_expectations_of_no_table(spec, origin)
     return spec
+
+
+def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:
+    """Refuse expectations of a table that the pipeline does not publish."""
+    kept = spec.keeps | {"completeness"}
+    for number, declared in enumerate(spec.quality.expectations):
+        if declared.table not in kept:
+            raise InputError(
+                f"{origin}: quality.expectations.{number}.table",
+                f"{declared.table}, and this pipeline publishes none",
+                f"ask it of {spec.result}, or of completeness",
+            )
 
 
 def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
@@ -115,11 +130,6 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
     if spec.quarantine_days is not None and len(told_by) > 1:
         problem = "other columns tell the arrival of the left rows than that of the right ones"
         yield "quarantine_days", problem, "name them alike, or leave quarantine_days out"
-    for number, declared in enumerate(spec.quality.expectations):
-        if declared.table == "windows" and not of_windows:
-            place = f"quality.expectations.{number}.table"
-            problem = "windows, and an interval join has none"
-            yield place, problem, "ask it of table: pairs, or of completeness"
 
 
 def _times_of_a_window(spec: WindowedSpec) -> int:

@@ -472,8 +472,6 @@ def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):
          "0.column", "not a column of completeness"),
         ({"type": "expect_compound_columns_to_be_unique", "column_list": ["origin", "tail"]},
          "0.column_list", "'tail'"),
-        ({"type": BETWEEN, "table": "pairs", "column": "pair", "min_value": 1},
-         "0.table", "only an interval join and a window join"),
     ],
 )  # fmt: skip
 def test_a_wrong_declaration_is_refused_with_its_place(declared, place, problem):

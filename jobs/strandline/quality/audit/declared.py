@@ -37,9 +37,6 @@ def declared_expectations(spec: PipelineSpec, table: str) -> list[Expectation]:
 
 def _made(spec: PipelineSpec, number: int, declared: ExpectationSpec) -> Expectation:
     place = f"{spec.pipeline}: quality.expectations.{number}"
-    if declared.table == PAIRS and PAIRS not in spec.keeps:
-        problem = "pairs, which only an interval join and a window join publish"
-        raise InputError(place + ".table", problem, "ask it of windows, or of completeness")
     try:
         kind = get_expectation_impl(declared.type)
     except ExpectationNotFoundError:
