@@ -62,13 +62,16 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "read both from one folder",
         )
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
-        for place, problem, way_out in _not_in_a_pipeline(spec):
-            raise InputError(f"{origin}: {place}", problem, way_out)
-        joined = JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
-        _refuse_expectations_of_no_table(joined, origin)
-        return joined
+        spec = _joined(spec, origin)
     _refuse_expectations_of_no_table(spec, origin)
     return spec
+
+
+def _joined(spec: JoinSpec, origin: str) -> JoinedSpec | CogroupSpec:
+    """A join as a pipeline that lands and publishes, unless none does all that it asks for."""
+    for place, problem, way_out in _not_in_a_pipeline(spec):
+        raise InputError(f"{origin}: {place}", problem, way_out)
+    return JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
 
 
 def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:

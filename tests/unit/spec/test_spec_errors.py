@@ -300,6 +300,14 @@ def test_a_wrong_value_is_named_with_its_place_and_the_way_out(path, value, told
     assert lines(changed(path, value)) == [f"flights.yaml: {told}"]
 
 
+def test_an_expectation_of_pairs_is_refused_where_windows_alone_are_published():
+    asked = {"type": "expect_column_to_exist", "table": "pairs", "column": "pair"}
+    assert refusal(changed("quality/expectations", [asked])) == (
+        "flights.yaml: quality.expectations.0.table: pairs, and this pipeline publishes none; "
+        "ask it of windows, or of completeness"
+    )
+
+
 def test_all_that_is_wrong_is_told_at_once():
     content = changed("watermark/bound", "x")
     content["window"] = {"tumbling": "y"}
