@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference.answer import Firing, Moment, Replay
 from strandline.reference.records import Record
+from strandline.reference.replay import refuse_endless_firing
 from strandline.reference.stage import WindowStage
 from strandline.spec.chained import ChainedSpec
 
@@ -23,7 +25,12 @@ def replay_chained(
         spec: the second windows.
         upstream: what the first ones did.
         record_of: fills in key, values and payload of a result: `record` has its times and an id.
+
+    Raises:
+        InputError: the input has ended where Flink would fire for ever.
     """
+    ended = any(rise.watermark_ms == MAX_WATERMARK for rise in upstream.watermarks)
+    refuse_endless_firing(spec, end_of_input=ended)
     results = upstream.firings if spec.source.table == "firings" else _last(upstream)
     stage = WindowStage(spec)
     for firing, watermark_ms, moment in _in_order(upstream, results):

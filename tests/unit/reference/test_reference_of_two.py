@@ -10,6 +10,7 @@ import pytest
 from strandline.errors import InputError
 from strandline.reference import (
     Record,
+    Replay,
     replay,
     replay_chained,
     replay_interval_join,
@@ -104,3 +105,29 @@ def test_second_windows_take_every_firing_or_the_last_of_each_window():
 
     assert sizes("firings") == [3]
     assert sizes("windows") == [1]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_results_do_not_fire_windows_of_all_time_for_ever_as_their_input_ends(ended):
+    first = parse_any(
+        {
+            "pipeline": "p",
+            "source": {"table": "t", "arrival_time": "a", "event_time": "t", "key": "k"},
+            "watermark": {"strategy": "ascending", "emit": "per_record"},
+            "window": {"tumbling": "10ms"},
+        },
+        origin="p.yaml",
+    )
+    records = [Record(t, t, str(t), key=("k",)) for t in (1, 25)]
+    told = replay(first, records, start_ms=0, end_of_input=ended)
+    fires = {"window": {"global": {}}, "trigger": {"continuous": "3ms"}, "firings": True}
+    second = parse_any({"pipeline": "q", "source": {"pipeline": "p"}, **fires}, origin="q.yaml")
+
+    def answer() -> Replay:
+        return replay_chained(second, told, lambda firing, result: replace(result, key=()))
+
+    if ended:
+        with pytest.raises(InputError, match=r"q: trigger\.continuous: .* would fire without end"):
+            answer()
+    else:
+        assert [firing.timer_ms for firing in answer().firings] == [12, 15, 18, 21, 24]

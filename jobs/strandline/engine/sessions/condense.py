@@ -18,8 +18,10 @@ from pyspark.sql.window import WindowSpec
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed
-from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.arithmetic import date_of
+from strandline.engine.past.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import gap_of
+from strandline.engine.records.arithmetic import date_of, first_of
 from strandline.engine.records.met import met_by, risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
@@ -51,22 +53,17 @@ def begins(by_start: WindowSpec) -> Column:
 
 
 def in_rows(
-    records: DataFrame,
-    ahead: DataFrame,
-    spec: PipelineSpec,
-    grid: Grid,
-    ends_ms: Iterable[int] = (),
+    records: DataFrame, ahead: DataFrame, history: History, ends_ms: Iterable[int] = ()
 ) -> DataFrame:
     """The records with the `row_key` of the row that they belong to.
 
     Args:
         records: well-formed records.
         ahead: for every part of a slot, before which instant its records are ahead.
-        spec: the pipeline.
-        grid: the calendar of its sessions.
+        history: everything observed below the horizon.
         ends_ms: when the input of some range had ended.
     """
-    ts, gap_ms = F.col(c.TS), gap_of(spec)
+    ts, gap_ms, grid = F.col(c.TS), gap_of(history.spec), history.grid
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
     is_ahead = _is_ahead(records)
     place = ts
@@ -87,7 +84,7 @@ def in_rows(
                 ),
                 AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
                 AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(
-                    _sequence(records)
+                    _sequence(records, history.axis)
                 ),
             }
         )
@@ -106,11 +103,11 @@ def _is_ahead(records: DataFrame) -> Column:
     return instant < F.col(c.AHEAD_BEFORE)
 
 
-def _sequence(records: DataFrame) -> Column:
+def _sequence(records: DataFrame, axis: Axis) -> Column:
     """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
     if not risen(records):
         return F.col(c.SEQUENCE)
-    on_tick = F.col(c.INSTANT) < F.col(c.ARRIVAL)
+    on_tick = F.col(c.INSTANT) < first_of(axis, F.col(c.ARRIVAL))
     return F.col(c.SEQUENCE) - F.when(on_tick, 2**62).otherwise(0)
 
 

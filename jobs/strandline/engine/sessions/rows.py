@@ -95,7 +95,7 @@ class SessionRows(Rebuild, ABC):
             records = records.where(inside & reaches)
         ends_ms = [closure.at_ms for closure in self._ended]
         ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
-        return in_rows(records, ahead, self._spec, self.history.grid, ends_ms)
+        return in_rows(records, ahead, self.history, ends_ms)
 
     @cached_property
     def _emitted(self) -> Emissions:

@@ -29,6 +29,7 @@ from strandline.engine.sessions.firings import (
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.values.emissions import Emissions
+from strandline.engine.walks.in_workers import LATE, REACHES, VALUE
 from strandline.engine.walks.told import (
     OWN_END,
     PLACE,
@@ -45,7 +46,7 @@ from strandline.engine.walks.told import (
     with_contents,
     with_superseded,
 )
-from strandline.engine.walks.walked import LATE, REACHES, VALUE, rules_of, walked
+from strandline.engine.walks.walked import rules_of, walked
 from strandline.model.intervals import TimeRange
 
 

@@ -13,7 +13,7 @@ from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.met import met_by, risen
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT
-from strandline.engine.walks.walked import (
+from strandline.engine.walks.in_workers import (
     CAUSES,
     FOUND_BY,
     GONE_BY,

@@ -19,6 +19,7 @@ from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
+from strandline.engine.walks.in_workers import LATE, REACHES, VALUE
 from strandline.engine.walks.told import (
     PLACE,
     as_probes,
@@ -33,7 +34,7 @@ from strandline.engine.walks.told import (
     up_to_last,
     with_contents,
 )
-from strandline.engine.walks.walked import LATE, REACHES, VALUE, rules_of, walked
+from strandline.engine.walks.walked import rules_of, walked
 from strandline.engine.windows import by_order
 from strandline.engine.windows.assign import is_newest
 from strandline.engine.windows.first_firings import window_of
