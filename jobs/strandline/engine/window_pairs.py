@@ -17,7 +17,7 @@ from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.pairs.of_range import refuse_names_in_use
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
-from strandline.engine.records.identity import identity
+from strandline.engine.records.identity import content_of, identity
 from strandline.engine.results.aggregates import aggregate_columns
 from strandline.engine.results.rows import last_firings, numbered, window_key
 from strandline.engine.scope import Rebuild
@@ -106,8 +106,7 @@ class WindowPairsRebuild(Rebuild):
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
         ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
-        # records of one id are equal in all: their whole rows identify them
-        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(F.lit(0))
+        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(*self._among_equals)
         return pairs.select(
             pair_ts.alias("pair_ts"),
             F.to_date(pair_ts).alias("pair_date"),
@@ -117,6 +116,19 @@ class WindowPairsRebuild(Rebuild):
             F.row_number().over(equal).cast("bigint").alias("pair"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         )
+
+    @property
+    def _among_equals(self) -> list[Column]:
+        """What pairs whose records have the same ids go by: their times, and then whole rows.
+
+        Where whole rows identify records, those of one id are equal in all.
+        """
+        if not self.history.spec.ids_of_sides:
+            return [F.lit(0)]
+        records = {name: F.col(side) for name, side in _SIDES.items()}
+        times = [record[c.TS] for record in records.values()]
+        columns = self._columns_of_sides
+        return [*times, *(content_of(record, columns[name]) for name, record in records.items())]
 
     @property
     def _columns_of_sides(self) -> dict[str, tuple[str, ...]]:

@@ -34,6 +34,12 @@ class TwoSourcesSpec(PipelineSpec):
         return {"left": self.left, "right": self.right}
 
     @property
+    def ids_of_sides(self) -> dict[str, tuple[str, ...]]:
+        """See `PipelineSpec`."""
+        sides = self.sides.items()
+        return {name: tuple(side.source.id) for name, side in sides if side.source.id}
+
+    @property
     def timeline_fingerprint(self) -> str:
         """See `PipelineSpec`."""
         return _digest(*(side.timeline_fingerprint for side in self.sides.values()))

@@ -70,6 +70,11 @@ class PipelineSpec(WindowedSpec):
         return False
 
     @property
+    def ids_of_sides(self) -> dict[str, tuple[str, ...]]:
+        """The columns that identify the records of each of two sources, where some are named."""
+        return {}
+
+    @property
     def tables(self) -> dict[str, PublishedTable]:
         """The tables of any pipeline with its key, by their names, in the order of publishing."""
         return tables_of(self.source.key, pairs_of_windows=self.tells_pairs_of_windows)

@@ -112,16 +112,12 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
 
 def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
     """What of a join no pipeline lands and publishes yet: place, problem, way out."""
-    of_windows = isinstance(spec, WindowJoinSpec)
     starts = {}
     for name in SIDES:
         side = getattr(spec.sources, name)
         place = f"sources.{name}"
         if side.deduplicate is not None:
             yield f"{place}.deduplicate", "not yet told apart in a join", "land each record once"
-        if of_windows and side.id is not None:
-            problem = "not yet told by columns in windows over two sources"
-            yield f"{place}.id", problem, "leave it out: then the whole row counts"
         if side.start is not None:
             starts[name] = side.start
     if len(set(starts.values())) > 1:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from answers import agree, reference, reference_within
 from drawn import ROUNDS
+from edge_streams import a_stream
 from engine_under_test import Engine, each, firings_of, windows_of
 from law_streams import ON_A_GRID, SESSIONS, drawn_stream, rows
 
 from strandline.engine.rebuild import Scope
+from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.evictor import CountEvictor, TimeEvictor
 from strandline.spec.trigger import Continuous, Count, EventTime
@@ -94,6 +96,7 @@ def test_the_engine_fires_and_lets_records_go_as_the_reference_does(session):
     assert timings == {"EARLY", "ON_TIME", "LATE"}
 
 
+NEAR_MS = 10_000
 OF_WALKS = rows(window=SESSIONS, how=tuple(WALKED), **CHOSEN)
 ONCE = {row["how"]: row for row in OF_WALKS}
 WALKS = OF_WALKS if ROUNDS > 1 else [ONCE[how] for how in WALKED if how not in BY_ROUNDS]
@@ -101,11 +104,15 @@ WALKS = OF_WALKS if ROUNDS > 1 else [ONCE[how] for how in WALKED if how not in B
 
 
 def walked(stream: Stream, how: str) -> Stream:
-    """The stream as its windows fire; the input of a global one that fires at times goes on."""
+    """The stream as its windows fire.
+
+    Of a global one, which fires at all times, the input goes on, and no time is far off.
+    """
     stream = letting_go(stream, WALKED[how])
-    if isinstance(stream.spec.window, Global):
-        return replace(stream, end_of_input=False)
-    return stream
+    if not isinstance(stream.spec.window, Global):
+        return stream
+    near = tuple(one for one in stream.records if abs(one.ts_ms - one.arrival_ms) < NEAR_MS)
+    return replace(stream, end_of_input=False, records=near)
 
 
 def range_of(stream: Stream) -> TimeRange:
@@ -124,6 +131,25 @@ def test_what_only_a_walk_tells_is_what_the_reference_tells(session):
     for stream, answer in answers:
         agree(stream, answer, reference_within(stream, range_of(stream)))
     assert max(row["firings"] for _, answer in answers for row in answer.windows) > 2
+
+
+def fires_often(*, purging: bool) -> Stream:
+    """Two records that are further apart than a window of all time may fire at times between."""
+    trigger = {"continuous": "3ms", "purging": purging}
+    fires = {"window": {"global": {}}, "trigger": trigger, "firings": True}
+    told = {"aggregates": {"count": "count(*)", "sum": "sum(value)", "ids": "collect_list(id)"}}
+    return a_stream((1, 0, "a"), (2, 30_010, "a"), (3, 30_020, "a"), **fires, **told)
+
+
+def test_windows_of_all_time_that_would_fire_ever_so_often_are_refused_unless_purging(
+    session,
+):
+    with pytest.raises(InputError, match=r"trigger\.continuous: .* 10,006 times by now, more than"):
+        Engine.on(session, fires_often(purging=False)).answer()
+    stream = fires_often(purging=True)
+    answer = Engine.on(session, stream).answer()
+    assert [row["ids"] for row in answer.firings] == [[0, 1], [2]]
+    agree(stream, answer, reference(stream))
 
 
 IN_CELLS = rows(window=ON_A_GRID, how=("early", "early, purging"), emit=("per_record", "7ms"))[::2]

@@ -95,6 +95,28 @@ def test_pairs_of_records_of_one_id_have_numbers_of_their_own_whatever_their_tim
     assert sorted((row["left_amount"], row["pair"]) for row in pairs) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_in_windows_over_both_columns_of_a_side_identify_its_records(spark, tmp_path):
+    left = [a_record("1 12:30", f"1 12:0{n}", position=7, amount=n) for n in range(3)]
+    left.append(a_record("4 12:30", "1 12:20", position=7, amount=3))
+    right = [a_record("1 12:31", "1 12:15", position=7), a_record("4 12:00", "4 11:59")]
+    identified = PAIRED["sources"]["left"] | {"id": ["position"]}
+    content = PAIRED | {"sources": PAIRED["sources"] | {"left": identified}}
+    join = Join(spark, tmp_path, content, sides={"left": left, "right": right})
+    join.line.advance("5")
+    pairs = join.line.rows("pairs")
+    assert sorted((row["left_amount"], row["pair"]) for row in pairs) == [(0, 1), (1, 2), (2, 3)]
+    (of_left,) = {row["left_record_id"] for row in pairs}
+    assert of_left not in {row["right_record_id"] for row in pairs}
+    before = join.line.rows("quarantine")
+    assert [row["amount"] for row in before] == [3]
+    # what does not identify it may be written anew: the record stays the same
+    left[-1]["amount"] = 30
+    land(tmp_path, left, table="landing/left", mode="overwrite")
+    join.line.advance("5")
+    (after,) = join.line.rows("quarantine")
+    assert (after["amount"], after["record_id"]) == (30, before[0]["record_id"])
+
+
 OVERLAPPING = PAIRED | {
     "window": {"sliding": "2h", "every": "1h"},
     "allowed_lateness": "0m",

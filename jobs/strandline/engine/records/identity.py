@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column
@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
+from strandline.spec.join import SIDES
 from strandline.spec.pipeline import PipelineSpec
+from strandline.tables import INPUT
 
 _EXACT_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -42,15 +44,35 @@ class SourceColumns:
 
 
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
-    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival."""
+    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival.
+
+    Of two sources that is said of each side, and the side belongs to it.
+    """
     arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
-    text = _as_text(spec.source.id or source.names, source.nulls_counted)
+    text = _identifying(spec, source)
     return F.substring(F.sha2(F.concat_ws("|", text, arrival), 256), 1, 32)
+
+
+def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
+    if not source.of_sides:
+        return _as_text(spec.source.id or source.names, source.nulls_counted)
+    # side by side, so that nothing changes as one table gets a column that the other one has
+    left, right = (
+        _as_text((*spec.ids_of_sides.get(name, source.of_side(name)), INPUT), frozenset())
+        for name in SIDES
+    )
+    return F.when(F.col(INPUT) == SIDES[0], left).otherwise(right)
 
 
 def content(source: SourceColumns) -> Column:
     """A hash of a whole row: an order among rows that are equal in all that counts."""
     return F.sha2(_as_text(source.names, source.nulls_counted), 256)
+
+
+def content_of(record: Column, names: Iterable[str]) -> Column:
+    """A hash of some columns of a row that stands in one column: an order as that of `content`."""
+    row = F.struct(*(record[name].alias(name) for name in names))
+    return F.sha2(F.to_json(row, _EXACT_JSON), 256)
 
 
 def _as_text(names: Collection[str], nulls_counted: frozenset[str]) -> Column:

@@ -41,6 +41,8 @@ from strandline.engine.windows.first_firings import window_of
 from strandline.engine.windows.order import value_of
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.errors import InputError
+from strandline.spec.runnable import MOST_TIMES
+from strandline.spec.trigger import Continuous
 
 _MOMENT = "_strandline_moment_ms"
 
@@ -122,7 +124,8 @@ class WalkedWindows(GridRebuild):
         """How far the watermark has come, for windows that never end.
 
         Raises:
-            InputError: the input has ended, and such windows fire for ever then.
+            InputError: the input has ended, and such windows fire for ever then; or they would fire
+                too often by now, and tell all of their records each time.
         """
         if not self.history.grid.all_time:
             return None
@@ -132,7 +135,23 @@ class WalkedWindows(GridRebuild):
                 "a global window would fire at every multiple up to the end of time, as in Flink",
                 "let the input go on, or choose another trigger",
             )
-        return self.final_watermark()
+        until_ms = self.final_watermark()
+        self._refuse_too_many_times(until_ms)
+        return until_ms
+
+    def _refuse_too_many_times(self, until_ms: int) -> None:
+        spec, events = self.history.spec, self.history.days.events
+        trigger = spec.fires_by
+        if events is None or trigger.purging or not isinstance(trigger, Continuous):
+            return
+        times = (until_ms - events.start_ms) // trigger.continuous
+        if times > MOST_TIMES:
+            raise InputError(
+                f"{spec.pipeline}: trigger.continuous",
+                f"a window of all time that holds the earliest record would have fired {times:,} "
+                f"times by now, more than {MOST_TIMES:,}, and tells all of its records each time",
+                "give a longer interval, let it be purging, or choose windows that end",
+            )
 
     def _tell(self, records: DataFrame) -> DataFrame:
         window = window_of(self.history.spec)
