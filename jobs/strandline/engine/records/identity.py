@@ -71,22 +71,21 @@ def content(source: SourceColumns) -> Column:
 
 def content_of(record: Column, names: Iterable[str]) -> Column:
     """A hash of some columns of a row that stands in one column: an order as that of `content`."""
-    row = F.struct(*(record[name].alias(name) for name in names))
-    return F.sha2(F.to_json(row, _EXACT_JSON), 256)
+    return F.sha2(_json((record[name].alias(name) for name in names), nulls=False), 256)
 
 
 def _as_text(names: Collection[str], nulls_counted: frozenset[str]) -> Column:
     """Columns as a text: first those whose nulls are in it, then the others that are not null."""
     before = [name for name in names if name in nulls_counted]
     others = [name for name in names if name not in nulls_counted]
-    texts = [_json(before, nulls=True)] * bool(before)
+    texts = [_json(map(quoted, before), nulls=True)] * bool(before)
     if others:
-        written = _json(others, nulls=False)
+        written = _json(map(quoted, others), nulls=False)
         # what is null is left out, so that a row without any of these keeps its text
         texts.append(F.nullif(written, F.lit("{}")) if before else written)
     return F.concat_ws("|", *texts)
 
 
-def _json(names: Collection[str], *, nulls: bool) -> Column:
+def _json(columns: Iterable[Column], *, nulls: bool) -> Column:
     options = {**_EXACT_JSON, "ignoreNullFields": "false" if nulls else "true"}
-    return F.to_json(F.struct(*(quoted(name) for name in names)), options)
+    return F.to_json(F.struct(*columns), options)
