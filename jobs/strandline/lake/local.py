@@ -24,7 +24,7 @@ _SETTINGS = {
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
 
-_SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
+SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
 """What each sort and hash of a task begins with: by default 64 MB, however few its rows are."""
 
 
@@ -72,5 +72,5 @@ def local_settings(*, short: bool = False) -> dict[str, str]:
         settings[JAVA_OPTIONS] += f" -XX:SharedArchiveFile={class_archive(spark)} -Xlog:cds=off"
     if short:
         settings[JAVA_OPTIONS] += f" {_LIGHT_OPTIONS}"
-        settings |= _SMALL_PAGES
+        settings |= SMALL_PAGES
     return settings

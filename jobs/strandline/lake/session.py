@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from strandline.engine.frames import on_one_machine
 from strandline.errors import InputError, RetryableError
 from strandline.lake.cluster import equip_executors
-from strandline.lake.local import cluster_settings, delta_jars, local_settings
+from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -43,6 +43,7 @@ FEW_ROWS = {
 _FEW_BYTES = 2**20
 SMALL_INPUT = {
     **FEW_ROWS,
+    **SMALL_PAGES,
     # nor are they told to anybody
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.ui.retainedExecutions": "10",

@@ -35,6 +35,8 @@ PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
 """The tables that runs publish; an interval join has `pairs`, other pipelines the first two."""
 RESULTS = ("timeline", *PUBLISHED, "runs")
 """The tables of pipelines; those that a pipeline has exist after its first run."""
+_CHECKPOINTS = {"delta.checkpointInterval": "10"}
+"""As often as Spark writes them: by default delta-rs leaves up to 100 commits to each opening."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,21 @@ class Store:
     def create(
         self, name: str, schema: pa.Schema | Schema, partition_by: Sequence[str] = ()
     ) -> None:
-        """Create an empty table unless it exists; call it under the lock."""
-        if self.table(name) is None:
+        """Create an empty table unless it exists; call it under the lock.
+
+        One that an earlier program has created gets the properties of those created now.
+        """
+        table = self.table(name)
+        if table is None:
             DeltaTable.create(
-                self.uri(name), schema=schema, partition_by=list(partition_by), mode="ignore"
+                self.uri(name),
+                schema=schema,
+                partition_by=list(partition_by),
+                mode="ignore",
+                configuration=_CHECKPOINTS,
             )
+        elif not _CHECKPOINTS.keys() <= table.metadata().configuration.keys():
+            table.alter.set_table_properties(_CHECKPOINTS)
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
         """Append rows in one commit, creating the table, or a column of it, if need be.
