@@ -21,7 +21,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.values.across_days import CARRIED, carried
 from strandline.engine.values.between_thresholds import first_reaching
-from strandline.engine.values.emissions import with_probes
+from strandline.engine.values.emissions import answered, with_probes
 from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -80,13 +80,9 @@ class RecordEmissions:
             for at in self._joins
         ]
         number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
-        return (
-            with_probes(self._stood(), probes)
-            .withColumn(_PART, number)
-            .withColumn(c.WATERMARK, F.greatest(F.min(_STOOD).over(later), floor))
-            .where(F.col(c.CHANNEL).isNull())
-            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _STOOD, _PART)
-        )
+        stood = self._stood().drop(c.CHANNEL, c.CANDIDATE)
+        rows = with_probes(stood, probes).withColumn(_PART, number)
+        return answered(rows.withColumn(c.WATERMARK, F.greatest(F.min(_STOOD).over(later), floor)))
 
     def _stood(self) -> DataFrame:
         """The offers, and the ends of parts of days, with where their channel STOOD just before."""

@@ -17,7 +17,7 @@ from strandline.engine.idleness.steps import Steps
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.values.between_thresholds import first_reaching
-from strandline.engine.values.emissions import seen_of_day, with_probes
+from strandline.engine.values.emissions import answered, seen_of_day, with_probes
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 
@@ -65,11 +65,10 @@ class StepEmissions:
                 F.col(c.RANK) < F.col(f"{_LAST}.{c.RANK}")
             )
             reached += F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
-        return (
-            rows.withColumn(_LAST, last)
-            .where(F.col(c.CANDIDATE).isNull())
-            .withColumn(c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK)))
-            .drop(c.CHANNEL, c.CANDIDATE, c.RANK, _UNTIL, _LAST)
+        return answered(
+            rows.withColumn(_LAST, last).withColumn(
+                c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK))
+            )
         )
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:

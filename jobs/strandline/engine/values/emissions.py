@@ -13,6 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.records.expressions import quoted
+
+_BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
 
 
 class Emissions(Protocol):
@@ -38,10 +41,29 @@ class Emissions(Protocol):
 
 
 def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
-    """What is emitted, and the probes, which come after what has their own rank."""
+    """What is emitted, and the probes, which come after what has their own rank.
+
+    What a probe carries is one column, null where something is emitted: emissions are many, and
+    are sorted with the probes. `answered` takes them out again.
+    """
+    position = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK}
+    brought = [
+        quoted(name) for name in probes.columns if name not in position | {c.CHANNEL, c.CANDIDATE}
+    ]
     rank = F.col(c.RANK).cast("bigint") * 2
-    asked = probes.drop(c.CHANNEL, c.CANDIDATE).withColumn(c.RANK, rank + 1)
+    asked = probes.select(
+        c.ARRIVAL_DAY,
+        c.SEEN_FROM,
+        (rank + 1).alias(c.RANK),
+        F.struct(F.lit(1).alias(_IS_PROBE), *brought).alias(_BROUGHT),
+    )
     return emitted.withColumn(c.RANK, rank).unionByName(asked, allowMissingColumns=True)
+
+
+def answered(rows: DataFrame) -> DataFrame:
+    """Of `with_probes` the probes, with what they brought and the WATERMARK that was found."""
+    probes = rows.where(F.col(_BROUGHT).isNotNull())
+    return probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, f"{_BROUGHT}.*", c.WATERMARK).drop(_IS_PROBE)
 
 
 def seen_of_day() -> WindowSpec:
