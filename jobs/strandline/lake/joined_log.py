@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -73,6 +73,12 @@ class JoinedLog(LandingLog):
     def day_partition(self, name: str | None) -> str | None:
         """None: each table has its own."""
         return None
+
+    def at(self, version: int) -> JoinedLog:
+        """See `LandingLog`."""
+        of_left, of_right = divmod(version, _VERSIONS)
+        left, right = self.left.at(of_left), self.right.at(of_right)
+        return replace(self, table=left.table, left=left, right=right)
 
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """See `LandingLog`: whether both do."""

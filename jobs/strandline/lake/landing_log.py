@@ -113,6 +113,13 @@ class LandingLog:
         kinds = {field.name: field.type for field in self.table.schema().fields}
         return name if kinds[name] == PrimitiveType("date") else None
 
+    def at(self, version: int) -> LandingLog:
+        """The log of an earlier version; this one, where that is not there any more."""
+        try:
+            return LandingLog(self.uri, DeltaTable(self.uri, version=version))
+        except DeltaError:
+            return self
+
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from hashlib import sha256
@@ -51,7 +51,8 @@ def open_landing(
     results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
     upstream = open_landing(spark, lake, spec.upstream, now_ms)
     if not isinstance(upstream, ResultsLanding):
-        upstream = replace(upstream, log=results.source_log(upstream.log))
+        published_of = results.source_log(upstream.log)
+        upstream = open_landing(spark, lake, spec.upstream, now_ms, published_of)
     counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
     return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-
 from strandline.errors import InputError, RetryableError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger, frontier, of_these_tables
+from strandline.lake.ledger import Entry, Ledger, frontier, of_these_tables, published_into
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.store import Lake
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
@@ -91,15 +95,8 @@ class ResultsLog(LandingLog):
         if not dates:
             return self.known_until_ms
         first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
-        horizons = [
-            entry.horizon_ms
-            for entry in self.entries
-            if entry.step == "published"
-            and entry.range is not None
-            and entry.horizon_ms is not None
-            if entry.range.start_ms <= first and last + DAY_MS <= entry.range.end_ms
-        ]
-        return max([self.known_until_ms, *horizons])
+        known_ms = known_over(self.entries, TimeRange(first, last + DAY_MS))
+        return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""
@@ -109,9 +106,30 @@ class ResultsLog(LandingLog):
             if entry.step == "published" and entry.landing_version is not None
         )
         version = next(versions, None)
-        if version is None or version == log.version:
-            return log
-        try:
-            return LandingLog(log.uri, DeltaTable(log.uri, version=version))
-        except DeltaError:  # it is not there any more: what has landed since is judged with it
-            return log
+        # where it is not there any more, what has landed since is judged with it
+        return log if version in {None, log.version} else log.at(version)
+
+
+def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:
+    """The horizon as of which all results of a range stand in the tables; None: there is none.
+
+    It is that of the newest run over the whole range; or of a run since over a part of it, if that
+    knows less. A run that was taken back counts for nothing.
+    """
+    standing: list[tuple[TimeRange, int]] = []
+    for entry in published_into([*entries], results):
+        if entry.range is None or entry.horizon_ms is None:
+            continue
+        if entry.kind != "revert":
+            standing.append((entry.range, entry.horizon_ms))
+            continue
+        # the last run that has published into its range is the one that it takes back
+        of_range = (n for n in reversed(range(len(standing))) if standing[n][0] == entry.range)
+        if (taken_back := next(of_range, None)) is not None:
+            del standing[taken_back]
+    known_ms = END_OF_INSTANTS_MS
+    for within, horizon_ms in reversed(standing):
+        known_ms = min(known_ms, horizon_ms)
+        if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:
+            return known_ms
+    return None

@@ -38,7 +38,7 @@ def plan_backfill(
     in_force = closures_in(remembered.entries, history.grid.sharing(within))
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
-    if other and not request.reopen:
+    if other and not (request.reopen or request.keeps_closed):
         raise InputError(
             "--start/--end",
             f"windows from {text_of(other[0].windows.start_ms)} on were closed at "

@@ -27,6 +27,7 @@ class Request:
         as_of_ms: the horizon, if the caller sets it.
         close: whether the input of the range has ended at the horizon.
         reopen: whether a range that was closed may be rebuilt as not closed.
+        keeps_closed: whether what was closed stays so, where a run by hand over it is refused.
         dry_run: whether nothing is written.
         run_key: names the caller's run, so that its retries find each other; None: a new run.
         now_ms: the time of the clock: no horizon lies after it. None: nobody asks for it, which
@@ -54,6 +55,7 @@ class Request:
     as_of_ms: int | None = None
     close: bool = False
     reopen: bool = False
+    keeps_closed: bool = False
     dry_run: bool = False
     reason: str | None = None
     requested_by: str | None = None

@@ -104,6 +104,7 @@ def _of_changed_results(
             range=within,
             to_ms=None,
             as_of_ms=request.until_ms,
+            keeps_closed=True,
             run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
             reason=f"results of {landing.of.upstream.pipeline} have changed",
         )

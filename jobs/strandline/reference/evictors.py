@@ -30,8 +30,9 @@ def _newest(time_ms: int, records: Sequence[Record]) -> list[Record]:
 
 
 def _near_the_last(threshold: float, records: Sequence[Record]) -> list[Record]:
+    """Flink lets go of `delta >= threshold`: NaN is not, and stays."""
     last = _value(records[-1])
-    return [record for record in records if abs(_value(record) - last) < threshold]
+    return [record for record in records if not abs(_value(record) - last) >= threshold]
 
 
 def _value(record: Record) -> float:

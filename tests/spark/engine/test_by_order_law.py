@@ -58,6 +58,11 @@ RULES: dict[str, dict[str, Any]] = {
         "trigger": EndOfInput(),
         "evictor": CountEvictor(count=5),
     },
+    "more than there ever are": {
+        "window": TUMBLING,
+        "trigger": Count(count=2),
+        "evictor": CountEvictor(count=2**63 - 1),
+    },
     "so many": {"window": CountWindow(count=3)},
     "so many at every": {"window": CountWindow(count=5, every=2)},
     "of all time by value": {"window": ALL_TIME, "trigger": BY_VALUE},
@@ -133,6 +138,14 @@ def test_a_firing_put_together_of_those_before_it_is_what_its_records_say(sessio
         told.append(sorted((tuple(row) for row in rows_of), key=str))
     assert told[0] == told[1]
     assert max(row[-1] for row in told[0]) > 2
+
+
+def test_an_evictor_may_keep_more_records_than_there_ever_are(session):
+    stream = drawn_stream({"lateness_ms": 400, "window": "tumbling"}, 0)
+    stream = ruled(stream, "more than there ever are")
+    found = firings_of(Engine.on(session, stream).rebuild())
+    assert found == reference(stream).firings
+    assert len(found) > 2
 
 
 def test_records_of_one_position_go_by_their_identity(session):

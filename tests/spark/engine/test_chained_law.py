@@ -51,7 +51,7 @@ SECOND: dict[str, dict[str, Any]] = {
     "of all time": {"global": {}},
     "so many": {"count": 3, "every": 2},
 }
-WINDOWS = SECOND | {"of a hundred": {"tumbling": "100ms"}}
+WINDOWS = SECOND | {"of a hundred": {"tumbling": "100ms"}, "of an hour": {"tumbling": "1h"}}
 KEYS = {"same": {"k": "k"}, "one": {"k": "'x'"}}
 ROWS = rows(
     window=("tumbling", "sliding", "session"),
@@ -76,8 +76,10 @@ FIRES: dict[str, dict[str, Any]] = {
     "early, purging": {"trigger": {"continuous": "11ms", "purging": True}},
     "by count": {"trigger": {"count": 2}},
     "the last two": {"evictor": {"count": 2}},
+    "by each": {"trigger": {"count": 1}},
+    "by three": {"trigger": {"count": 3}},
 }
-"""How second windows fire; the last two ways go by the order of results."""
+"""How second windows fire; the last ways go by the order of results."""
 RESULT = "concat_ws('|', k, unix_millis(window_start), unix_millis(window_end), firing)"
 """What tells a result."""
 
@@ -316,7 +318,7 @@ def test_of_two_rises_on_one_tick_the_first_fires_without_the_results_of_the_sec
 
 
 PER_RECORD = {"strategy": "bounded_out_of_orderness", "bound": "0ms", "emit": "per_record"}
-FOUND: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
+FOUND: dict[str, tuple[Any, ...]] = {
     "splits, merged at once, rise once": (
         ((1, 3, "a"), (2, 32, "a")),
         {"channels": ["a"], "watermark": PER_RECORD | {"combine": "splits"}},
@@ -357,17 +359,32 @@ FOUND: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
         },
         {"second": "of a hundred", "fires": "early, purging"},
     ),
+    "what a tick has fired by place comes behind the records of the millisecond before": (
+        ((50, 1000, "a"), (60, 15000, "a"), (300, 25000, "a"), (399, 2000, "a"), (399, 3000, "a")),
+        {
+            "channels": ["a"],
+            "watermark": PER_RECORD | {"emit": {"every": "200ms"}},
+            "window": {"tumbling": "10s"},
+            "allowed_lateness": "1h",
+            "horizon_ms": 500,
+        },
+        {"second": "of an hour", "fires": "by each"},
+        {"second": "of an hour", "fires": "by three"},
+    ),
 }
+"""Records, what else the first pipeline says, and what each one behind it does."""
 
 
 def of_found(case: str) -> Chain:
     """A chain on which the engine was wrong once."""
-    records, changed, second = FOUND[case]
+    records, changed, *behind = FOUND[case]
     aggregates = {"count": "count(*)", "sum": "sum(value)"}
     said = {"window": {"tumbling": "5ms"}, "aggregates": aggregates, "horizon_ms": 59, **changed}
-    first = a_stream(*records, **said)
-    row = {"second_lateness": "0ms", "table": "firings", "key": "same", **second}
-    return chain_of(first, row)
+    row = {"second_lateness": "0ms", "table": "firings", "key": "same"}
+    chain: Stream | Chain = a_stream(*records, **said)
+    for then in behind:
+        chain = chain_of(chain, row | then)
+    return cast("Chain", chain)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.spec.join import SIDES, side_of
+from strandline.spec.join import SIDES, Interval, side_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,6 +130,19 @@ def answer(spark: SparkSession, join: TwoInputs) -> tuple[Any, ...]:
         within,
         found(engine(spark, join, within)),
     )
+
+
+@pytest.mark.parametrize("upper_ms", [0, 1])
+def test_exclusive_bounds_may_leave_no_distance_and_nothing_is_joined(session, upper_ms):
+    between = Interval(
+        interval=("0ms", f"{upper_ms}ms"), lower_inclusive=False, upper_inclusive=False
+    )
+    join = drawn(two_inputs(watermark=MARKED, length=st.just(40)), "none", best=happenings)
+    join = replace(join, spec=join.spec.model_copy(update={"join": between}))
+    told = found(engine(session, join))
+    assert told == expected(join)
+    assert told["late"]
+    assert not told["pairs"]
 
 
 def test_the_engine_joins_within_an_interval_as_the_reference_does(session):

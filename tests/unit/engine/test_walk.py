@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,7 +45,11 @@ def ordered_streams(draw: st.DrawFn) -> Stream:
         evictor = evictor.model_copy(update={"after": draw(st.booleans())})
     spec = stream.spec.model_copy(update={"trigger": trigger, "evictor": evictor})
     values = [
-        replace(r, trigger_value=r.payload["value"], evictor_value=r.payload["value"])
+        replace(
+            r,
+            trigger_value=(value := r.payload["value"]),
+            evictor_value=draw(st.sampled_from([value, value, value, nan])),
+        )
         for r in stream.records
     ]
     return replace(stream, spec=spec, records=tuple(values))

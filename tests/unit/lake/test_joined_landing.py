@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,8 @@ from lakes import FIRST_DAY, a_record, land
 from strandline.errors import InputError
 from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.joined_log import JoinedLog
-from strandline.lake.results_log import log_of
+from strandline.lake.ledger import Entry
+from strandline.lake.results_log import ResultsLog, log_of
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.spec import parse_spec
@@ -55,6 +57,23 @@ def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
     )
     assert {day.day for day in found.behind} == {3}
     assert not (found.changed | found.lost | found.rewritten)
+
+
+def test_results_of_both_are_read_as_they_were_when_these_were_published(folder):
+    before = opened(folder).version
+    more = [a_record("2 11:00", "2 09:00")]
+    for name in ("left", "right"):
+        land(folder, more, table=f"landing/{name}", mode="append")
+    newest = opened(folder).log
+    published = Entry("r-1", 1, "published", "advance", landing_version=before)
+    results = ResultsLog(newest.uri, newest.table, None, [published])
+    pinned = JoinedLanding.of_two(None, Lake.at(str(folder)), SPEC, log=results.source_log(newest))
+    assert (pinned.version, newest.version) == (before, before + 2**31 + 1)
+    assert [pinned.facts[day].rows for day in pinned.days] == [1, 2]
+    nothing = ResultsLog(newest.uri, newest.table, None, [])
+    assert nothing.source_log(newest) is newest
+    gone = replace(published, landing_version=before + 2**40 + 9)
+    assert replace(results, entries=[gone]).source_log(newest).version == newest.version
 
 
 def test_a_table_that_is_missing_is_told_with_its_side(tmp_path):

@@ -122,6 +122,14 @@ def test_a_run_knows_the_closures_of_windows_that_share_records_with_its_own():
     assert planned(-90, -50, 200, entries).clock.closures == ()
 
 
+def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_closed():
+    entries = [of_ms(0, 40, 150, closed=True)]
+    with pytest.raises(InputError, match="were closed at"):
+        planned(0, 40, 200, entries)
+    plan = planned(0, 40, 200, entries, keeps_closed=True)
+    assert plan.clock.closures == (Closure(TimeRange(0, 40), 150),)
+
+
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     open_end = sliding_history()
     nothing = pd.DataFrame(columns=list(STEP_COLUMNS))

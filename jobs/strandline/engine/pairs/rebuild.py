@@ -75,7 +75,9 @@ class PairRebuild:
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
         ts = F.col(c.TS)
-        first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, upper_ms))
+        # exclusive bounds may leave no distance between them: then no pair is found
+        furthest_ms = max(lower_ms, upper_ms)
+        first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, furthest_ms))
         buckets = F.sequence(first, last, F.lit(length_ms))
         left, right = (self._accepted(name, identified=identified) for name in SIDES)
         left = left.withColumn(c.BUCKET, F.explode(buckets))

@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.records.arithmetic import first_of
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
 
 _NOT_OF_A_RESULT = ("window_date", "supersedes", "supersedes_windows", "run_id", "spec_fingerprint")
+_BEHIND_RECORDS = 2**60
+"""More than records fire in a millisecond."""
 _BEHIND_LATE = 2**61
 """More than there are late results in a millisecond, and more than any time."""
 _IN_ORDER = ("order_rank", "order_sequence", "order_ts_ms", "fired_by", "order_window_ms")
@@ -53,8 +56,11 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
     rank, number = F.col("order_rank").cast("bigint"), F.row_number().over(at_once)
+    # a tick comes before all records of its millisecond, and behind those of the one before
+    on_tick = by_result & (seen_from <= first_of(axis, F.col(c.ARRIVAL)))
+    in_place = number + F.when(on_tick, F.lit(_BEHIND_RECORDS)).otherwise(0)
     return {
         c.INSTANT: seen_from - F.when(by_record & ~by_result, 0).otherwise(1),
-        c.SEQUENCE: F.when(by_record, number).otherwise(by_time).cast("bigint"),
+        c.SEQUENCE: F.when(by_record, in_place).otherwise(by_time).cast("bigint"),
         c.RISE: F.when(by_result, rank + 1).when(~by_record, rank),
     }

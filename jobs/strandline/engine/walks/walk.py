@@ -21,7 +21,8 @@ class Rules:
         purging: each firing empties them.
         last: they keep the last so many records.
         newest_ms: they keep the records newer than their newest event time less this.
-        near: they keep those whose value is less than this from the last one's.
+        near: they let go of those whose value is this far from the last one's, or further; one
+            that is no number is no distance from any.
         after: they let go once they have fired, and not just before.
         until_ms: how far the watermark comes: of windows that never end, which would wait for ever.
     """
@@ -281,7 +282,7 @@ class Walk:
         if rules.near is not None:
             last = records.values[members[-1]] or 0.0
             near = rules.near
-            return [m for m in members if abs((records.values[m] or 0.0) - last) < near]
+            return [m for m in members if not abs((records.values[m] or 0.0) - last) >= near]
         return members
 
 

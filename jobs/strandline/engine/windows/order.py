@@ -165,11 +165,12 @@ def _fires(spec: PipelineSpec, in_window: WindowSpec) -> Column:
 
 def _fired_up_to(ahead: int | None, spec: PipelineSpec, in_window: WindowSpec) -> Column:
     """How often a window has fired, once so many records have come after one; None: all."""
-    trigger = spec.fires_by
+    trigger, last = spec.fires_by, Window.unboundedFollowing
+    if ahead is not None:
+        last = min(ahead, _MOST_AHEAD)
     if isinstance(trigger, Count):
-        come = F.col(_ALL) if ahead is None else F.least(F.col(_NTH) + ahead, F.col(_ALL))
+        come = F.col(_ALL) if ahead is None else F.least(F.col(_NTH) + last, F.col(_ALL))
         return F.call_function("div", come, F.lit(trigger.count))
-    last = Window.unboundedFollowing if ahead is None else min(ahead, _MOST_AHEAD)
     return F.count_if(FIRES).over(in_window.rowsBetween(Window.unboundedPreceding, last))
 
 

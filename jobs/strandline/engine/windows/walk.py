@@ -28,7 +28,8 @@ class Rules:
         purging: each firing empties it.
         last: it keeps the last so many records.
         newest_ms: it keeps the records newer than its newest event time less this.
-        near: it keeps those whose value is less than this from the last one's.
+        near: it lets go of those whose value is this far from the last one's, or further; one
+            that is no number is no distance from any.
         after: it lets go once it has fired, and not just before.
     """
 
@@ -140,7 +141,7 @@ def _kept(pane: Sequence[int], records: Records, rules: Rules) -> set[int]:
     if rules.near is not None:
         values, threshold = records.evictor_values, rules.near
         last = values[pane[-1]]
-        return {member for member in pane if abs(values[member] - last) < threshold}
+        return {member for member in pane if not abs(values[member] - last) >= threshold}
     return set(pane)
 
 
