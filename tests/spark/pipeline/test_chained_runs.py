@@ -13,6 +13,7 @@ from replayed import assert_books_balance, replay_of
 from strandline.errors import InputError
 from strandline.lake.results_landing import ResultsLanding, open_landing
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.closures import closures_in
 from strandline.pipeline.results_changed import ranges_changed
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
@@ -169,6 +170,27 @@ def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path)
     published = [e for e in chain.days.ledger[steps:] if e.step == "published"]
     assert [entry.kind for entry in published] == ["backfill", "advance"]
     assert published[0].range == closed
+    assert still_to_rebuild(chain) == []
+
+
+def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(spark, tmp_path):
+    rows = a_week(days=4)
+    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
+    land(tmp_path, rows)
+    chain.hours.advance("4")
+    chain.days.advance("4")
+    chain.days.backfill("2 00:15", "4 00:15", close=True)
+    assert {row["state"] for row in chain.days.rows("windows")} == {"closed"}
+    changed = a_record("2 12:00", "2 11:50", amount=999, device="d2", position=-1)
+    land(tmp_path, [*a_week(days=6), changed])
+    chain.hours.advance("6")
+    before = len(chain.days.ledger)
+    chain.days.advance("6")
+    steps = chain.days.ledger[before:]
+    assert [e.kind for e in steps if e.step == "published"] == ["backfill", "advance"]
+    assert not any(entry.reopened for entry in steps)
+    whole = TimeRange(instant("2 00:15"), instant("4 00:15"))
+    assert [closure.windows for closure in closures_in(chain.days.ledger, whole)] == [whole]
     assert still_to_rebuild(chain) == []
 
 

@@ -10,8 +10,9 @@ from lakes import a_record, land
 from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
 
+from strandline.lake.results_landing import open_landing
 from strandline.pipeline.revert import revert_run
-from strandline.spec import parse_spec
+from strandline.spec import parse_any, parse_spec
 from strandline.spec.join import SIDES
 from strandline.spec.process import Process
 
@@ -184,6 +185,15 @@ def test_pairs_go_as_a_window_join_becomes_a_cogroup_and_come_back_with_a_revert
 BY_ORDER = OVERLAPPING | {"trigger": {"count": 3}, "firings": True}
 
 
+OVER_BOTH = {
+    "pipeline": "over",
+    "source": {"pipeline": "paired", "key": ["device"]},
+    "window": {"tumbling": "1d"},
+    "allowed_lateness": "0s",
+    "aggregates": {"n": "count(*)"},
+}
+
+
 def test_windows_of_a_join_that_count_to_their_firings_tell_of_pairs(spark, tmp_path):
     join = Join(spark, tmp_path, BY_ORDER)
     join.line.advance("3")
@@ -193,6 +203,15 @@ def test_windows_of_a_join_that_count_to_their_firings_tell_of_pairs(spark, tmp_
     assert len(join.line.rows("windows")) == len(
         {(row["window_start"], row["device"]) for row in firings}
     )
+    # what reads these results reads both landing tables as they were when these were published
+    behind = [a_record("3 12:01", "3 12:00", position=5000)]
+    for name in SIDES:
+        land(tmp_path, behind, table=f"landing/{name}", mode="append")
+    over = parse_any(OVER_BOTH, origin="over.yaml").over(join.line.spec)
+    upstream = open_landing(spark, join.line.lake, over).upstream
+    published = [e.landing_version for e in join.line.ledger if e.step == "published"]
+    assert upstream.version == published[-1]
+    assert upstream.left.frame.count() == len(join.sides["left"])
 
 
 # both fall idle; one side is a source of splits; a late record fires all pairs again
