@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger import Entry, published_into
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 
 
 def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
@@ -18,6 +20,16 @@ def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
         if entry.closed:
             in_force.append(Closure(entry.range, entry.horizon_ms))
     return [closure for closure in in_force if closure.windows.overlaps(within)]
+
+
+def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
+    """What a run says of the closures in its range that it leaves as they are."""
+    return [
+        f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
+        "stay as --close left them; what arrived later for them is late"
+        for closure in closures
+        if closure.windows.overlaps(within)
+    ]
 
 
 def without(closure: Closure, gone: TimeRange) -> list[Closure]:

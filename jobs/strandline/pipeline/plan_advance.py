@@ -20,7 +20,7 @@ from strandline.model.intervals import (
     midnight_of,
     text_of,
 )
-from strandline.pipeline.closures import closures_in
+from strandline.pipeline.closures import closures_in, stay_closed
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan, named
 from strandline.pipeline.request import Request
@@ -63,7 +63,7 @@ def plan_advance(
         owed=remembered.owed,
         settles=() if judged.lost else remembered.settled_by(until_ms),
         lost=judged.lost,
-        notes=(*judged.notes, *_notes_of_closures(clock, mended)),
+        notes=(*judged.notes, *stay_closed(clock.closures, mended)),
     )
 
 
@@ -79,15 +79,6 @@ def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int)
     published_ms = largest_horizon(remembered.entries, mended)
     horizon_ms = until_ms if published_ms is None else max(until_ms, published_ms)
     return Clock(horizon_ms, tuple(closures_in(remembered.entries, grid.sharing(mended))))
-
-
-def _notes_of_closures(clock: Clock, mended: TimeRange) -> list[str]:
-    return [
-        f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
-        "stay as --close left them; what arrived later for them is late"
-        for closure in clock.closures
-        if closure.windows.overlaps(mended)
-    ]
 
 
 def _slots_of_published_late(

@@ -18,7 +18,7 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
-from strandline.pipeline.closures import closures_in, without
+from strandline.pipeline.closures import closures_in, stay_closed, without
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan, asked_of
 from strandline.pipeline.request import Request
@@ -46,6 +46,8 @@ def plan_backfill(
             "leave them out, rerun --as-of that instant, or give --reopen",
         )
     notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
+    if request.keeps_closed:
+        notes += stay_closed(closures, within)
     if request.reopen or request.close:
         in_force = [rest for closure in in_force for rest in without(closure, within)]
     if request.close:
