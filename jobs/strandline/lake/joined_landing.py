@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.side_by_side import side_by_side
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges
 from strandline.model.facts_of_two import changes_of_two, facts_of_two
@@ -57,6 +58,18 @@ class JoinedLanding(Landing):
             Landing(spark, side, log.of_sides[name], now_ms) for name, side in spec.sides.items()
         )
         return cls(spark=spark, spec=spec, log=log, now_ms=now_ms, left=left, right=right)
+
+    def by_log(self, log: LandingLog) -> JoinedLanding:
+        """See `Landing.by_log`; each table by its own.
+
+        Raises:
+            TypeError: it is not the log of both.
+        """
+        if not isinstance(log, JoinedLog):
+            msg = f"{self.spec.pipeline} reads two tables"
+            raise TypeError(msg)
+        left, right = self.left.by_log(log.left), self.right.by_log(log.right)
+        return replace(self, log=log, left=left, right=right)
 
     @property
     def joined(self) -> JoinedSpec:

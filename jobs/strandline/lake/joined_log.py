@@ -75,9 +75,10 @@ class JoinedLog(LandingLog):
         return None
 
     def at(self, version: int) -> JoinedLog:
-        """See `LandingLog`."""
+        """See `LandingLog`; where the version of a side is not there any more, with its newest."""
         of_left, of_right = divmod(version, _VERSIONS)
-        left, right = self.left.at(of_left), self.right.at(of_right)
+        left = self.left.at(of_left) or self.left
+        right = self.right.at(of_right) or self.right
         return replace(self, table=left.table, left=left, right=right)
 
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
@@ -70,6 +70,10 @@ class Landing:
         log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
         counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
         return cls(spark, spec, log, now_ms, counted)
+
+    def by_log(self, log: LandingLog) -> Landing:
+        """The same at the version that a log is of."""
+        return replace(self, log=log)
 
     @property
     def version(self) -> int:

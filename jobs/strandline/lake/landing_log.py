@@ -113,12 +113,12 @@ class LandingLog:
         kinds = {field.name: field.type for field in self.table.schema().fields}
         return name if kinds[name] == PrimitiveType("date") else None
 
-    def at(self, version: int) -> LandingLog:
-        """The log of an earlier version; this one, where that is not there any more."""
+    def at(self, version: int) -> LandingLog | None:
+        """The log of an earlier version; None: that is not there any more."""
         try:
             return LandingLog(self.uri, DeltaTable(self.uri, version=version))
         except DeltaError:
-            return self
+            return None
 
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
@@ -134,9 +134,8 @@ class LandingLog:
         """
         if self.version == version:
             return True
-        try:
-            then = LandingLog(self.uri, DeltaTable(self.uri, version=version))
-        except DeltaError:
+        then = self.at(version)
+        if then is None:
             return False
         same_columns: bool = then.table.schema() == self.table.schema()
         if not same_columns or then.deleted or self.deleted:

@@ -51,8 +51,7 @@ def open_landing(
     results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
     upstream = open_landing(spark, lake, spec.upstream, now_ms)
     if not isinstance(upstream, ResultsLanding):
-        published_of = results.source_log(upstream.log)
-        upstream = open_landing(spark, lake, spec.upstream, now_ms, published_of)
+        upstream = upstream.by_log(results.source_log(upstream.log))
     counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
     return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
 

@@ -106,8 +106,10 @@ class ResultsLog(LandingLog):
             if entry.step == "published" and entry.landing_version is not None
         )
         version = next(versions, None)
+        if version is None or version == log.version:
+            return log
         # where it is not there any more, what has landed since is judged with it
-        return log if version in {None, log.version} else log.at(version)
+        return log.at(version) or log
 
 
 def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:

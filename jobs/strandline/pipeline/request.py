@@ -27,7 +27,8 @@ class Request:
         as_of_ms: the horizon, if the caller sets it.
         close: whether the input of the range has ended at the horizon.
         reopen: whether a range that was closed may be rebuilt as not closed.
-        keeps_closed: whether what was closed stays so, where a run by hand over it is refused.
+        keeps_closed: whether windows that an earlier run has closed stay as they were closed; else
+            a run over them at another horizon is refused, unless it may `reopen` them.
         dry_run: whether nothing is written.
         run_key: names the caller's run, so that its retries find each other; None: a new run.
         now_ms: the time of the clock: no horizon lies after it. None: nobody asks for it, which

@@ -64,10 +64,11 @@ def test_results_of_both_are_read_as_they_were_when_these_were_published(folder)
     more = [a_record("2 11:00", "2 09:00")]
     for name in ("left", "right"):
         land(folder, more, table=f"landing/{name}", mode="append")
-    newest = opened(folder).log
+    landing = opened(folder)
+    newest = landing.log
     published = Entry("r-1", 1, "published", "advance", landing_version=before)
     results = ResultsLog(newest.uri, newest.table, None, [published])
-    pinned = JoinedLanding.of_two(None, Lake.at(str(folder)), SPEC, log=results.source_log(newest))
+    pinned = landing.by_log(results.source_log(newest))
     assert (pinned.version, newest.version) == (before, before + 2**31 + 1)
     assert [pinned.facts[day].rows for day in pinned.days] == [1, 2]
     nothing = ResultsLog(newest.uri, newest.table, None, [])

@@ -73,27 +73,36 @@ class PairRebuild:
         be `identified`, the RECORD_ID of each and PAIR, too: pairs of the same ids differ in it.
         """
         lower_ms, upper_ms = self._bounds
-        length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
-        ts = F.col(c.TS)
-        # exclusive bounds may leave no distance between them: then no pair is found
-        furthest_ms = max(lower_ms, upper_ms)
-        first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, furthest_ms))
-        buckets = F.sequence(first, last, F.lit(length_ms))
-        left, right = (self._accepted(name, identified=identified) for name in SIDES)
-        left = left.withColumn(c.BUCKET, F.explode(buckets))
-        right = right.withColumn(c.BUCKET, floor(ts, length_ms, 0))
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
         keys = c.keys_of(self.left.history.spec)
-        pair_ts = F.greatest(*(of_side(name, c.TS) for name in ("left", "right")))
+        pair_ts = F.greatest(*(of_side(name, c.TS) for name in SIDES))
+        left, right = (
+            self._named(
+                name, self._in_buckets(name, identified=identified), keys, identified=identified
+            )
+            for name in SIDES
+        )
         pairs = (
-            self._named("left", left, keys, identified=identified)
-            .join(self._named("right", right, keys, identified=identified), [*keys, c.BUCKET])
+            left.join(right, [*keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
             .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
         )
         return pairs.withColumn(PAIR, self._nth_of_equal()) if identified else pairs
+
+    def _in_buckets(self, name: str, *, identified: bool) -> DataFrame:
+        """The accepted records of a side with their BUCKET: a left one in each of its partners'."""
+        lower_ms, upper_ms = self._bounds
+        length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
+        records, ts = self._accepted(name, identified=identified), F.col(c.TS)
+        if name == "right":
+            return records.withColumn(c.BUCKET, floor(ts, length_ms, 0))
+        # exclusive bounds may leave no distance between them: then no pair is found
+        furthest_ms = max(lower_ms, upper_ms)
+        first, last = (floor(ts + bound, length_ms, 0) for bound in (lower_ms, furthest_ms))
+        buckets = F.sequence(first, last, F.lit(length_ms))
+        return records.withColumn(c.BUCKET, F.explode(buckets))
 
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK that it met."""
