@@ -93,17 +93,16 @@ def over_firing_of(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
     name, files = spec.process.name, spec.process.files
     keys: Sequence[str] = tuple(spec.source.key)
     returns, places, of_firing = dict(spec.returns), places_of(spec), c.OF_FIRING
+    edges = ("window_start", "window_end")
 
     def over_firing(firing: pa.Table) -> pa.Table:
-        told = firing[of_firing].combine_chunks().flatten()
-        records = pa.Table.from_struct_array(told)
-        ordered = records.sort_by([(place, "ascending") for place in places])
-        start, end = (firing[edge][0].value // 1_000 for edge in ("window_start", "window_end"))
+        told = pa.Table.from_struct_array(firing[of_firing].combine_chunks().flatten())
+        in_order = told.sort_by([(place, "ascending") for place in places])
         found = functions.result_of(
             functions.function_of(files, name),
             {key: firing[key][0].as_py() for key in keys},
-            functions.times_of(start, end),
-            ordered.drop_columns(places),
+            functions.times_of(*(firing[edge][0].value // 1_000 for edge in edges)),
+            in_order.drop_columns(places),
             firing["watermark_ms"][0].as_py(),
             returns,
         )

@@ -104,27 +104,29 @@ class Union:
         ]
         channels = _together([one.before for one in happened], [one.joined for one in happened])
         channels.combined_ms = carried.combined_ms
-        first = len(happened[0].before)
-        events = PlacedEvents.together(
-            [happened[0].events, _numbered_from(happened[1].events, first)]
-        )
+        events = _events_of_both(happened)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
         rises = Valve(channels).run(events.events) if len(events) else []
-        parts = (slice(0, first), slice(first, None))
-        after = [
-            _after(one, source, splits, _part(channels, part), until_ms)
-            for one, source, splits, part in zip(
+        return rises_as_rows(events, rises), self._after(carried, happened, channels, until_ms)
+
+    def _after(
+        self, carried: UnionState, happened: Sequence[Happened], channels: Channels, until_ms: int
+    ) -> UnionState:
+        """Where both inputs stand after what happened, which has moved the `channels` of both."""
+        first = len(happened[0].before)
+        parts = (_part(channels, slice(0, first)), _part(channels, slice(first, None)))
+        (left, left_splits), (right, right_splits) = (
+            _after(one, of_input, splits, part, until_ms)
+            for one, of_input, splits, part in zip(
                 self.inputs, happened, carried.splits, parts, strict=True
             )
-        ]
-        (left, left_splits), (right, right_splits) = after
-        state = UnionState(
+        )
+        return UnionState(
             until_ms,
             combined_ms=channels.combined_ms,
             sources=(left, right),
             splits=(left_splits, right_splits),
         )
-        return rises_as_rows(events, rises), state
 
     def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
         """(rank, watermark) of the rises if both inputs ended where the state stands.
@@ -232,8 +234,11 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
     return replace(own, seen_from=np.array(seen, dtype=kind), rank=np.array(ranks, dtype=np.int64))
 
 
-def _numbered_from(events: PlacedEvents, first: int) -> PlacedEvents:
-    return replace(events, channel=events.channel + first)
+def _events_of_both(happened: Sequence[Happened]) -> PlacedEvents:
+    """What happened to the channels of both inputs, those of the right one numbered behind."""
+    left, right = (one.events for one in happened)
+    behind = replace(right, channel=right.channel + len(happened[0].before))
+    return PlacedEvents.together([left, behind])
 
 
 def _together(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:

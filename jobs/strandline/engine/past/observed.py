@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -119,14 +119,20 @@ def put_together(
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
-    fresh = [part for part in (*(day.steps for day in days), silent) if len(part)]
-    later = pd.concat(fresh, ignore_index=True) if fresh else pd.DataFrame(columns=[*STEP_COLUMNS])
+    later = _in_one([*(day.steps for day in days), silent])
     states = (*(day.carried for day in days), now)
-    fresh_changes = (change for state in states for change in state.changes)
-    changes = (*known.changes, *fresh_changes)
+    changes = (*known.changes, *(change for state in states for change in state.changes))
     steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
     channels = tuple(channel.name for channel in now.channels)
     return history_of(timeline, spec, axis, channels=channels, steps=steps)
+
+
+def _in_one(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Steps in one table; pandas would take the types of an empty one for those of all."""
+    filled = [part for part in parts if len(part)]
+    if not filled:
+        return pd.DataFrame(columns=[*STEP_COLUMNS])
+    return pd.concat(filled, ignore_index=True)
 
 
 def observed_history(
