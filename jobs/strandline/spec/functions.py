@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from importlib.abc import Loader, MetaPathFinder
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 TOLD = "strandline process: "
 """What the message of an error begins with that a function has made, wherever it was called."""
-_KINDS: dict[str, pa.DataType] = {
+SIMPLE_TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -35,8 +35,11 @@ _KINDS: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
 }
+"""The types of columns that a function can return, by the names that Spark has for them."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY = re.compile(r"array<(.+)>")
+_STRUCT = re.compile(r"struct<(.+)>")
+_FIELD = re.compile(r"([A-Za-z_]\w*):(.+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -60,15 +63,39 @@ def arrow_type(kind: str) -> pa.DataType:
     Raises:
         ValueError: it is none that a function can return.
     """
-    if kind in _KINDS:
-        return _KINDS[kind]
+    if kind in SIMPLE_TYPES:
+        return SIMPLE_TYPES[kind]
     if decimal := _DECIMAL.fullmatch(kind):
         precision, scale = int(decimal[1]), int(decimal[2])
         if 1 <= precision <= 38 and scale <= precision:
             return pa.decimal128(precision, scale)
     if array := _ARRAY.fullmatch(kind):
         return pa.list_(arrow_type(array[1]))
+    if struct := _STRUCT.fullmatch(kind):
+        return pa.struct(_fields_of(struct[1]))
     raise ValueError(kind)
+
+
+def _fields_of(text: str) -> dict[str, pa.DataType]:
+    """The fields of a struct: `NAME:TYPE`, with commas between."""
+    fields: dict[str, pa.DataType] = {}
+    for field in _split_outside_brackets(text):
+        named = _FIELD.fullmatch(field)
+        if named is None or named[1].lower() in {name.lower() for name in fields}:
+            raise ValueError(field)
+        fields[named[1]] = arrow_type(named[2])
+    return fields
+
+
+def _split_outside_brackets(text: str) -> Iterator[str]:
+    """The parts of a text between those commas that no bracket is around."""
+    depth, begin = 0, 0
+    for place, sign in enumerate(text):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth:
+            yield text[begin:place]
+            begin = place + 1
+    yield text[begin:]
 
 
 def times_of(start_ms: int, end_ms: int) -> WindowTimes:
@@ -118,10 +145,30 @@ def _rows_of(given: Any) -> Sequence[dict[str, Any]]:
 
 def _column(name: str, value: Any, kind: str) -> pa.Array:
     try:
-        return pa.array([value], arrow_type(kind))
+        column_type = arrow_type(kind)
+        _require_fields(value, column_type)
+        return pa.array([value], column_type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         msg = f"returned {value!r} as {name}, which is no {kind} ({error})"
         raise ProcessError(msg) from None
+
+
+def _require_fields(value: Any, kind: pa.DataType) -> None:
+    """Refuse what Arrow would pass over: a struct that lacks a field, or has another one.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if pa.types.is_list(kind) and isinstance(value, list | tuple):
+        for one in value:
+            _require_fields(one, kind.value_type)
+    elif pa.types.is_struct(kind) and isinstance(value, dict):
+        names = [field.name for field in kind]
+        if value.keys() != set(names):
+            msg = f"it has the fields {sorted(map(str, value))}, and not {sorted(names)}"
+            raise ValueError(msg)
+        for field in kind:
+            _require_fields(value[field.name], field.type)
 
 
 def _line_of(error: BaseException) -> str:

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from strandline.errors import InputError
+from strandline.spec.functions import SIMPLE_TYPES, arrow_type
 from strandline.spec.values import SpecModel
 
 ARGUMENTS = ("key", "window", "records", "watermark")
 """What the function is called with, in this order."""
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_SIMPLE = "boolean|tinyint|smallint|int|bigint|float|double|string|binary|date|timestamp"
-_MOST_DIGITS = 38
-_KIND = re.compile(rf"(array<)*({_SIMPLE}|decimal\(\d{{1,2}},\d{{1,2}}\))>*")
+_OF_TYPES = re.compile(r"\w+(?!\w*:)")
+"""The words of a type that name no field."""
 
 
 class Process(SpecModel):
@@ -78,24 +78,17 @@ def _named(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    text = re.sub(r"\s", "", value).lower() if isinstance(value, str) else ""
-    balanced = text.count("<") == text.count(">")
-    if not _KIND.fullmatch(text) or not balanced or not _fits(text):
+    text = re.sub(r"\s", "", value) if isinstance(value, str) else ""
+    text = _OF_TYPES.sub(lambda word: word[0].lower(), text)
+    try:
+        arrow_type(text)
+    except ValueError:
         msg = (
-            "not a type that a function can return; write one of "
-            f"{_SIMPLE.replace('|', ', ')}, decimal(p,s), or array<…> of one"
+            f"not a type that a function can return; write one of {', '.join(SIMPLE_TYPES)}, "
+            "decimal(p,s), or array<…> or struct<name:…,name:…> of such"
         )
-        raise ValueError(msg)
+        raise ValueError(msg) from None
     return text
-
-
-def _fits(kind: str) -> bool:
-    """Whether the digits of a decimal are as many as Spark can hold."""
-    found = re.search(r"decimal\((\d+),(\d+)\)", kind)
-    if found is None:
-        return True
-    precision, scale = int(found[1]), int(found[2])
-    return 1 <= precision <= _MOST_DIGITS and scale <= precision
 
 
 ProcessField = Annotated[Process, BeforeValidator(_named)]

@@ -13,14 +13,16 @@ pytestmark = pytest.mark.spark
 SOURCE = """
 def spread(key, window, records, watermark):
     amounts = records["amount"].to_pylist()
-    return [{"spread": max(amounts) - min(amounts), "sources": records["source"].to_pylist()}]
+    spread = max(amounts) - min(amounts)
+    return [{"spread": spread, "told": records.select(["source", "amount"]).to_pylist()}]
 """
 FAILS = SOURCE.replace("amounts =", "assert window.start.day < 2, key['device']; amounts =")
 
 
 def test_what_a_function_returns_is_published_and_its_error_publishes_nothing(spark, tmp_path):
     plain = a_spec(
-        process="meters:spread", returns={"spread": "bigint", "sources": "array<string>"}
+        process="meters:spread",
+        returns={"spread": "bigint", "told": "array<struct<source:string,amount:bigint>>"},
     )
 
     def of(source: str) -> Line:
@@ -33,7 +35,8 @@ def test_what_a_function_returns_is_published_and_its_error_publishes_nothing(sp
     windows = line.rows("windows")
     assert windows
     assert {row["spread"] >= 0 for row in windows} == {True}
-    assert all(len(row["sources"]) == row["records"] for row in windows)
+    assert all(len(row["told"]) == row["records"] for row in windows)
+    assert all(isinstance(one["amount"], int) for row in windows for one in row["told"])
 
     before, broken = line.versions(), of(FAILS)
     with pytest.raises(InputError) as failed:

@@ -92,6 +92,15 @@ def test_rows_come_as_dicts_or_as_a_table_and_none_leaves_the_columns_null():
     assert ranks == {"ranks": [1.5, None]}
 
 
+def test_several_rows_are_told_as_an_array_of_structs():
+    legs = [{"from": "a", "At": 1}, {"from": None, "At": 2}]
+    told = called(of(f"return [{{'legs': {legs}}}]"), legs="array<struct<from:string,At:int>>")
+    assert told == {"legs": legs}
+    assert called(of("return [{'legs': []}]"), legs="array<struct<a:int>>") == {"legs": []}
+    table = "import pyarrow as pa; return pa.table({'leg': [{'a': {'b': 1}}]})"
+    assert called(of(table), leg="struct<a:struct<b:int>>") == {"leg": {"a": {"b": 1}}}
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -99,6 +108,7 @@ def test_rows_come_as_dicts_or_as_a_table_and_none_leaves_the_columns_null():
         ("return [{'n': 1}]", "returned the columns ['n'], and `returns` names ['first', 'n']"),
         ("return [{'n': 'many', 'first': 'a'}]", "returned 'many' as n, which is no bigint"),
         ("return [{'n': 2**63, 'first': 'a'}]", "as n, which is no bigint"),
+        ("return [{'n': 1, 'first': {'a': 1}}]", "as first, which is no string"),
         ("return 7", "returned int, and not a list of dicts or a pyarrow Table"),
         ("return records['y']", "KeyError: "),
         ("raise ValueError('no\\nway')", "ValueError: no way (speeds.py, line 2)"),
@@ -112,6 +122,27 @@ def test_what_goes_wrong_in_a_function_names_key_and_window_in_one_line(body, to
     assert message.startswith(f"strandline process: {at}")
     assert told in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "given", ["[{'a': 1}]", "[{'a': 1, 'b': 2, 'c': 3}]", "[{'a': 1, 'B': 2}]"]
+)
+def test_a_struct_has_just_the_fields_that_its_type_names(given):
+    with pytest.raises(ProcessError, match=r"it has the fields \[.*\], and not \['a', 'b'\]"):
+        called(of(f"return [{{'legs': {given}}}]"), legs="array<struct<a:int,b:int>>")
+
+
+def test_a_type_keeps_the_names_of_its_fields_and_is_written_in_one_way():
+    content = {
+        "pipeline": "p",
+        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
+        "watermark": {"strategy": "ascending"},
+        "window": {"tumbling": "1h"},
+        "process": "a:b",
+        "returns": {"legs": "ARRAY<Struct<From: STRING, at: Decimal(5, 2)>>", "n": "BigInt"},
+    }
+    returns = parse_spec(content, origin="p.yaml").returns
+    assert returns == {"legs": "array<struct<From:string,at:decimal(5,2)>>", "n": "bigint"}
 
 
 def test_a_module_that_fails_as_it_is_imported_is_told():
@@ -162,6 +193,10 @@ def test_a_function_may_take_its_arguments_as_it_likes(tmp_path, arguments):
         ({"process": "a:b", "returns": {"n": "long"}}, "not a type that a function can return"),
         ({"process": "a:b", "returns": {"n": "decimal(39,1)"}}, "not a type that a function can"),
         ({"process": "a:b", "returns": {"n": "array<int"}}, "not a type that a function can"),
+        ({"process": "a:b", "returns": {"n": "struct<>"}}, "not a type that a function can"),
+        ({"process": "a:b", "returns": {"n": "struct<a:int,A:int>"}}, "not a type that a function"),
+        ({"process": "a:b", "returns": {"n": "struct<a int>"}}, "not a type that a function can"),
+        ({"process": "a:b", "returns": {"n": "array<int>>"}}, "not a type that a function can"),
         ({"process": "a:b", "returns": {"records": "int"}}, "a result column that exists already"),
         (
             {"process": "a:b", "returns": {"n": "int"}, "aggregates": {"n": "count(*)"}},
