@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from answers import reference
 from edge_streams import a_stream, bounded
-from engine_under_test import Engine, each, late_of, windows_of
+from engine_under_test import Engine, each, firings_of, late_of, windows_of
 from law_streams import SESSIONS, drawn_streams, rows
 from pyspark.sql import functions as F
 from strategies import Stream
 
+from strandline.engine import columns as c
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.rebuild import Scope
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 
@@ -116,3 +118,72 @@ def test_sessions_that_began_where_the_input_had_ended_stay_and_others_begin_bes
     }
     assert still_open == [(41, 55, [2, 5])]
     assert late == [(4, MAX_WATERMARK)]
+
+
+ENDED = {
+    "on a grid": {"window": {"tumbling": "10ms"}},
+    "sessions": {"window": {"session": "5ms"}},
+    "walked over": {"window": {"session": "5ms"}, "trigger": {"continuous": "100ms"}},
+}
+
+
+@pytest.mark.parametrize("kind", ENDED)
+def test_what_fired_as_its_input_ended_tells_the_last_watermark_in_later_runs_too(session, kind):
+    stream = a_stream((1, 15, "a"), (12, 31, "a"), channels=["a"], firings=True, **ENDED[kind])
+    ended = Clock(20, (Closure(TimeRange(0, 20), AT_MS),))
+    (fired,) = firings_of(Engine.on(session, replace(stream, horizon_ms=20)).rebuild(clock=ended))
+    assert (fired["timing"], fired["fired_at"]) == ("ON_TIME", AT_MS - 1)
+    assert fired["watermark"] == MAX_WATERMARK
+
+
+# ---------------------------------------------------------------------- a range that cuts a session
+
+EARLY: dict[str, dict[str, Any]] = {
+    "counted before the range": {"count": 3},
+    "counted across its start": {"count": 3},
+    "waits for a time before the range": {"continuous": "20ms"},
+}
+ACROSS = {
+    "counted before the range": (-24, -15, -5, 5, 6, 7),
+    "counted across its start": (5, 6, 7, -24, -15, -5),
+    "waits for a time before the range": (-24, -15, -5, 4, 5, 40),
+}
+
+
+def across(case: str) -> Stream:
+    """A session that reaches across 0, by its event times in the order of their arrival."""
+    return a_stream(
+        *((n + 1, ts_ms, "a") for n, ts_ms in enumerate(ACROSS[case])),
+        channels=["a"],
+        watermark=bounded(45),
+        window={"session": "10ms"},
+        allowed_lateness="100ms",
+        trigger=EARLY[case],
+        firings=True,
+        end_of_input=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def cut(session):
+    """What is told of each case, of all and of what starts from 0 on: run at once."""
+
+    def told(case: str) -> list[tuple[Any, ...]]:
+        engine = Engine.on(session, across(case))
+        found = []
+        for within in (EVERYTHING, TimeRange(0, EVERYTHING.end_ms)):
+            rebuild = engine.rebuild(Scope(within))
+            slots = rebuild.accepted_by_slot().select(c.SLOT, "accepted", "unfired").collect()
+            found.append((windows_of(rebuild), firings_of(rebuild), sorted(map(tuple, slots))))
+        return found
+
+    return dict(each(list(ACROSS), told))
+
+
+@pytest.mark.parametrize("case", ACROSS)
+def test_a_session_that_a_range_cuts_fires_as_the_whole_of_it_does(cut, case):
+    whole, part = cut[case]
+    assert whole[1] == reference(across(case)).firings
+    in_range = [[row for row in rows if row["start"] >= 0] for rows in (*whole[0], whole[1])]
+    assert in_range == [*part[0], part[1]]
+    assert [row for row in whole[2] if row[0] >= 0] == part[2]

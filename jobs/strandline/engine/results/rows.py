@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
@@ -53,6 +53,20 @@ def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     return firings.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST)).drop(_LAST)
 
 
+def fired_with(by_watermark: Column, time_ms: Column) -> Column:
+    """The `watermark_ms` of firings: the WATERMARK that was looked up at each; null: none yet.
+
+    One that fires a window has come to the window's time. Where it had not, the input had ended.
+
+    Args:
+        by_watermark: whether the watermark causes a firing, and no record.
+        time_ms: the time of the window that it has come to then.
+    """
+    had_ended = by_watermark & (F.col(c.WATERMARK) < time_ms)
+    met = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+    return F.nullif(met, F.lit(MIN_WATERMARK)).alias("watermark_ms")
+
+
 def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:
     """The columns of firings of sessions, but for what numbers them; beside `window_columns`.
 
@@ -68,7 +82,7 @@ def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Co
         timing.alias("timing"),
         F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
-        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+        fired_with(order["ts_ms"].isNull(), order["window_ms"] - 1),
         order["instant"].cast("decimal(38,0)").alias("order_instant"),
         *(order[name].alias(f"order_{name}") for name in names),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),

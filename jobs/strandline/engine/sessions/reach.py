@@ -31,7 +31,11 @@ _CHAIN = "_strandline_chain"
 
 
 def read_far_enough(
-    digested: Callable[[TimeRange], DataFrame], within: TimeRange, history: History
+    digested: Callable[[TimeRange], DataFrame],
+    within: TimeRange,
+    history: History,
+    *,
+    whole: bool = False,
 ) -> tuple[TimeRange, DataFrame]:
     """The event times that decide about the sessions that start in a range, and their rows.
 
@@ -43,22 +47,47 @@ def read_far_enough(
         digested: gives the rows of some event times.
         within: the range.
         history: everything observed below the horizon.
+        whole: whether to the left, too, all is read that hangs together with records of the range:
+            where the firings of a session follow from those before, as its counts do.
     """
-    spec, last_ms = history.spec, _last_event(history)
+    spec, events = history.spec, history.days.events
+    least_ms, last_ms = _edges(events)
     gap_ms = gap_of(spec)
     first_ms = history.days.first_reaching(within.start_ms)
     end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
-    while end_ms <= last_ms:
-        region = TimeRange(first_ms, end_ms)
+    while True:
+        region = _region(first_ms, end_ms, last_ms)
         rows = digested(region)
-        starts = _chains(rows, spec).where(F.col(c.START) < within.end_ms)
-        reach = starts.agg(F.max(c.END)).first()
-        if reach is None or reach[0] is None or reach[0] < end_ms:
+        if end_ms > last_ms and not (whole and first_ms > least_ms):
             return region, rows
-        end_ms = max(within.end_ms + _WIDER * (end_ms - within.end_ms), reach[0] + 1)
+        reached = _reached(rows, within, spec)
+        needed_ms = history.days.first_reaching(reached.start_ms) if whole else first_ms
+        if reached.end_ms < end_ms and max(needed_ms, least_ms) >= first_ms:
+            return region, rows
+        if reached.end_ms >= end_ms:
+            end_ms = max(within.end_ms + _WIDER * (end_ms - within.end_ms), reached.end_ms + 1)
+        if needed_ms < first_ms:
+            first_ms = min(needed_ms, within.start_ms - _WIDER * (within.start_ms - first_ms))
+            first_ms = max(first_ms, LEAST_INSTANT_MS)
+
+
+def _region(first_ms: int, end_ms: int, last_ms: int) -> TimeRange:
+    """The event times from one on; to the end of all, if there are none behind the end."""
+    if end_ms <= last_ms:
+        return TimeRange(first_ms, end_ms)
     everything = first_ms == LEAST_INSTANT_MS
-    region = EVERYTHING if everything else TimeRange(first_ms, END_OF_INSTANTS_MS)
-    return region, digested(region)
+    return EVERYTHING if everything else TimeRange(first_ms, END_OF_INSTANTS_MS)
+
+
+def _reached(rows: DataFrame, within: TimeRange, spec: PipelineSpec) -> TimeRange:
+    """From where to where all reaches that hangs together and touches a range; at least it."""
+    touches = (F.col(c.START) < within.end_ms) & (F.col(c.END) >= within.start_ms)
+    chains = _chains(rows, spec).where(touches)
+    first, last = chains.agg(F.min(c.START), F.max(c.END)).collect()[0]
+    return TimeRange(
+        within.start_ms if first is None else min(int(first), within.start_ms),
+        within.start_ms if last is None else int(last),
+    )
 
 
 def first_not_final(
@@ -133,6 +162,8 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
 
 
-def _last_event(history: History) -> int:
-    events = history.days.events
-    return LEAST_INSTANT_MS - 1 if events is None else events.end_ms - 1
+def _edges(events: TimeRange | None) -> tuple[int, int]:
+    """The least and the largest event time; of none the largest lies before the least."""
+    if events is None:
+        return LEAST_INSTANT_MS, LEAST_INSTANT_MS - 1
+    return events.start_ms, events.end_ms - 1

@@ -46,6 +46,11 @@ class SessionRows(Rebuild, ABC):
     def _spec(self) -> PipelineSpec:
         return self.history.spec
 
+    @property
+    def needs_whole_chains(self) -> bool:
+        """Whether what hangs together is read whole, also where it reaches across the start."""
+        return False
+
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
         if self._spec.lets_records_go:  # single records stay or go
@@ -81,7 +86,8 @@ class SessionRows(Rebuild, ABC):
             records = self._in_rows(self._days(region), region)
             return digest(records, self._spec, self._partials or {})
 
-        return read_far_enough(digested, self.scope.windows, self.history)
+        whole = self.needs_whole_chains
+        return read_far_enough(digested, self.scope.windows, self.history, whole=whole)
 
     def _days(self, within: TimeRange) -> list[date]:
         return self.history.days.of_events(within)
@@ -89,10 +95,10 @@ class SessionRows(Rebuild, ABC):
     def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
         records = self._known(days)
         if within != EVERYTHING:
-            inside = starts_in(F.col(c.TS), within)
-            # a record with a gap of its own may reach into the range from anywhere before it
-            reaches = F.col(c.END) >= self.scope.windows.start_ms
-            records = records.where(inside & reaches)
+            records = records.where(starts_in(F.col(c.TS), within))
+            if not self.needs_whole_chains:
+                # one with a gap of its own may reach into the range from anywhere before it
+                records = records.where(F.col(c.END) >= self.scope.windows.start_ms)
         ends_ms = [closure.at_ms for closure in self._ended]
         ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
         return in_rows(records, ahead, self.history, ends_ms)

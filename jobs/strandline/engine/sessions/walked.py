@@ -47,12 +47,21 @@ from strandline.engine.walks.told import (
     with_superseded,
 )
 from strandline.engine.walks.walked import rules_of, walked
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import LEAST_INSTANT_MS, TimeRange
 
 
 @dataclass(frozen=True)
 class WalkedSessions(SessionRebuild):
-    """The rebuild of sessions over whose records a walk goes."""
+    """The rebuild of sessions over whose records a walk goes.
+
+    What a session has counted, and when it fires next, follows from all its records, those before
+    the range as well.
+    """
+
+    @property
+    def needs_whole_chains(self) -> bool:
+        """See `SessionRows`."""
+        return True
 
     def windows(self) -> DataFrame:
         """The windows that have been emitted and not superseded."""
@@ -102,7 +111,8 @@ class WalkedSessions(SessionRebuild):
         """The emissions of all days of the records, and on which a session fired or closed."""
         region, history = self._region, self.history
         last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
-        asked = TimeRange(self.scope.windows.start_ms - 1, last)
+        start_ms = min(region.start_ms, self.scope.windows.start_ms)
+        asked = TimeRange(max(start_ms - 1, LEAST_INSTANT_MS), last)
         days = {*self._days(region), *rise_days(history, asked, self.clock)}
         return self._emissions(sorted(days)).at_hand()
 

@@ -9,13 +9,12 @@ from strandline.engine import columns as c
 from strandline.engine.past.history import History
 from strandline.engine.records.met import met_by
 from strandline.engine.results.aggregates import Partial, with_contents_of_none
-from strandline.engine.results.rows import numbered, window_columns
+from strandline.engine.results.rows import fired_with, numbered, window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.first_firings import NEXT, number_ms, turn_of, window_of
 from strandline.engine.windows.last_firing import not_evicted
 from strandline.engine.windows.units import FIRST_HELD_BY, LAST_FIRING, OF_CAUSE, is_late
-from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 FIRING = "_strandline_nth_firing"
@@ -153,7 +152,7 @@ def _columns(spec: PipelineSpec) -> list[Column]:
         _by_watermark_or_record(early_or_on_time, late_or_early).alias("timing"),
         fired_at.alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
-        F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)).alias("watermark_ms"),
+        fired_with(F.col(FIRING) <= 0, F.col(_TIME)),
         F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
         F.col("order_rank"),
         F.col(c.SEQUENCE).alias("order_sequence"),
