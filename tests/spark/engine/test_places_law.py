@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL, in_order, rules_of
+from strandline.engine.windows.running import at_firings
 from strandline.engine.windows.walk import Records, walk
 from strandline.errors import InputError
 
@@ -101,6 +102,25 @@ def test_window_functions_tell_what_a_walk_over_the_records_does(session):
             found[row[RULE]][row[ID]] = tuple(row)[2:]
         for rule, spec in enumerate(SPECS):
             assert found[rule] == walked(rows, spec), BY_PLACE[rule]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{}, {"source__sequence": "seq"}, {"source__key": {"device": "'x'"}}, {"source__key": []}],
+    ids=["no sequence", "a sequence", "one key for all", "no key"],
+)
+def test_records_are_sorted_once_and_hashed_where_they_are_equal(session, source):
+    spec = a_spec(firings=True, trigger={"count": 3}, **source)
+    rows = session.createDataFrame(pa.Table.from_pylist(rows_of([([(0, 0), (1, 1)], 1)])))
+    # as records are read, where nothing of the landing table tells it
+    literals = {} if spec.source.sequence else {c.SEQUENCE: F.lit(0).cast("bigint")}
+    if spec.source.key.get("device") == "'x'":
+        literals[KEY] = F.lit("x")
+    records = in_order(rows.withColumns(literals), spec, F.sha2(ID, 256), [ID])
+    told = at_firings(records, spec, {"n": F.count(F.lit(1))})
+    plan = told._jdf.queryExecution().executedPlan().toString()
+    assert (plan.count("Sort ["), plan.count("Exchange ")) == (1, 1), plan
+    assert "sha2" in plan[plan.index("Sort [") :].splitlines()[0]
 
 
 def test_what_is_compared_is_a_number(session):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -20,6 +21,7 @@ from strandline.engine.records.expressions import expression, quoted, type_of
 from strandline.engine.windows import walk
 from strandline.engine.windows.assign import fires_at_once
 from strandline.errors import InputError
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Count, Delta, Never
@@ -35,18 +37,17 @@ FIRINGS = "_strandline_firings"
 _NTH = "_strandline_nth"
 """The place of a record among those that the window accepted, from 1."""
 _ALL = "_strandline_all"
-_TIED = "_strandline_tied"
 _LATE = "_strandline_late"
 _FIRED = "_strandline_fired"
 _TRIGGER_VALUE = "_strandline_trigger_value"
 _EVICTOR_VALUE = "_strandline_evictor_value"
 _MOST_AHEAD = 2**31 - 1
 """Further ahead than this no frame of a window function reaches; nor does Spark hold so many."""
+_POSITION = (c.INSTANT, c.SEQUENCE, c.TS)
+"""The order of the records of a window; what identifies them orders those of equal position."""
 _AMONG_EQUALS = "_strandline_among_equals"
-"""What orders records of one position; null where a record is alone at its own."""
-POSITION = (c.INSTANT, c.SEQUENCE, c.TS, _AMONG_EQUALS)
-"""The order of the records of a window."""
-_NEEDED = (*POSITION, c.RISE, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
+"""What identifies a record, for a walk."""
+_NEEDED = (*_POSITION, _AMONG_EQUALS, c.RISE, c.WINDOW, c.ARRIVAL, c.ARRIVAL_DAY)
 """What is asked of a record later on, beside its key and what its aggregates read."""
 
 cloudpickle.register_pickle_by_value(walk)  # type: ignore[no-untyped-call]
@@ -61,7 +62,7 @@ def needs_a_walk(spec: PipelineSpec) -> bool:
 def in_order(
     accepted: DataFrame, spec: PipelineSpec, identity: Column, used: Iterable[str]
 ) -> DataFrame:
-    """The accepted records with POSITION, and FIRES, FIRST, UNTIL and FIRINGS of their window.
+    """The accepted records with FIRES, FIRST, UNTIL and FIRINGS of their window.
 
     Those that fire it have their RECORD_ID, too.
 
@@ -76,7 +77,7 @@ def in_order(
     """
     window = [*keys_of(spec), c.WINDOW]
     if not needs_a_walk(spec):
-        return _by_place(accepted, window, spec, identity)
+        return _by_place(accepted, spec, identity)
     kept = dict.fromkeys([*keys_of(spec), *_NEEDED, c.NEWEST_WINDOW, c.FIRE_FROM, c.FIRE_AT, *used])
     values = {
         _TRIGGER_VALUE: value_of(accepted, spec, "trigger"),
@@ -87,7 +88,7 @@ def in_order(
     rows = accepted.withColumns(values).withColumn(_AMONG_EQUALS, identity)
     rows = rows.select(*(quoted(name) for name in [*kept, *values] if name in rows.columns))
     names = walk.Names(
-        order=POSITION,
+        order=(*_POSITION, _AMONG_EQUALS),
         late=_LATE,
         ts_ms=c.TS,
         trigger_value=_TRIGGER_VALUE,
@@ -116,22 +117,53 @@ def rules_of(spec: PipelineSpec) -> walk.Rules:
         never=isinstance(trigger, Never),
         purging=trigger.purging,
         last=evictor.count if isinstance(evictor, CountEvictor) else None,
-        newest_ms=evictor.time if isinstance(evictor, TimeEvictor) else None,
+        newest_ms=evictor.reach_ms if isinstance(evictor, TimeEvictor) else None,
         near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
         after=evictor is not None and evictor.after,
     )
 
 
-def _by_place(
-    accepted: DataFrame, window: list[str], spec: PipelineSpec, identity: Column
-) -> DataFrame:
-    """The same by window functions: count triggers and evictors ask for places alone."""
-    # a hash of every record would cost more than all else: few are asked for theirs
-    peers = Window.partitionBy(*window).orderBy(*POSITION[:-1])
-    tied = F.count(F.lit(1)).over(peers.rangeBetween(Window.currentRow, Window.currentRow)) > 1
-    rows = accepted.withColumn(_TIED, tied)
-    rows = rows.withColumn(_AMONG_EQUALS, F.when(F.col(_TIED), identity))
-    in_window = Window.partitionBy(*window).orderBy(*POSITION)
+def in_places(rows: DataFrame, spec: PipelineSpec) -> WindowSpec:
+    """Each window of a key, its records in the order of those that `in_order` gives by place."""
+    return Window.partitionBy(*_apart_by(rows, spec)).orderBy(*position_of(spec))
+
+
+def position_of(spec: PipelineSpec) -> list[str]:
+    """The columns that order the records of a window.
+
+    What is the same for all is none of them: Spark leaves such a column out of a sort, and window
+    functions that name it sort again.
+    """
+    has_sequence = spec.source.sequence is not None or isinstance(spec, ResultsSpec)
+    return [name for name in _POSITION if has_sequence or name != c.SEQUENCE]
+
+
+def _apart_by(rows: DataFrame, spec: PipelineSpec) -> list[str]:
+    """The columns that tell windows of keys apart; none that is the same for all."""
+    nothing = rows.sparkSession.range(0).select()
+
+    def is_constant(text: str) -> bool:
+        try:
+            nothing.select(F.expr(text))
+        except AnalysisException:
+            return False  # it reads a column
+        return True
+
+    keys = (c.key_column(name) for name, text in spec.source.key.items() if not is_constant(text))
+    return [*keys, c.WINDOW]
+
+
+def _by_place(accepted: DataFrame, spec: PipelineSpec, identity: Column) -> DataFrame:
+    """The same by window functions: count triggers and evictors ask for places alone.
+
+    The rows come sorted, and stay so. A hash of every record would cost more than all else, and in
+    a column each has one. A sort asks for it where it compares two of one position; and window
+    functions (`in_places`) whose order it begins with take its rows as they lie.
+    """
+    apart = _apart_by(accepted, spec)
+    position = [*apart, *position_of(spec)]
+    rows = accepted.repartition(*apart).sortWithinPartitions(*position, identity)
+    in_window = in_places(rows, spec)
     whole = in_window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     places = {
         _NTH: F.row_number().over(in_window).cast("bigint"),
@@ -148,7 +180,7 @@ def _by_place(
     return (
         told.withColumn(UNTIL, _until(spec, in_window))
         .withColumn(c.RECORD_ID, of_cause)
-        .drop(_TIED, *places)
+        .drop(*places)
     )
 
 

@@ -19,7 +19,7 @@ from strandline.engine.windows.assign import fires_at_once, is_newest
 from strandline.engine.windows.by_order import as_windows
 from strandline.engine.windows.firings import FIRING
 from strandline.engine.windows.first_firings import window_of
-from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, POSITION, needs_a_walk
+from strandline.engine.windows.order import FIRES, FIRST, in_places, needs_a_walk
 from strandline.engine.windows.units import OF_CAUSE
 from strandline.spec.pipeline import PipelineSpec
 
@@ -52,8 +52,8 @@ def at_firings(
         aggregates: the content of a firing.
     """
     # a walk tells records apart that stand at one position: the one that fires is the last to come
-    order = (FIRST, FIRES) if needs_a_walk(spec) else POSITION
-    in_window = Window.partitionBy(*window_of(spec)).orderBy(*order)
+    of_walk = Window.partitionBy(*window_of(spec)).orderBy(FIRST, FIRES)
+    in_window = of_walk if needs_a_walk(spec) else in_places(ordered, spec)
     up_to_here = in_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     running = {
         **aggregates,
@@ -64,7 +64,7 @@ def at_firings(
     is_last = F.lead(F.lit(True)).over(in_window).isNull()
     return (
         ordered.select(
-            *(*window_of(spec), FIRES, FIRST, FIRINGS, *OF_CAUSE, *risen(ordered)),
+            *(*window_of(spec), FIRES, FIRST, *OF_CAUSE, *risen(ordered)),
             *(column.over(up_to_here).alias(name) for name, column in running.items()),
             is_last.alias(_IS_LAST),
         )
@@ -86,11 +86,11 @@ def last_firings(
         spec: the pipeline.
         aggregates: the content of a firing.
     """
-    is_last_firing = F.col(FIRES) & (F.col(FIRST) == F.col(FIRINGS))
+    firing = F.when(F.col(FIRES), F.col(FIRST))
     told_of = F.coalesce(F.max(F.when(F.col(FIRES), F.col("records"))), F.lit(0))
     counted = told.groupBy(*window_of(spec)).agg(
-        F.first(F.when(is_last_firing, F.struct(*aggregates)), ignorenulls=True).alias(_CONTENT),
-        F.max(FIRINGS).alias("firings"),
+        F.max_by(F.struct(*aggregates), firing).alias(_CONTENT),
+        F.coalesce(F.max(firing), F.lit(0)).alias("firings"),
         F.min(F.when(F.col(FIRES), F.col(c.ARRIVAL))).alias(FIRED_AT),
         F.max("records").alias(c.ACCEPTED),
         F.max("late_accepted").alias("late_accepted"),
