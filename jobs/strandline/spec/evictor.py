@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.spec.kinds import checked_kind, kind_among
-from strandline.spec.values import Distance, Expression, Lateness, SpecModel
+from strandline.spec.values import Distance, Expression, Lateness, SpecModel, records_from
 
 _KINDS = ("count", "time", "delta")
-
-
-def _number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        msg = "not a number of records; give a whole number of zero or more"
-        raise ValueError(msg)
-    return value
 
 
 class _AnyEvictor(SpecModel):
@@ -31,7 +25,7 @@ class _AnyEvictor(SpecModel):
 class CountEvictor(_AnyEvictor):
     """`{count: 10}`: all but the last so many that have arrived."""
 
-    count: Annotated[int, BeforeValidator(_number)]
+    count: Annotated[int, BeforeValidator(records_from(0))]
 
 
 class TimeEvictor(_AnyEvictor):
@@ -43,6 +37,11 @@ class TimeEvictor(_AnyEvictor):
     def goes_by_order(self) -> bool:
         """It goes by event times alone."""
         return False
+
+    @property
+    def reach_ms(self) -> int:
+        """`time`; no longer than event times lie apart, so that no sum overflows."""
+        return min(self.time, END_OF_INSTANTS_MS - LEAST_INSTANT_MS)
 
 
 class DeltaEvictor(_AnyEvictor):

@@ -132,9 +132,13 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
 
 
 def _times_of_a_window(spec: WindowedSpec) -> int:
-    """How often a window on a grid can fire before its end."""
+    """How often a window on a grid can fire before its end; a session at least, of one record."""
     trigger, window = spec.fires_by, spec.window
-    if not isinstance(trigger, Continuous) or not isinstance(window, GridWindow):
+    if not isinstance(trigger, Continuous):
+        return 0
+    if isinstance(window, Session):
+        return (window.gap_ms or 0) // trigger.continuous
+    if not isinstance(window, GridWindow):
         return 0
     if isinstance(window, Tumbling | Sliding):
         size_ms = window.tumbling if isinstance(window, Tumbling) else window.sliding

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, NoReturn
 
@@ -124,11 +125,16 @@ def parse_length(value: Any) -> int:
     return duration_ms
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        msg = "not a number of records; give a whole number of at least 1"
-        raise ValueError(msg)
-    return value
+def records_from(least: int) -> Callable[[Any], int]:
+    """Reads a number of records, of at least so many."""
+
+    def number_of(value: Any) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value < _LONG:
+            return value
+        msg = f"not a number of records; give a whole number of at least {least}"
+        raise ValueError(f"{msg}, and less than 2^63")
+
+    return number_of
 
 
 def _distance(value: Any) -> float:
@@ -174,7 +180,7 @@ Lateness = Annotated[int, BeforeValidator(lambda v: _non_negative(parse_duration
 """Zero or more milliseconds."""
 Length = Annotated[int, BeforeValidator(parse_length)]
 """More than zero milliseconds."""
-Count = Annotated[int, BeforeValidator(_count)]
+Count = Annotated[int, BeforeValidator(records_from(1))]
 """A number of records, at least one."""
 Distance = Annotated[float, BeforeValidator(_distance)]
 """How far a value may be from another: zero or more."""

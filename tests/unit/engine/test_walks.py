@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.engine.walks.walk import Firing, Records, Walk
+from strandline.engine.walks.walk import Firing, Records, Rules, Walk
 from strandline.engine.walks.walked import rules_of
 from strandline.model.windows import GLOBAL_WINDOW
 from strandline.reference.evictors import keep_by
@@ -240,3 +240,18 @@ def expected(number: int, pane: FiredPane) -> Any:
         [record.record_id for record in pane.members],
         len(pane.supersedes),
     )
+
+
+def test_what_is_empty_passes_over_its_times_at_once():
+    ten_years_ms = 10 * 365 * 86_400_000
+    records = Records(
+        starts_ms=[0, 0],
+        ends_ms=[2 * ten_years_ms] * 2,
+        ts_ms=[1, 2],
+        watermarks_ms=[0, ten_years_ms + 500],
+        values=[None, None],
+    )
+    rules = Rules(interval_ms=1_000, purging=True, until_ms=ten_years_ms + 1_000)
+    first, second = Walk(records, rules).firings
+    assert (first.time_ms, second.time_ms) == (1_000, ten_years_ms + 1_000)
+    assert (first.after, second.after) == (0, 1)

@@ -154,6 +154,8 @@ def test_what_is_not_given_leaves_the_fingerprint_as_it_was():
             {"trigger": {"count": 0}},
             "trigger.count: 0 is not a number of records; give a whole number of at least 1",
         ),
+        ({"window": {"count": 2**63}}, "window.count: 9223372036854775808 is not a number of"),
+        ({"evictor": {"count": 2**63}}, "a whole number of at least 0, and less than 2^63"),
         ({"trigger": {"continuous": "0s"}}, "trigger.continuous: '0s' is not a length"),
         (
             {"trigger": {"delta": -1, "of": "x"}},
@@ -252,6 +254,15 @@ def test_what_the_engine_does_not_run_yet_is_refused_by_its_name(content, featur
         parse_spec(content, origin="p.yaml")
     assert feature in str(refused.value)
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("window", [{"tumbling": "3h"}, {"session": "3h"}])
+def test_windows_that_would_fire_ever_so_often_are_refused(window):
+    often = windows(window=window, trigger={"continuous": "1s"}, firings=True)
+    told = r"continuous: a window could fire 10,800 times before its end, more than 10,000; give"
+    with pytest.raises(InputError, match=told):
+        parse_spec(often, origin="p.yaml")
+    assert parse_spec(often | {"trigger": {"continuous": "2s"}}, origin="p.yaml").fires_at_times
 
 
 ON_A_GRID = [{"tumbling": "1h"}, {"sliding": "1h", "every": "5m"}]

@@ -7,6 +7,7 @@ from datetime import date
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.lateness import MAX_WATERMARK
 
 
 def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
@@ -14,7 +15,8 @@ def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
     axis, grid, crossings = history.axis, history.grid, history.crossings
     first, last = axis.first_of(EVERYTHING.start_ms), axis.never
     if not grid.all_time:
-        last_ms = within.end_ms + grid.threshold_step_ms
+        step_ms = grid.threshold_step_ms
+        last_ms = min(within.end_ms + step_ms, MAX_WATERMARK - step_ms)  # the edge behind is a long
         edges = grid.edges_around(TimeRange(within.start_ms, last_ms))
         (first, last), _ = crossings.reached(edges, clock.horizon_ms)
     days = {*history.days.every, *crossings.days_of_steps(clock.horizon_ms)}

@@ -44,11 +44,11 @@ def with_told(members: DataFrame, spec: PipelineSpec) -> DataFrame:
     members = members.withColumn(TOLD, is_in).withColumn(NEWEST, newest)
     evictor, told = spec.evicts_by, F.col(TOLD)
     if isinstance(evictor, TimeEvictor) and not evictor.after:
-        members = members.withColumn(TOLD, told & (F.col(c.TS) > F.col(NEWEST) - evictor.time))
+        members = members.withColumn(TOLD, told & (F.col(c.TS) > F.col(NEWEST) - evictor.reach_ms))
     elif isinstance(evictor, TimeEvictor) and not spec.empties_as_it_fires:
         before = of_record.rowsBetween(Window.unboundedPreceding, -1)
         members = members.withColumn(_EARLIER, F.max(NEWEST).over(before))
-        still_there = F.coalesce(F.col(c.TS) > F.col(_EARLIER) - evictor.time, F.lit(True))
+        still_there = F.coalesce(F.col(c.TS) > F.col(_EARLIER) - evictor.reach_ms, F.lit(True))
         members = members.withColumn(TOLD, told & still_there)
     return members
 
@@ -70,7 +70,7 @@ def takes_place_of(
     if not isinstance(evictor, TimeEvictor):
         return F.lit(True)
     evicted_by = newest if evictor.after else later_newest
-    return oldest_told > evicted_by - evictor.time
+    return oldest_told > evicted_by - evictor.reach_ms
 
 
 def last_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -121,5 +121,5 @@ def still_held(
     both = records.join(newest.agg(F.max(NEWEST).alias(NEWEST)), c.UNIT, "left")
     evictor, is_left = spec.evicts_by, F.lit(not spec.empties_as_it_fires)
     if isinstance(evictor, TimeEvictor):
-        is_left &= F.col(c.TS) > F.col(NEWEST) - evictor.time
+        is_left &= F.col(c.TS) > F.col(NEWEST) - evictor.reach_ms
     return both.where(F.col(NEWEST).isNull() | is_left).drop(NEWEST)

@@ -160,15 +160,25 @@ class Walk:
             if to_ms is not None and time_ms > to_ms:
                 break
             window.timers.discard(time_ms)
-            self._reach(window, time_ms)
+            self._reach(window, time_ms, to_ms)
         self._watermark_ms = to_ms
 
-    def _reach(self, window: _Window, time_ms: int) -> None:
+    def _reach(self, window: _Window, time_ms: int, to_ms: int | None) -> None:
+        """A time of a window, as the watermark rises to a value; None: to the end."""
         if time_ms == window.last_ms:
             self._fire(window, time_ms)
-        elif time_ms == window.next_ms:
+        elif time_ms == window.next_ms and window.members:
             self._wait_from(window, time_ms)
             self._fire(window, time_ms)
+        elif time_ms == window.next_ms:  # empty it fires at none of the times that are passed
+            self._wait_from(window, self._last_passed(time_ms, to_ms))
+
+    def _last_passed(self, time_ms: int, to_ms: int | None) -> int:
+        """The last of the times that follow each other from one on and that a watermark passes."""
+        interval_ms = self._rules.interval_ms
+        if to_ms is None or not interval_ms:
+            return time_ms
+        return time_ms + (to_ms - time_ms) // interval_ms * interval_ms
 
     def _wait_from(self, window: _Window, time_ms: int) -> None:
         window.next_ms = min(time_ms + (self._rules.interval_ms or 0), window.last_ms)

@@ -91,7 +91,7 @@ def held_by_state(
         newest_ms = F.max(F.when(_is_fired(), F.col(c.TS))).over(window)
         is_left = F.lit(True)
         if isinstance(evictor, TimeEvictor):
-            is_left = F.col(c.TS) > newest_ms - evictor.time
+            is_left = F.col(c.TS) > newest_ms - evictor.reach_ms
         kept |= is_left
     still_there = units.withColumn(_KEPT, kept).where(_KEPT)
     return fire(count_each(still_there, spec, aggregates, history.grid), windows, spec)
@@ -127,7 +127,7 @@ def _stays(
         is_own = F.col(FIRST_HELD_BY) == number
         counts &= ~is_own
     newest_ms = F.max(F.when(counts, F.col(c.TS))).over(firing)
-    return is_own | (F.col(c.TS) > newest_ms - evictor.time)
+    return is_own | (F.col(c.TS) > newest_ms - evictor.reach_ms)
 
 
 def _is_fired() -> Column:
