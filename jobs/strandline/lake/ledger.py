@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -34,6 +34,7 @@ __all__ = [
     "owed_days",
     "published_into",
     "published_since",
+    "taken_back",
     "together",
     "told_of_unfinished",
     "unfinished_publish",
@@ -153,6 +154,25 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
         for entry in entries
         if entry.step == "published" and entry.range is not None and entry.range.overlaps(within)
     ]
+
+
+def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    """The published steps that a revert has taken back, each with the published one of that.
+
+    The last run that has published into its range is the one that a revert takes back.
+    """
+    standing: list[Entry] = []
+    pairs = []
+    for entry in entries:
+        if entry.step != "published" or entry.range is None:
+            continue
+        if entry.kind != "revert":
+            standing.append(entry)
+            continue
+        of_range = (n for n in reversed(range(len(standing))) if standing[n].range == entry.range)
+        if (number := next(of_range, None)) is not None:
+            pairs.append((standing.pop(number), entry))
+    return pairs
 
 
 def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:

@@ -23,6 +23,8 @@ from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.results_log import ResultsLog
 from strandline.lake.store import Lake, Store
+from strandline.lake.timeline import read_facts
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
@@ -99,10 +101,28 @@ class ResultsLanding(Landing):
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
-        """See `Landing.facts`; a day's watermark comes of what the other pipeline has landed."""
-        fired, before = super().facts, self.upstream.facts
+        """See `Landing.facts`; a day's watermark comes of what the other pipeline has landed.
+
+        Where rows of a day have gone since, as by retention, of what it has observed.
+        """
+        fired, before = super().facts, self.upstream.facts | self._facts_of_gone
         days = {*fired, *(day for day in before if day is not None)}
         return {day: self._facts_of(fired.get(day), before.get(day)) for day in days}
+
+    @property
+    def _facts_of_gone(self) -> dict[date | None, DayFacts]:
+        """What the other pipeline has observed of days whose rows have gone: it goes by that still.
+
+        Results are another matter: those that have gone are no results any more.
+        """
+        if isinstance(self.upstream, ResultsLanding):
+            return {}
+        kept, now = read_facts(TimelineTable.open(self.upstream_store)), self.upstream.facts
+        return {
+            day: facts
+            for day, facts in kept.items()
+            if facts.landing_version <= self.upstream.version and facts.has_more_than(now.get(day))
+        }
 
     def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
         parts = (said.digest if said else "" for said in (fired, before))

@@ -10,7 +10,14 @@ from functools import cached_property
 from strandline.errors import InputError, RetryableError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger, frontier, of_these_tables, published_into
+from strandline.lake.ledger import (
+    Entry,
+    Ledger,
+    frontier,
+    of_these_tables,
+    published_into,
+    taken_back,
+)
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.store import Lake
 from strandline.model.intervals import (
@@ -64,7 +71,9 @@ class ResultsLog(LandingLog):
         tables = published_tables(lake, upstream.pipeline)
         known = Ledger(lake.pipeline(upstream.pipeline)).entries()
         entries = of_these_tables([e for e in known if e.position <= tables.step.position])
-        rules = [e.spec_fingerprint for e in entries if e.step == "published"]
+        # what one run alone went by (`overrides`) are not the rules of the pipeline
+        by_file = (e for e in entries if e.step == "published" and not e.overrides)
+        rules = [e.spec_fingerprint for e in by_file]
         if rules[-1:] != [upstream.spec_fingerprint]:
             problem = f"{upstream.pipeline} has not run yet by the rules that its file now says"
             raise RetryableError(place, problem, f"run {upstream.pipeline} first")
@@ -118,20 +127,15 @@ def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:
     It is that of the newest run over the whole range; or of a run since over a part of it, if that
     knows less. A run that was taken back counts for nothing.
     """
-    standing: list[tuple[TimeRange, int]] = []
-    for entry in published_into([*entries], results):
-        if entry.range is None or entry.horizon_ms is None:
-            continue
-        if entry.kind != "revert":
-            standing.append((entry.range, entry.horizon_ms))
-            continue
-        # the last run that has published into its range is the one that it takes back
-        of_range = (n for n in reversed(range(len(standing))) if standing[n][0] == entry.range)
-        if (taken_back := next(of_range, None)) is not None:
-            del standing[taken_back]
+    gone = {entry.position for pair in taken_back(entries) for entry in pair}
     known_ms = END_OF_INSTANTS_MS
-    for within, horizon_ms in reversed(standing):
-        known_ms = min(known_ms, horizon_ms)
+    for entry in reversed(published_into([*entries], results)):
+        within = entry.range
+        if within is None or entry.horizon_ms is None:
+            continue
+        if entry.position in gone or entry.kind == "revert":
+            continue
+        known_ms = min(known_ms, entry.horizon_ms)
         if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:
             return known_ms
     return None

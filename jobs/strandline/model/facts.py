@@ -31,6 +31,12 @@ class DayFacts:
     landing_version: int
     counted_digest: str | None = field(default=None, compare=False)
 
+    def has_more_than(self, now: DayFacts | None) -> bool:
+        """Whether rows of the day have gone since; None: of one that has no row any more."""
+        if now is None:
+            return self.rows != 0
+        return None not in (self.rows, now.rows) and (now.rows or 0) < (self.rows or 0)
+
 
 @dataclass(frozen=True)
 class LandingChanges:

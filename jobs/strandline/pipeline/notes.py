@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
+from strandline.pipeline.request import Request
 from strandline.spec.joined import WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import WindowOfAllTime
@@ -103,6 +105,29 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "records by their order: window functions. The records of each window of a key are "
             "sorted, where other windows are only added up: two to three times as much work"
         )
+
+
+def of_rebuilt_first(
+    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str]
+) -> Iterator[str]:
+    """Which closed windows a scheduled run has rebuilt first, or would, as results have changed.
+
+    Args:
+        spec: the pipeline.
+        asked: a run for each range of them.
+        run_ids: of these runs; none, where nothing is run.
+    """
+    for request, run_id in zip_longest(asked, run_ids):
+        if request.range is None:
+            continue
+        start, end = text_of(request.range.start_ms), text_of(request.range.end_ms)
+        if run_id is not None:
+            yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
+        else:
+            yield (
+                f"{request.reason}: a run first rebuilds {start} to {end}, which is not shown "
+                f"here: strandline plan {spec.pipeline} --start {start} --end {end}"
+            )
 
 
 def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:

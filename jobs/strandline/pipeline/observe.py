@@ -158,12 +158,12 @@ def _upstream_of(
 ) -> Upstream:
     """The pipeline whose results a landing holds, as it was when it published them.
 
-    Of what it has observed since nothing is kept, and nothing has to be accepted: it does that.
+    What is observed of it here is not kept: it does that itself.
     """
     source, store = landing.upstream, landing.upstream_store
     world = world_of(source, store, Ledger(store).entries())
     seen = observe_landing(
-        source, staging.beside("_upstream"), axis, horizon_ms, world.accepting(world.lost)
+        source, staging.beside("_upstream"), axis, horizon_ms, world.of_an_earlier_landing
     )
     records = source.records(axis, seen.history.days.rebuilt)
     return Upstream(records, in_probe_order(records, seen.history))

@@ -7,6 +7,7 @@ another one changes the slots whose moments are others now, and what comes after
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -17,7 +18,8 @@ from strandline.engine.calendar.placed import placed
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.commits import days_changed
-from strandline.lake.ledger import Entry
+from strandline.lake.landing import Landing
+from strandline.lake.ledger import Entry, taken_back
 from strandline.lake.reads import dataset_of
 from strandline.lake.results_landing import ResultsLanding
 from strandline.model.intervals import (
@@ -32,6 +34,32 @@ from strandline.model.intervals import (
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.observation import Observation
+from strandline.pipeline.request import Request
+
+
+def of_changed_results(
+    landing: Landing, request: Request, entries: Sequence[Entry]
+) -> list[Request]:
+    """What a scheduled run does first: it rebuilds the closed windows whose results have changed.
+
+    Each range for itself. Whoever dies before the scheduled run has published does them again.
+    """
+    scheduled = request.kind == "advance" and not request.recreate
+    if not (scheduled and isinstance(landing, ResultsLanding)):
+        return []
+    return [
+        replace(
+            request,
+            kind="backfill",
+            range=within,
+            to_ms=None,
+            as_of_ms=request.until_ms,
+            keeps_closed=True,
+            run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
+            reason=f"results of {landing.of.upstream.pipeline} have changed",
+        )
+        for within in ranges_changed(landing, entries)
+    ]
 
 
 def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[TimeRange]:
@@ -44,7 +72,7 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
         landing: the results.
         entries: the pipeline's own ledger.
     """
-    last = next((e for e in reversed(entries) if _published_all(e)), None)
+    last = _last_over_all(entries)
     if last is None or last.landing_version is None or not landing.of.by_slots:
         return []
     grid, first = Grid.of(landing.of), Grid.of(landing.of.upstream)
@@ -64,8 +92,15 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
     return [one for one in closed if one.start_ms < one.end_ms]
 
 
-def _published_all(entry: Entry) -> bool:
-    return entry.step == "published" and entry.completes_ms is not None
+def _last_over_all(entries: Sequence[Entry]) -> Entry | None:
+    """The last run after which everything stood that results say; None: there is none.
+
+    A run that was taken back has left what was before it, until the next one over all.
+    """
+    taken = [(done.position, back.position) for done, back in taken_back(entries)]
+    over_all = (e for e in entries if e.step == "published" and e.completes_ms is not None)
+    standing = [e for e in over_all if not any(a <= e.position < b for a, b in taken)]
+    return standing[-1] if standing else None
 
 
 def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.results_landing import ResultsLanding, open_landing
+from strandline.lake.results_landing import open_landing
 from strandline.lake.session import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
@@ -29,14 +27,14 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_unfired
+from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_unfired
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.results_changed import ranges_changed
+from strandline.pipeline.results_changed import of_changed_results
 from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals
 from strandline.spec import PipelineSpec
@@ -72,8 +70,9 @@ def run(
     request = request.ready(spec.source.ready_after).known(landing.log.known_until_ms)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     require_same_layout(spec, ledger.entries(), recreate=request.recreate)
-    for of_changed in _of_changed_results(landing, request, ledger.entries()):
-        run(spec, lake, of_changed, spark, progress, landing.log)
+    of_changed = of_changed_results(landing, request, ledger.entries())
+    before = [] if request.dry_run else of_changed
+    run_ids = [run(spec, lake, one, spark, progress, landing.log).run_id for one in before]
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
         named(ledger.entries())
@@ -84,39 +83,19 @@ def run(
     journal = Journal(ctx, first, progress)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
     with failures_recorded(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
-        return _steps(ctx, request, journal)
+        return _steps(ctx, request, journal, [*of_rebuilt_first(spec, of_changed, run_ids)])
 
 
-def _of_changed_results(
-    landing: Landing, request: Request, entries: list[Entry]
-) -> Iterator[Request]:
-    """What a scheduled run does first: it rebuilds the closed windows whose results have changed.
-
-    Each range for itself. Whoever dies before the scheduled run has published does them again.
-    """
-    scheduled = request.kind == "advance" and not (request.dry_run or request.recreate)
-    if not (scheduled and isinstance(landing, ResultsLanding)):
-        return
-    for within in ranges_changed(landing, entries):
-        yield replace(
-            request,
-            kind="backfill",
-            range=within,
-            to_ms=None,
-            as_of_ms=request.until_ms,
-            keeps_closed=True,
-            run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
-            reason=f"results of {landing.of.upstream.pipeline} have changed",
-        )
-
-
-def _steps(ctx: Context, request: Request, journal: Journal) -> Outcome:
+def _steps(
+    ctx: Context, request: Request, journal: Journal, notes_before: Sequence[str]
+) -> Outcome:
     with journal.part("observe"):
         entries = _recovered(ctx)
         journal.know(base=entries[-1].position if entries else 0)
         outlook = outlook_of(ctx, request, entries)
         notes = [
             *request.notes,
+            *notes_before,
             *too_much_to_read(ctx, request, outlook),
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
         ]

@@ -140,6 +140,20 @@ class World:
         nothing = DayFacts(0, "", self.landing_version)
         return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
 
+    @property
+    def of_an_earlier_landing(self) -> World:
+        """The same, where the landing table is read as it was before some days were observed.
+
+        Of these that counts. Other days whose rows have gone stand as they were observed.
+        """
+        newer = (d for d in self.lost if self._known_from(d) > self.landing_version)
+        return self.accepting([*newer])
+
+    def _known_from(self, day: date) -> int:
+        """The version of the landing table of which a day is known."""
+        known = self.known.get(day)
+        return self.landing_version if known is None else known.landing_version
+
     def accepting(self, days: Collection[date]) -> World:
         """The same, where a run goes by what is left of some days whose rows have gone."""
         return replace(self, accepted=frozenset(days) & self.changes.lost)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from deltalake import DeltaTable
 from lakes import Line, a_record, a_spec, a_week, instant, land, ms
 from replayed import assert_books_balance, replay_of
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from strandline.pipeline.request import Outcome
     from strandline.reference import Firing, Record
     from strandline.spec.chained import ChainedSpec
 
@@ -165,12 +167,48 @@ def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path)
     chain.hours.advance("6")
     closed = TimeRange(instant("2 00:15"), instant("3 18:15"))  # of the dates that have changed
     assert still_to_rebuild(chain) == [closed]
-    chain.days.advance("6")
+    (planned,) = of_results(chain.days.advance("6", dry_run=True))
+    assert "strandline plan days --start 2024-03-02T00:15:00Z --end 2024-03-03T18:15:00Z" in planned
+    (done,) = of_results(chain.days.advance("6"))
     assert_told(chain, more, "6")
     published = [e for e in chain.days.ledger[steps:] if e.step == "published"]
     assert [entry.kind for entry in published] == ["backfill", "advance"]
     assert published[0].range == closed
+    assert published[0].run_id in done
     assert still_to_rebuild(chain) == []
+    # whoever takes the last run back has results that have changed since the one before
+    back = replace(published[1], kind="revert", position=10**6, completes_ms=None)
+    assert ranges_changed(landing_of(chain), [*chain.days.ledger, back]) == [closed]
+
+
+def of_results(outcome: Outcome) -> list[str]:
+    """What a run says of the results that have changed."""
+    return [note for note in outcome.notes if note.startswith("results of meter have changed")]
+
+
+def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(spark, tmp_path):
+    rows = a_week(days=4)
+    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
+    land(tmp_path, rows)
+    for line in (chain.hours, chain.days):
+        line.advance("5")
+    landed = DeltaTable(str(tmp_path / "landing/meter"))
+    landed.delete("arrived_on < '2024-03-03'")
+    day5 = [row for row in a_week(days=5) if row["arrived_on"].day == 5]
+    land(tmp_path, day5, mode="append")
+    chain.hours.advance("6")
+    before = len(chain.days.ledger)
+    seen = chain.days.advance("6")
+    assert (seen.owed, seen.lost) == ([], [])
+    published = [step for step in chain.days.ledger[before:] if step.step == "published"]
+    assert min(step.touched.start_ms for step in published) > instant("3 00:00")
+    assert_told(chain, [*rows, *day5], "6")
+    # nor do rules of one run alone, of the hours, keep the days from going on
+    wider = chain.hours.of(a_spec(firings=True, allowed_lateness="2h"))
+    more_late = {"overrides": {"allowed_lateness": "2h"}, "reason": "a slow day"}
+    wider.backfill("4", "5", **more_late)
+    assert chain.hours.ledger[-1].overrides
+    assert chain.days.advance("6").status == "published"
 
 
 def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(spark, tmp_path):
@@ -194,12 +232,17 @@ def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_clos
     assert still_to_rebuild(chain) == []
 
 
-def still_to_rebuild(chain: Chain) -> list[TimeRange]:
-    """The closed ranges of the days whose results have changed since."""
+def landing_of(chain: Chain) -> ResultsLanding:
+    """The results that the days read."""
     days = chain.days
     landing = open_landing(days.spark, days.lake, days.spec)
     assert isinstance(landing, ResultsLanding)
-    return ranges_changed(landing, days.ledger)
+    return landing
+
+
+def still_to_rebuild(chain: Chain) -> list[TimeRange]:
+    """The closed ranges of the days whose results have changed since."""
+    return ranges_changed(landing_of(chain), chain.days.ledger)
 
 
 FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {

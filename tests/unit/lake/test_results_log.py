@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from strandline.lake.entry import Entry
+from strandline.lake.ledger import taken_back
 from strandline.lake.results_log import known_over
 from strandline.model.intervals import DAY_MS, TimeRange
 
@@ -16,9 +20,13 @@ def ran(start: int, end: int, horizon: int, kind: str = "backfill") -> Entry:
     return Entry("r-1", 1, "published", kind, range=within, horizon_ms=horizon * DAY_MS)
 
 
+def numbered(entries: Iterable[Entry]) -> list[Entry]:
+    return [replace(entry, position=number) for number, entry in enumerate(entries)]
+
+
 def known(*entries: Entry) -> float | None:
     """The day as of which results of the days 1 to 5 are known."""
-    known_ms = known_over([*entries], days(1, 5))
+    known_ms = known_over(numbered(entries), days(1, 5))
     return None if known_ms is None else known_ms / DAY_MS
 
 
@@ -39,3 +47,10 @@ def test_a_run_that_was_taken_back_counts_for_nothing():
     assert known(ran(0, 9, 7), ran(0, 9, 8), ran(0, 9, 7, "revert")) == 7
     assert known(ran(0, 9, 8), ran(0, 9, 8, "revert")) is None
     assert known(ran(0, 9, 7), ran(3, 4, 6), ran(3, 4, 7, "revert")) == 7
+
+
+def test_a_revert_takes_back_the_last_run_over_just_its_range():
+    runs = [ran(0, 9, 7), ran(3, 4, 8), ran(0, 9, 8), ran(0, 9, 7, "revert"), ran(3, 4, 8)]
+    runs += [ran(3, 4, 7, "revert"), ran(5, 6, 9, "revert")]
+    pairs = [(done.position, back.position) for done, back in taken_back(numbered(runs))]
+    assert pairs == [(2, 3), (4, 5)]
