@@ -6,11 +6,13 @@ from datetime import date
 
 import pandas as pd
 import pytest
+from joined import COGROUP
 from meter import a_meter
 
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.model.intervals import midnight_of
-from strandline.quality.report.held_back_by import held_back_by
+from strandline.quality.report.held_back_by import held_back_by, silent_channels
+from strandline.spec import parse_spec
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))
@@ -54,6 +56,40 @@ def test_a_declared_channel_that_has_never_spoken_holds_everything():
     found = held_back_by(days(("a", 5, DAY, None), ("b", 5, DAY, None)), spec())
     assert str(found) == "none; held by channel c which has never offered one"
     assert held_back_by(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
+
+
+def a_join(**sides):
+    """Two sources by their channels: a tuple of them, or how they are told otherwise."""
+    bounded = {"strategy": "bounded_out_of_orderness", "bound": "1h", "emit": "per_record"}
+    sources = {
+        name: COGROUP["sources"][name] | {"watermark": bounded} | changed
+        for name, changed in sides.items()
+    }
+    return parse_spec(COGROUP | {"sources": sources}, origin="both.yaml")
+
+
+def test_of_two_sources_each_waits_for_its_own_channels():
+    mixed = a_join(left={"channels": "discovered"}, right={})
+    heard = days(("left/1", 5, DAY, None), ("right/a", 5, DAY, None))
+    assert silent_channels(mixed, set(heard["channel"])) == ("right/b",)
+    assert held_back_by(heard, mixed).held_by == "right/b"
+    assert held_back_by(days(("left/1", 5, DAY, None)), mixed).watermark_ms is None
+
+
+def test_a_source_that_discovers_its_channels_and_has_none_holds_everything():
+    discovered = a_join(left={"channels": "discovered"}, right={"channels": "discovered"})
+    assert held_back_by(days(("left/1", 5, DAY, None)), discovered).held_by == "right"
+    both = days(("left/1", 5, DAY, None), ("right/9", 5, DAY - HOUR_MS, None))
+    assert held_back_by(both, discovered).held_by == "right/9"
+
+
+def test_nobody_waits_for_a_source_that_goes_by_the_clock_or_falls_idle():
+    clock = {"strategy": "time_lag", "lag": "1h", "emit": {"every": "1m"}}
+    by_clock = a_join(left={}, right={"watermark": clock})
+    assert silent_channels(by_clock, {"left/a"}) == ("left/b",)
+    idle = COGROUP["sources"]["right"]["watermark"]
+    assert "idleness" in idle
+    assert silent_channels(a_join(left={}, right={"watermark": idle}), {"left/a", "left/b"}) == ()
 
 
 @pytest.mark.parametrize("change", [{"channel": None, "channels": None}])

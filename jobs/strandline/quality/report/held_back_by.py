@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
+from strandline.engine.past.by_input import channel_of
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.format import duration
@@ -76,8 +78,33 @@ def held_back_by(
     own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
     own = [channel for channel in own if channel.name not in gone]
     known = {channel.name for channel in own} | gone
-    silent = [name for name in spec.source.declared_channels or () if name not in known]
+    silent = silent_channels(spec, known)
     return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
+
+
+def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ...]:
+    """The channels that hold the watermark back as they have said nothing yet.
+
+    Of two sources also a side that discovers its channels and has none, by its own name.
+
+    Args:
+        spec: the pipeline.
+        heard: the channels that have.
+    """
+    if not isinstance(spec, TwoSourcesSpec):
+        declared = spec.source.declared_channels if _waits_for_all(spec) else ()
+        return tuple(name for name in declared or () if name not in heard)
+    silent: list[str] = []
+    for name, side in spec.sides.items():
+        if not _waits_for_all(side):
+            continue
+        if side.source.declared_channels is None:
+            prefix = channel_of(name, "")
+            silent += [] if any(one.startswith(prefix) for one in heard) else [name]
+        else:
+            of_side = (channel_of(name, one) for one in side.source.declared_channels)
+            silent += [one for one in of_side if one not in heard]
+    return tuple(silent)
 
 
 def _waits_for_all(side: PipelineSpec) -> bool:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.quality.report.format import plain
+from strandline.quality.report.held_back_by import silent_channels
 from strandline.quality.report.theme import INK, PALETTE, styled
 from strandline.spec import PipelineSpec
 
@@ -23,7 +24,7 @@ class Watermarks:
 
     Attributes:
         figure: a line a channel and one for the combined watermark; None if no channel has one.
-        silent: the declared channels without a watermark, which hold everything back.
+        silent: the channels without a watermark that hold everything back.
         left_out: how many channels have no line, the ones least behind.
     """
 
@@ -39,7 +40,7 @@ def watermarks(
     behind = _hours_behind(channels)
     declared = spec.source.declared_channels
     said = (channels if latest is None else latest).dropna(subset=["settled_ms"])
-    silent = tuple(name for name in declared or () if name not in set(said["channel"]))
+    silent = silent_channels(spec, set(said["channel"].fillna("")))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
