@@ -30,8 +30,8 @@ from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 
-_OF_RECORDS = ("firings", PAIRS)
-"""The tables, beside the quarantine, whose rows tell of single records."""
+_OF_RECORDS = ("quarantine", "firings", PAIRS)
+"""The tables whose rows tell of single records."""
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         runs whose staging goes; `reports`: how many files of audits and pages go.
 
     Raises:
-        InputError: the condition is none on a row of the quarantine, or nothing has run yet.
+        InputError: the condition is none on a row of any of these, or nothing has run yet.
     """
     store = lake.pipeline(spec.pipeline)
     require_predicate(expression)
@@ -52,14 +52,10 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         raise InputError(
             spec.pipeline, "has no quarantine yet", "run strandline backfill or advance first"
         )
-    return {
-        "pipeline": spec.pipeline,
-        "rows": {
-            "quarantine": matching(quarantine, expression),
-            **{name: _rows(store, name, expression) for name in _OF_RECORDS if store.table(name)},
-        },
-        **leftovers.whatever_is_left(store),
-    }
+    rows = {name: _rows(store, name, expression) for name in _OF_RECORDS if store.table(name)}
+    if all(count is None for count in rows.values()):
+        matching(quarantine, expression)  # says which column there is none of
+    return {"pipeline": spec.pipeline, "rows": rows, **leftovers.whatever_is_left(store)}
 
 
 def erase(

@@ -8,6 +8,7 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import TwoSourcesSpec
 
 _PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
 
@@ -15,7 +16,8 @@ _PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
 def require_same_layout(spec: PipelineSpec, entries: list[Entry], *, recreate: bool) -> None:
     """A run publishes by the window and the key that its pipeline has published by before.
 
-    Of a ledger that did not keep these, the names of the key columns count.
+    Of a ledger that did not keep these, or that of both sources of a join, the names of the key
+    columns count.
 
     Args:
         spec: the pipeline.
@@ -28,9 +30,11 @@ def require_same_layout(spec: PipelineSpec, entries: list[Entry], *, recreate: b
     before = None if recreate else _published_by(entries)
     if before is None:
         return
-    now = spec.layout
+    now, names = spec.layout, [*spec.source.key]
     if "window" not in before:
-        now = {"key": sorted(now["key"])}
+        now = {"key": sorted(names)}
+    elif isinstance(spec, TwoSourcesSpec) and before["key"] == {name: name for name in names}:
+        now |= {"key": before["key"]}
     other = [name for name in _PLACES if now.get(name) != before.get(name)]
     if other:
         name = other[0]

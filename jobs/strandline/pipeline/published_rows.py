@@ -115,12 +115,18 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
     """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
     found = []
     for name, one in ctx.landing.inputs.items():
-        own = quarantined.where(F.col(INPUT) == name) if name else quarantined
+        own = _of_side(quarantined, name) if name else quarantined
         rows = as_landed(own, one.frame.schema)
         # what the pipeline leaves out of its landing by now is not left out of what it has refused
         read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
         found.append(read.where(condition).select(f"{c.QUARANTINED}.*"))
     return reduce(DataFrame.unionByName, found)
+
+
+def _of_side(quarantined: DataFrame, name: str) -> DataFrame:
+    """The rows of one of two sources; those from when the pipeline had a single one are of none."""
+    is_of_it = F.col(INPUT) == name if INPUT in quarantined.columns else F.lit(False)
+    return quarantined.where(is_of_it)
 
 
 def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:

@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from strandline.lake.diff import DELETE, OP
+from strandline.lake.diff import DELETE, INSERT, OP
 from strandline.lake.ledger import Entry, largest_horizon
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
@@ -19,7 +19,7 @@ from strandline.pipeline.request import Request
 
 @dataclass(frozen=True)
 class Removals:
-    """The published windows or pairs of a range, and those that nothing staged overlaps."""
+    """The published windows or pairs of a range, and those that nothing takes the place of."""
 
     removed: int
     published: int
@@ -38,7 +38,8 @@ def removals_of(
     """What a run removes of a range; None: nothing.
 
     A window that only changes its edges, as sessions do when they merge, is not removed: a staged
-    one of its key overlaps it.
+    one of its key overlaps it. Nor is a pair in whose place another one of its key and time comes,
+    as where a record is landed again with another value.
 
     Args:
         ctx: the run.
@@ -53,9 +54,18 @@ def removals_of(
         gone = results.rows.where(F.col(OP) == DELETE).alias("gone")
         overlap = _overlap(list(ctx.spec.source.key))
         removed = gone.join(staged.alias("staged"), overlap, "left_anti").count()
+    else:
+        removed = _fewer_pairs(results.rows, list(ctx.spec.source.key))
     start_ms = F.unix_millis(target.start)
     inside = (start_ms >= within.start_ms) & (start_ms < within.end_ms)
     return Removals(removed, ctx.store.frame(ctx.spark, target.name).where(inside).count())
+
+
+def _fewer_pairs(changes: DataFrame, key: Sequence[str]) -> int:
+    """How many pairs there are less, of one key and time at once."""
+    steps = F.when(F.col(OP) == DELETE, 1).when(F.col(OP) == INSERT, -1).otherwise(0)
+    less = changes.groupBy(*key, "pair_ts").agg(F.greatest(F.sum(steps), F.lit(0)).alias("less"))
+    return int(less.agg(F.coalesce(F.sum("less"), F.lit(0))).collect()[0][0])
 
 
 def _overlap(key: Sequence[str]) -> Column:

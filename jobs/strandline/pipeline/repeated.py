@@ -48,6 +48,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "reopen": request.reopen,
         "accept_loss": request.accept_loss is not None,
         "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
+        "rules": [spec.spec_fingerprint, spec.timeline_fingerprint],
         "landing": landing_id,
         "program": program(),
     }

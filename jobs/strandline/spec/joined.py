@@ -44,6 +44,11 @@ class TwoSourcesSpec(PipelineSpec):
         """See `PipelineSpec`."""
         return _digest(*(side.timeline_fingerprint for side in self.sides.values()))
 
+    @property
+    def layout(self) -> dict[str, Any]:
+        """See `PipelineSpec`; the key of each side."""
+        return super().layout | {"key": {n: side.source.key for n, side in self.sides.items()}}
+
 
 class JoinedSpec(TwoSourcesSpec):
     """A pipeline whose results are pairs of the records of two sources.

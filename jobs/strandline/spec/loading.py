@@ -84,10 +84,8 @@ def load_spec(
             part = part.get(step) if isinstance(part, dict) else None
         if isinstance(part, dict):  # else the file itself is wrong, which is told
             part[key] = value
-        elif isinstance(content, dict) and "sources" in content:
-            option = f"--{name.replace('_', '-')}"
-            problem = "does not say of which source: each has a watermark of its own"
-            raise InputError(option, problem, "edit the pipeline's file")
+        elif isinstance(content, dict) and (problem := _no_watermark_of_its_own(content)):
+            raise InputError(f"--{name.replace('_', '-')}", *problem)
     spec = parse_any(content, origin=origin)
     if isinstance(spec, WindowedSpec) and spec.process is not None:
         process = spec.process.found_in(path.parent, f"{origin}: process")
@@ -95,6 +93,19 @@ def load_spec(
     if not isinstance(spec, ChainedSpec):
         return runnable(spec, origin=origin)
     return _over_its_upstream(spec, path, origin, behind)
+
+
+def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:
+    """Why a pipeline takes no bound, and the way out; None: it should have a watermark."""
+    shape = _shape(content)
+    if shape is ChainedSpec:
+        upstream = content["source"]["pipeline"]
+        problem = f"is of a watermark, and this pipeline goes by that of {upstream}"
+        return problem, f"rebuild {upstream} so, or edit its file"
+    if shape is not PipelineSpec:
+        problem = "does not say of which source: each has a watermark of its own"
+        return problem, "edit the pipeline's file"
+    return None
 
 
 def _over_its_upstream(

@@ -10,6 +10,7 @@ from lakes import a_record, land
 from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
 
+from strandline.errors import AuditFailedError
 from strandline.lake.results_landing import open_landing
 from strandline.pipeline.revert import revert_run
 from strandline.spec import parse_any, parse_spec
@@ -82,6 +83,16 @@ def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp
     pairs = join.line.rows("pairs")
     numbers = {p: sorted(r["pair"] for r in pairs if r["right_position"] == p) for p in (1, 2)}
     assert numbers == {1: [1, 2, 3, 4], 2: [1, 2, 3, 4, 5, 6]}
+    # landed again with another value all records are other ones, and no pair is missing
+    again = [{**row, "amount": 5} for row in left]
+    land(tmp_path, again, table="landing/left")
+    outcome = join.line.advance("2")
+    assert outcome.diff["pairs"] == {"insert": 10, "update": 0, "delete": 10}
+    assert {row["left_amount"] for row in join.line.rows("pairs")} == {5}
+    # one that lands no more takes its pairs along: that is asked
+    land(tmp_path, again[:1], table="landing/left")
+    with pytest.raises(AuditFailedError, match="removed"):
+        join.line.advance("2", accept_loss="one is enough")
 
 
 def test_pairs_of_records_of_one_id_have_numbers_of_their_own_whatever_their_times(spark, tmp_path):

@@ -282,3 +282,22 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     assert call("--reason", " ")[0] == 2
     assert json.loads(call("--reason", "asked for", "--json")[1])["rows"]["quarantine"] == 2
     assert persons(lake, "quarantine") == ["bob", "bob"]
+
+
+def test_pairs_go_by_a_column_that_quarantine_does_not_have_yet(pairs):
+    lake, spec = pairs
+    store = lake.pipeline("near")
+    late = pa.table({"device": ["d1"], "quarantine_date": [day(0)]})
+    write_deltalake(
+        store.uri("quarantine"),
+        late,
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=["quarantine_date"],
+    )
+    assert erasure_of(spec, lake, ZOE)["rows"] == {"quarantine": None, "pairs": 3}
+    erase(spec, lake, ZOE, reason="asked for")
+    kept = DeltaTable(store.uri("pairs")).to_pyarrow_table()
+    assert kept["left_person"].to_pylist() == ["bob"]
+    with pytest.raises(InputError, match="No field named nobody"):
+        erase(spec, lake, "nobody = 'zoe77'", reason="asked for")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from joined import COGROUP
 from lakes import a_spec, land
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from strandline.lake.ledger import Ledger, frontier, of_these_tables, published_
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.layout import require_same_layout
+from strandline.spec import parse_spec
 
 HOURS = a_spec()
 SESSIONS = a_spec(window={"session": "1h"})
@@ -76,6 +78,26 @@ def test_of_an_old_ledger_the_names_of_the_key_count():
     require_same_layout(
         a_spec(source__key=["source"]), [replace(old, publish=None)], recreate=False
     )
+
+
+def of_sides(**keys: dict[str, str] | list[str]):
+    """A cogroup with other keys of its sides."""
+    sources = {name: side | {"key": keys[name]} for name, side in COGROUP["sources"].items()}
+    return parse_spec(COGROUP | {"sources": sources}, origin="both.yaml")
+
+
+def test_the_keys_of_both_sources_are_laid_out_by():
+    plain = of_sides(left=["device"], right=["device"])
+    other = of_sides(left=["device"], right={"device": "upper(device)"})
+    require_same_layout(plain, [a_step("published", plain)], recreate=False)
+    with pytest.raises(InputError, match=r"both: source\.key: .*upper"):
+        require_same_layout(other, [a_step("published", plain)], recreate=False)
+    one_source = replace(a_step("published"), layout=plain.layout | {"key": {"device": "device"}})
+    named_otherwise = of_sides(left={"d": "device"}, right={"d": "device"})
+    with pytest.raises(InputError, match=r"both: source\.key"):
+        require_same_layout(named_otherwise, [one_source], recreate=False)
+    # as earlier programs have it of a join: the names alone
+    require_same_layout(other, [one_source], recreate=False)
 
 
 def test_what_was_published_before_the_tables_were_created_anew_counts_no_more():

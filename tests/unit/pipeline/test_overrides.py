@@ -6,6 +6,7 @@ import json
 from importlib import import_module
 
 import pytest
+from joined import COGROUP, PAIRED
 from lakes import SPEC, a_record, land
 
 from strandline.errors import InputError
@@ -13,7 +14,7 @@ from strandline.lake.entry import Entry, entries_of, row_of
 from strandline.model.intervals import DAY_MS, TimeRange, datetime_of
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
-from strandline.spec import find_spec
+from strandline.spec import find_spec, parse_spec
 
 command = import_module("strandline.cli.main")
 A_DAY = TimeRange(0, DAY_MS)
@@ -55,6 +56,30 @@ def test_a_bound_is_refused_where_the_strategy_has_none(folder):
     (folder / "meter.yaml").write_text(json.dumps(ascending), encoding="utf-8")
     with pytest.raises(InputError, match=r"with --bound 4h: watermark.bound: no such key"):
         find_spec(folder, "meter", {"bound": "4h"})
+
+
+def test_a_bound_is_refused_where_the_watermark_is_another_pipelines(folder):
+    (folder / "meter.yaml").write_text(json.dumps(SPEC | {"firings": True}), encoding="utf-8")
+    days = {
+        "pipeline": "days",
+        "source": {"pipeline": "meter", "key": ["device"]},
+        "window": {"tumbling": "1d"},
+    }
+    (folder / "days.yaml").write_text(json.dumps(days), encoding="utf-8")
+    told = "--bound: is of a watermark, and this pipeline goes by that of meter; rebuild meter so"
+    with pytest.raises(InputError, match=told):
+        find_spec(folder, "days", {"bound": "4h"})
+    later = find_spec(folder, "days", {"allowed_lateness": "3h"})
+    assert later.allowed_lateness == 3 * 3_600_000
+
+
+def test_a_window_join_does_not_repeat_a_cogroup():
+    asked = Request("backfill", A_DAY)
+    both = [
+        parse_spec(content | {"aggregates": {"n": "count(*)"}, "pipeline": "both"}, origin="b.yaml")
+        for content in (COGROUP, PAIRED)
+    ]
+    assert len({request_fingerprint(spec, asked, "landing") for spec in both}) == 2
 
 
 def test_somebody_says_why_and_nothing_that_is_for_good_goes_with_them():
