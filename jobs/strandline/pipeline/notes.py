@@ -103,7 +103,7 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
     elif spec.goes_by_order:
         yield (
             "records by their order: window functions. The records of each window of a key are "
-            "sorted, where other windows are only added up: two to three times as much work"
+            "sorted, where other windows are only added up: some five times as much work"
         )
 
 

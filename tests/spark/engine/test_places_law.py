@@ -16,8 +16,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.windows.order import FIRES, FIRINGS, FIRST, UNTIL, in_order, rules_of
-from strandline.engine.windows.running import at_firings
+from strandline.engine.windows.order import (
+    FIRES,
+    FIRINGS,
+    FIRST,
+    UNTIL,
+    in_order,
+    rules_of,
+    sorted_by_place,
+)
+from strandline.engine.windows.running import at_counts
 from strandline.engine.windows.walk import Records, walk
 from strandline.errors import InputError
 
@@ -116,8 +124,9 @@ def test_records_are_sorted_once_and_hashed_where_they_are_equal(session, source
     literals = {} if spec.source.sequence else {c.SEQUENCE: F.lit(0).cast("bigint")}
     if spec.source.key.get("device") == "'x'":
         literals[KEY] = F.lit("x")
-    records = in_order(rows.withColumns(literals), spec, F.sha2(ID, 256), [ID])
-    told = at_firings(records, spec, {"n": F.count(F.lit(1))})
+    identity = F.sha2(ID, 256)
+    placed = sorted_by_place(rows.withColumns(literals), spec, identity)
+    told = at_counts(placed, spec, {"n": F.count(F.lit(1))}, identity)
     plan = told._jdf.queryExecution().executedPlan().toString()
     assert (plan.count("Sort ["), plan.count("Exchange ")) == (1, 1), plan
     assert "sha2" in plan[plan.index("Sort [") :].splitlines()[0]

@@ -153,16 +153,26 @@ def _apart_by(rows: DataFrame, spec: PipelineSpec) -> list[str]:
     return [*keys, c.WINDOW]
 
 
-def _by_place(accepted: DataFrame, spec: PipelineSpec, identity: Column) -> DataFrame:
-    """The same by window functions: count triggers and evictors ask for places alone.
+def sorted_by_place(accepted: DataFrame, spec: PipelineSpec, identity: Column) -> DataFrame:
+    """The accepted records, all of a window of a key in one partition, in their order.
 
-    The rows come sorted, and stay so. A hash of every record would cost more than all else, and in
-    a column each has one. A sort asks for it where it compares two of one position; and window
-    functions (`in_places`) whose order it begins with take its rows as they lie.
+    They stay so: window functions (`in_places`) whose order that of the sort begins with take the
+    rows as they lie. A hash of every record would cost more than all else, and in a column each has
+    one. The sort asks for it where it compares two of one position.
+
+    Args:
+        accepted: the records, once for each window that took them.
+        spec: the pipeline.
+        identity: orders records of equal position.
     """
     apart = _apart_by(accepted, spec)
     position = [*apart, *position_of(spec)]
-    rows = accepted.repartition(*apart).sortWithinPartitions(*position, identity)
+    return accepted.repartition(*apart).sortWithinPartitions(*position, identity)
+
+
+def _by_place(accepted: DataFrame, spec: PipelineSpec, identity: Column) -> DataFrame:
+    """The same by window functions: count triggers and evictors ask for places alone."""
+    rows = sorted_by_place(accepted, spec, identity)
     in_window = in_places(rows, spec)
     whole = in_window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     places = {
@@ -176,19 +186,28 @@ def _by_place(accepted: DataFrame, spec: PipelineSpec, identity: Column) -> Data
             FIRINGS: _fired_up_to(None, spec, in_window),
         }
     )
-    of_cause = F.when(F.col(FIRES), identity)
     return (
         told.withColumn(UNTIL, _until(spec, in_window))
-        .withColumn(c.RECORD_ID, of_cause)
+        .withColumn(c.RECORD_ID, F.when(F.col(FIRES), identity))
         .drop(*places)
     )
+
+
+def fires_at(place: Column, trigger: Count) -> Column:
+    """FIRES, by the place of a record among those that its window accepted, from 1."""
+    return F.pmod(place, F.lit(trigger.count)) == 0
+
+
+def first_firing_at(place: Column, trigger: Count) -> Column:
+    """FIRST, by the same."""
+    return F.call_function("div", place - 1, F.lit(trigger.count)) + 1
 
 
 def _fires(spec: PipelineSpec, in_window: WindowSpec) -> Column:
     """FIRES: by the place, never, or at the last record on time and at each late one."""
     trigger = spec.fires_by
     if isinstance(trigger, Count):
-        return F.pmod(_NTH, F.lit(trigger.count)) == 0
+        return fires_at(F.col(_NTH), trigger)
     if isinstance(trigger, Never):
         return F.lit(False)
     next_is_late = F.coalesce(F.lead(fires_at_once()).over(in_window), F.lit(True))

@@ -30,7 +30,7 @@ from strandline.engine.windows.contents import count_each, count_panes, fire
 from strandline.engine.windows.firings import contents_of_firings, firings
 from strandline.engine.windows.first_firings import cells_of, first_firings, parted
 from strandline.engine.windows.last_firing import fire_last, held_by_state
-from strandline.engine.windows.order import in_order
+from strandline.engine.windows.order import in_order, sorted_by_place
 from strandline.engine.windows.units import counted_units, single_units
 from strandline.model.intervals import TimeRange, day_of, midnight_of
 
@@ -211,8 +211,12 @@ class GridRebuild(Rebuild):
         """The records that fire a window, and its last one, with all that it holds by then."""
 
         def at_firings(identity: Column) -> DataFrame:
+            spec, aggregates = self.history.spec, self._aggregates()
+            if running.counts_by_place(spec):
+                placed = sorted_by_place(self._accepted(self._windows), spec, identity)
+                return computed(running.at_counts(placed, spec, aggregates, identity))
             ordered = self._in_order(self._windows, identity)
-            return computed(running.at_firings(ordered, self.history.spec, self._aggregates()))
+            return computed(running.at_firings(ordered, spec, aggregates))
 
         return PerIdentity(at_firings)
 
