@@ -27,6 +27,12 @@ SUMMARY = """
 def summary(key, window, records, watermark):
     return [{"n": records.num_rows, "first": key["device"]}]
 """
+PLAIN: dict[str, Any] = {
+    "pipeline": "p",
+    "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
+    "watermark": {"strategy": "ascending"},
+    "window": {"tumbling": "1h"},
+}
 WINDOW = times_of(0, 3_600_000)
 
 
@@ -133,15 +139,8 @@ def test_a_struct_has_just_the_fields_that_its_type_names(given):
 
 
 def test_a_type_keeps_the_names_of_its_fields_and_is_written_in_one_way():
-    content = {
-        "pipeline": "p",
-        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
-        "watermark": {"strategy": "ascending"},
-        "window": {"tumbling": "1h"},
-        "process": "a:b",
-        "returns": {"legs": "ARRAY<Struct<From: STRING, at: Decimal(5, 2)>>", "n": "BigInt"},
-    }
-    returns = parse_spec(content, origin="p.yaml").returns
+    given = {"legs": "ARRAY<Struct<From: STRING, at: Decimal(5, 2)>>", "n": "BigInt"}
+    returns = parse_spec(PLAIN | {"process": "a:b", "returns": given}, origin="p.yaml").returns
     assert returns == {"legs": "array<struct<From:string,at:decimal(5,2)>>", "n": "bigint"}
 
 
@@ -205,35 +204,16 @@ def test_a_function_may_take_its_arguments_as_it_likes(tmp_path, arguments):
     ],
 )
 def test_what_a_file_says_wrongly_of_a_function_is_told(fields, told):
-    content = {
-        "pipeline": "p",
-        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
-        "watermark": {"strategy": "ascending"},
-        "window": {"tumbling": "1h"},
-    }
     with pytest.raises(InputError) as refused:
-        parse_spec(content | fields, origin="p.yaml")
+        parse_spec(PLAIN | fields, origin="p.yaml")
     assert told in str(refused.value)
 
 
 def test_a_function_without_its_text_is_not_called():
-    content = {
-        "pipeline": "p",
-        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
-        "watermark": {"strategy": "ascending"},
-        "window": {"tumbling": "1h"},
-        "process": "a:b",
-        "returns": {"n": "int"},
-    }
+    content = PLAIN | {"process": "a:b", "returns": {"n": "int"}}
     with pytest.raises(InputError, match="p: process: it has no text of the function's module"):
         over_firing_of(parse_spec(content, origin="p.yaml"))
 
 
 def test_a_pipeline_without_a_function_keeps_its_fingerprint():
-    content = {
-        "pipeline": "p",
-        "source": {"table": "landing", "arrival_time": "at", "event_time": "ts"},
-        "watermark": {"strategy": "ascending"},
-        "window": {"tumbling": "1h"},
-    }
-    assert parse_spec(content, origin="p.yaml").spec_fingerprint == "371e716e74ecce57"
+    assert parse_spec(PLAIN, origin="p.yaml").spec_fingerprint == "371e716e74ecce57"
