@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from hashlib import sha256
@@ -52,8 +52,7 @@ def open_landing(
         return Landing.open(spark, lake, spec, now_ms, log)
     results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
     upstream = open_landing(spark, lake, spec.upstream, now_ms)
-    if not isinstance(upstream, ResultsLanding):
-        upstream = upstream.by_log(results.source_log(upstream.log))
+    upstream = upstream.by_log(results.source_log(upstream.log))
     counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
     return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
 
@@ -69,6 +68,18 @@ class ResultsLanding(Landing):
 
     results: ResultsLog
     upstream: Landing
+
+    def by_log(self, log: LandingLog) -> ResultsLanding:
+        """See `Landing.by_log`; with what had landed for the other pipeline by then.
+
+        Raises:
+            TypeError: it is not the log of results.
+        """
+        if not isinstance(log, ResultsLog):
+            msg = f"{self.spec.pipeline} reads results"
+            raise TypeError(msg)
+        upstream = self.upstream.by_log(log.source_log(self.upstream.log))
+        return replace(self, log=log, results=log, upstream=upstream)
 
     @property
     def of(self) -> ResultsSpec:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
+from deltalake.exceptions import DeltaError
+
 from strandline.errors import InputError, RetryableError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
@@ -17,6 +19,7 @@ from strandline.lake.ledger import (
     of_these_tables,
     published_into,
     taken_back,
+    together,
 )
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.store import Lake
@@ -106,6 +109,25 @@ class ResultsLog(LandingLog):
         first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
         known_ms = known_over(self.entries, TimeRange(first, last + DAY_MS))
         return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
+
+    def at(self, version: int) -> ResultsLog | None:
+        """See `LandingLog`: with all tables of the last step of the ledger that had this version.
+
+        `version`: of the table `firings`.
+        """
+        then = together([e for e in self.entries if (e.versions or {}).get("firings") == version])
+        if then is None or then.versions is None:
+            return None
+        store = self.tables.store.at(then.versions)
+        try:
+            table = store.table("firings")
+        except DeltaError:
+            return None
+        if table is None:
+            return None
+        entries = [e for e in self.entries if e.position <= then.position]
+        tables = TablesTogether(store, then, None)
+        return ResultsLog(table.table_uri, table, tables, entries)
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from lakes import a_record, a_spec, at, instant, land
 
 from strandline.lake.entry import Entry
-from strandline.lake.ledger import taken_back
-from strandline.lake.results_log import known_over
+from strandline.lake.ledger import Ledger, taken_back
+from strandline.lake.results_landing import open_landing
+from strandline.lake.results_log import ResultsLog, known_over
+from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
+from strandline.spec import PipelineSpec, parse_any
+from strandline.spec.chained import ResultsSpec
 
 
 def days(start: int, end: int) -> TimeRange:
@@ -54,3 +63,55 @@ def test_a_revert_takes_back_the_last_run_over_just_its_range():
     runs += [ran(3, 4, 7, "revert"), ran(5, 6, 9, "revert")]
     pairs = [(done.position, back.position) for done, back in taken_back(numbered(runs))]
     assert pairs == [(2, 3), (4, 5)]
+
+
+# ------------------------------------------------------------------- three pipelines in a line
+
+HOURS = a_spec(firings=True)
+OVER = {"window": {"tumbling": "1d"}, "aggregates": {"n": "count(*)"}, "firings": True}
+
+
+def over(name: str, upstream: PipelineSpec) -> ResultsSpec:
+    """A pipeline over the results of another one."""
+    source = {"pipeline": upstream.pipeline, "key": ["device"]}
+    content = {"pipeline": name, "source": source, **OVER}
+    return parse_any(content, origin=f"{name}.yaml").over(upstream)
+
+
+def publish(lake: Lake, spec: PipelineSpec, day: int, landing_version: int | None = None) -> None:
+    """A run up to a day, with one more firing."""
+    store = lake.pipeline(spec.pipeline)
+    rows = pa.table({"window_date": [at(f"{day}").date()], "device": ["d1"]})
+    for name in ("firings", "windows"):
+        write_deltalake(store.uri(name), rows, mode="append", partition_by=["window_date"])
+    step = Entry(
+        f"r-{day}",
+        1,
+        "published",
+        "advance",
+        frontier_ms=instant(f"{day}"),
+        landing_version=landing_version,
+        versions=store.versions(),
+        spec_fingerprint=spec.spec_fingerprint,
+    )
+    Ledger(store).append(step, datetime.now(UTC))
+
+
+def test_of_three_in_a_line_the_last_reads_the_first_as_it_was_for_the_second(tmp_path):
+    lake = Lake.at(str(tmp_path))
+    days = over("days", HOURS)
+    weeks = over("weeks", days)
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 2, 0)
+    publish(lake, days, 2, ResultsLog.published(lake, days).version)
+    land(tmp_path, [a_record("2 10:00", "2 09:00")], mode="append")
+    publish(lake, HOURS, 3, 1)
+
+    landing = open_landing(None, lake, weeks)
+    assert landing.version == 0
+    assert (landing.upstream.version, landing.upstream.upstream.version) == (0, 0)
+    assert landing.upstream.results.known_until_ms == instant("2")
+    publish(lake, days, 3, ResultsLog.published(lake, days).version)
+    landing = open_landing(None, lake, weeks)
+    assert (landing.upstream.version, landing.upstream.upstream.version) == (1, 1)
+    assert ResultsLog.published(lake, days).at(7) is None
