@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from lakes import at
 
-from strandline.lake.ledger import owed_days
+from strandline.lake.steps import owed_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,14 +23,8 @@ from strandline.engine.past.observed import KnownSteps, ObservedDay, put_togethe
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
-from strandline.lake.ledger import (
-    Entry,
-    clock_start,
-    frontier,
-    frontier_after,
-    largest_horizon,
-    owed_days,
-)
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import clock_start, frontier, frontier_after, largest_horizon, owed_days
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import (

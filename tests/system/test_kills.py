@@ -12,7 +12,7 @@ import pytest
 from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record, a_week, land
 
-from strandline.lake.ledger import frontier
+from strandline.lake.steps import frontier
 
 pytestmark = pytest.mark.system
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from strandline.lake.ledger import Entry, owed_days, together, unfinished_publish
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import owed_days, together, unfinished_publish
 
 _STAY = ("published", "erasing", "erased")
 """What is published, as of when and why, decides what later runs do; an erasure has its proof."""

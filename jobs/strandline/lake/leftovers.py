@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from strandline.lake.ledger import Entry, unfinished_publish
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Store
 
 _STAY = {"report.html", "index.html"}

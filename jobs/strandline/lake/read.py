@@ -22,8 +22,9 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError
 from strandline.lake.days import Days, days_of
-from strandline.lake.ledger import Entry, Ledger, together, told_of_unfinished, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.reads import columns_of, dataset_of
+from strandline.lake.steps import together, told_of_unfinished, unfinished_publish
 from strandline.lake.store import PUBLISHED, Lake, Store
 
 if TYPE_CHECKING:

@@ -12,16 +12,9 @@ from deltalake.exceptions import DeltaError
 from strandline.errors import InputError, RetryableError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import (
-    Entry,
-    Ledger,
-    frontier,
-    of_these_tables,
-    published_into,
-    taken_back,
-    together,
-)
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import TablesTogether, published_tables
+from strandline.lake.steps import frontier, of_these_tables, published_into, taken_back, together
 from strandline.lake.store import Lake
 from strandline.model.intervals import (
     DAY_MS,

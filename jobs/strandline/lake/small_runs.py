@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger, frontier
+from strandline.lake.ledger import Ledger
+from strandline.lake.steps import frontier
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec

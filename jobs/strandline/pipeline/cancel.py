@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger import Entry, Ledger, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake, storage_errors
 from strandline.pipeline.driver import process_of, state_of
 from strandline.pipeline.drop import step_of

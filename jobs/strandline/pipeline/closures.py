@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from strandline.engine.position.clock import Closure
-from strandline.lake.ledger import Entry, published_into
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import published_into
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, Ledger, begun_drop, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import begun_drop, unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.model.intervals import text_of
 from strandline.spec import PipelineSpec

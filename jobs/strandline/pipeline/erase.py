@@ -23,7 +23,8 @@ from strandline.lake.erasure import (
     require_predicate,
     sides_with_columns,
 )
-from strandline.lake.ledger import Entry, Ledger, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.maintain import next_run_id, versions_with

@@ -16,15 +16,10 @@ from deltalake import DeltaTable
 from strandline.errors import InputError
 from strandline.lake import leftovers, upkeep
 from strandline.lake.days import PARTITIONS
-from strandline.lake.ledger import (
-    Entry,
-    Ledger,
-    together,
-    told_of_unfinished,
-    unfinished_publish,
-)
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.quarantine_retention import drop_older, older_rows
+from strandline.lake.steps import together, told_of_unfinished, unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from strandline.lake.ledger import Entry, frontier
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import frontier
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 

@@ -12,8 +12,9 @@ from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, of_these_tables, owed_days
+from strandline.lake.ledger import Entry
 from strandline.lake.session import for_input_of
+from strandline.lake.steps import of_these_tables, owed_days
 from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered

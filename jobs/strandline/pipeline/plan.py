@@ -13,8 +13,9 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, Ledger, clock_start, largest_horizon
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import ResultsLanding
+from strandline.lake.steps import clock_start, largest_horizon
 from strandline.model.intervals import (
     EVERYTHING,
     TimeRange,

@@ -11,7 +11,7 @@ from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope
-from strandline.lake.ledger import largest_horizon
+from strandline.lake.steps import largest_horizon
 from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,

@@ -14,14 +14,14 @@ from pyspark.errors import PySparkException
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import INSERT, OP
-from strandline.lake.ledger import (
-    Entry,
+from strandline.lake.ledger import Entry
+from strandline.lake.staging import Staging
+from strandline.lake.steps import (
     frontier_after,
     of_these_tables,
     published_since,
     unfinished_publish,
 )
-from strandline.lake.staging import Staging
 from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import told

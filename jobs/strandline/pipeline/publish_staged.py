@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger, published_since, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
+from strandline.lake.steps import published_since, unfinished_publish
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import day_of, midnight_of, text_of

@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.diff import DELETE, INSERT, OP
-from strandline.lake.ledger import Entry, largest_horizon
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import largest_horizon
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change

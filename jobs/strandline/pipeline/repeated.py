@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import (
-    Entry,
-    Ledger,
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import (
     frontier,
     of_these_tables,
     owed_days,

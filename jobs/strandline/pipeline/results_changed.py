@@ -19,9 +19,10 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.commits import days_changed
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, taken_back
+from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of
 from strandline.lake.results_landing import ResultsLanding
+from strandline.lake.steps import taken_back
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

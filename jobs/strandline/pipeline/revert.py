@@ -18,9 +18,10 @@ from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import diff
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger, frontier, largest_horizon, published_since
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.reads import columns_of
 from strandline.lake.results_landing import open_landing
+from strandline.lake.steps import frontier, largest_horizon, published_since
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.pipeline.closures import closures_in

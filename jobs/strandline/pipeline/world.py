@@ -8,8 +8,9 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry, frontier, largest_horizon
+from strandline.lake.ledger import Entry
 from strandline.lake.results_landing import ResultsLanding
+from strandline.lake.steps import frontier, largest_horizon
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.lake.timeline_rows import TimelineTable

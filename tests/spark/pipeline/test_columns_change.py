@@ -20,9 +20,9 @@ from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.diff import OP, diff
 from strandline.lake.identities import nulls_counted
-from strandline.lake.ledger import unfinished_publish
 from strandline.lake.schema import schema_of
 from strandline.lake.staging import Staging
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake
 from strandline.pipeline.views.status import status_of
 from strandline.spec.joined import PAIRS

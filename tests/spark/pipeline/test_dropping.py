@@ -11,7 +11,8 @@ from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
 from strandline.lake import publish as out
-from strandline.lake.ledger import Entry, unfinished_publish
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Store
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.drop import drop_run

@@ -21,7 +21,7 @@ from lakes import Line, a_spec, instant, land, ms
 from replayed import assert_books_balance, published, told_by_replay
 
 from strandline.lake import publish as out
-from strandline.lake.ledger import owed_days
+from strandline.lake.steps import owed_days
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
 from strandline.pipeline.request import Request
 from strandline.pipeline.views.status import status_of

@@ -15,10 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
-from strandline.lake.ledger import (
-    SCHEMA,
-    Entry,
-    Ledger,
+from strandline.lake.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.steps import (
     begun_drop,
     clock_start,
     frontier,

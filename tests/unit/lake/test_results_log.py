@@ -11,9 +11,10 @@ from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
 from strandline.lake.entry import Entry
-from strandline.lake.ledger import Ledger, taken_back
+from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import open_landing
 from strandline.lake.results_log import ResultsLog, known_over
+from strandline.lake.steps import taken_back
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.spec import PipelineSpec, parse_any

@@ -14,7 +14,8 @@ from killed import Killed
 from meter import a_meter
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, Ledger, unfinished_publish
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.drop import drop_run

@@ -19,8 +19,9 @@ from meter import a_meter
 from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
-from strandline.lake.ledger import Entry, Ledger, published_since
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import published_tables
+from strandline.lake.steps import published_since
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from strandline.cli.main import app, main
 from strandline.errors import InputError
 from strandline.lake.entry import Entry
-from strandline.lake.ledger import Ledger, frontier, of_these_tables, published_since
+from strandline.lake.ledger import Ledger
+from strandline.lake.steps import frontier, of_these_tables, published_since
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.layout import require_same_layout

@@ -18,17 +18,10 @@ from meter import a_meter
 from strandline.cli.main import main
 from strandline.errors import InputError
 from strandline.lake import leftovers, upkeep
-from strandline.lake.ledger import (
-    Entry,
-    Ledger,
-    clock_start,
-    frontier,
-    owed_days,
-    together,
-    unfinished_publish,
-)
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.read import published_tables
+from strandline.lake.steps import clock_start, frontier, owed_days, together, unfinished_publish
 from strandline.lake.store import PUBLISHED
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of

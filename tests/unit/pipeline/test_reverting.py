@@ -9,7 +9,8 @@ import pytest
 from lakes import a_spec, instant
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, frontier_after
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import frontier_after
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.revert import require_revertible
 

@@ -167,11 +167,10 @@ class Walk:
         """A time of a window, as the watermark rises to a value; None: to the end."""
         if time_ms == window.last_ms:
             self._fire(window, time_ms)
-        elif time_ms == window.next_ms and window.members:
-            self._wait_from(window, time_ms)
-            self._fire(window, time_ms)
         elif time_ms == window.next_ms:  # empty it fires at none of the times that are passed
-            self._wait_from(window, self._last_passed(time_ms, to_ms))
+            passed_ms = time_ms if window.members else self._last_passed(time_ms, to_ms)
+            self._wait_from(window, passed_ms)
+            self._fire(window, time_ms)
 
     def _last_passed(self, time_ms: int, to_ms: int | None) -> int:
         """The last of the times that follow each other from one on and that a watermark passes."""

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.lake.days import Days, facts_of_files, read_days
-from strandline.lake.ledger import Entry, frontier, owed_days
+from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of
+from strandline.lake.steps import frontier, owed_days
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
-from strandline.lake.ledger import UPKEEP, Entry, Ledger, frontier
+from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.read import tables_shown
 from strandline.lake.reads import columns_of
+from strandline.lake.steps import frontier
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of

@@ -1,0 +1,180 @@
+"""What the steps of a ledger say: what is published, taken back, owed or unfinished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from strandline.lake.entry import Entry
+from strandline.model.intervals import TimeRange, midnight_before
+
+_TOGETHER = ("published", "maintained", "erased")
+"""Steps that are written, under the lock, when every table is whole."""
+_ENDS = ("published", "dropped")
+"""What ends a publish that has begun."""
+
+
+def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
+    """The published steps whose range shares an instant with one."""
+    return [
+        entry
+        for entry in entries
+        if entry.step == "published" and entry.range is not None and entry.range.overlaps(within)
+    ]
+
+
+def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    """The published steps that a revert has taken back, each with the published one of that.
+
+    The last run that has published into its range is the one that a revert takes back.
+    """
+    standing: list[Entry] = []
+    pairs = []
+    for entry in entries:
+        if entry.step != "published" or entry.range is None:
+            continue
+        if entry.kind != "revert":
+            standing.append(entry)
+            continue
+        of_range = (n for n in reversed(range(len(standing))) if standing[n].range == entry.range)
+        if (number := next(of_range, None)) is not None:
+            pairs.append((standing.pop(number), entry))
+    return pairs
+
+
+def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
+    """The steps of a ledger but for what was published into tables that were created anew since.
+
+    Args:
+        entries: the ledger.
+        anew: whether they are about to be: then nothing is published.
+    """
+    again = [entry.position for entry in entries if entry.step == "published" and entry.recreated]
+    since = max(again, default=0)
+    return [e for e in entries if e.step != "published" or (e.position >= since and not anew)]
+
+
+def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
+    """The published steps since a run's base that touch slots which the run touches too.
+
+    A run that creates the tables anew touches all. And every erasure counts: what the run has read
+    may hold the rows that had to leave.
+    """
+    return [
+        entry
+        for entry in entries
+        if entry.position > run.base
+        and entry.run_id != run.run_id
+        and (entry.step == "erased" or _meets(entry, run))
+    ]
+
+
+def _meets(published: Entry, run: Entry) -> bool:
+    """Whether a step is a published one, and touches slots that a run touches too."""
+    if published.step != "published":
+        return False
+    if run.recreated or published.recreated:
+        return True
+    one, other = published.touched, run.touched
+    return one is not None and other is not None and one.overlaps(other)
+
+
+def together(entries: list[Entry], run_id: str | None = None) -> Entry | None:
+    """The last step that says which versions of all tables belong together; `run_id`: of a run."""
+    return next(
+        (
+            entry
+            for entry in reversed(entries)
+            if entry.step in _TOGETHER
+            and (entry.step == "published" or entry.versions is not None)
+            and run_id in {None, entry.run_id}
+        ),
+        None,
+    )
+
+
+def owed_days(entries: list[Entry]) -> list[date]:
+    """The arrival days that are still to be judged again.
+
+    A run settles the days that it knew of: those noted before the ledger's position that it is
+    based on, and those that it has noted itself.
+    """
+    noted: dict[date, Entry] = {}
+    for entry in entries:
+        if entry.step == "owed":
+            noted |= dict.fromkeys(entry.owed or (), entry)
+        if entry.step == "published":
+            for day in entry.settled or ():
+                note = noted.get(day)
+                if note and (note.position <= entry.base or note.run_id == entry.run_id):
+                    del noted[day]
+    return sorted(noted)
+
+
+def largest_horizon(entries: list[Entry], within: TimeRange) -> int | None:
+    """The largest horizon published into any part of a range."""
+    horizons = [entry.horizon_ms for entry in published_into(entries, within)]
+    return max((ms for ms in horizons if ms is not None), default=None)
+
+
+def frontier(entries: list[Entry]) -> int | None:
+    """The midnight up to which everything that Flink would have said is published."""
+    return next((e.frontier_ms for e in reversed(entries) if e.step == "published"), None)
+
+
+def frontier_after(entries: list[Entry], run: Entry, completes_ms: int | None) -> int | None:
+    """The frontier once a run is published.
+
+    Args:
+        entries: the ledger before it is.
+        run: the run; one by hand that has changed something as of an earlier horizon takes
+            knowledge back, and the frontier with it, so that the next scheduled run heals that;
+            one that reverts another names the frontier from before that one.
+        completes_ms: the midnight up to which the run itself publishes everything.
+    """
+    reached = frontier(entries)
+    if run.kind == "revert":
+        stood_ms = run.frontier_ms
+        return None if reached is None or stood_ms is None else min(reached, stood_ms)
+    if reached is None or completes_ms is None:
+        after = completes_ms if reached is None else reached
+    else:
+        after = max(reached, completes_ms)
+    changed = any(any(counts.values()) for counts in (run.diff or {}).values())
+    if after is None or run.horizon_ms is None or run.kind == "advance" or not changed:
+        return after
+    return min(after, midnight_before(run.horizon_ms))
+
+
+def clock_start(entries: list[Entry]) -> int | None:
+    """When the job's clock started, as the first observation has fixed it."""
+    return next((e.clock_start_ms for e in entries if e.clock_start_ms is not None), None)
+
+
+def unfinished_publish(entries: list[Entry]) -> Entry | None:
+    """A publish that began, and neither ended nor was dropped: who takes the lock next finishes it.
+
+    A failure on the way is no end: some tables may be written, and others not.
+    """
+    last: Entry | None = None
+    for entry in entries:
+        if entry.step == "publishing":
+            last = entry
+        elif last is not None and entry.run_id == last.run_id and entry.step in _ENDS:
+            last = None
+    return last
+
+
+def told_of_unfinished(publish: Entry) -> str:
+    """What people are told where a publish is unfinished."""
+    return (
+        f"run {publish.run_id} has begun to publish and has not ended: everything is shown as it "
+        "was before; the next run finishes what has died"
+    )
+
+
+def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:
+    """The step that began to drop a publish: from then on it is taken back, and not finished."""
+    return next(
+        (e for e in reversed(entries) if e.run_id == begun.run_id and e.step == "dropping"), None
+    )
