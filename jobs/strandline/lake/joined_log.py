@@ -77,9 +77,13 @@ class JoinedLog(LandingLog):
     def at(self, version: int) -> JoinedLog:
         """See `LandingLog`; where the version of a side is not there any more, with its newest."""
         of_left, of_right = divmod(version, _VERSIONS)
-        left = self.left.at(of_left) or self.left
-        right = self.right.at(of_right) or self.right
+        left = self.left.readable_at(of_left) or self.left
+        right = self.right.readable_at(of_right) or self.right
         return replace(self, table=left.table, left=left, right=right)
+
+    def readable_at(self, version: int) -> JoinedLog:
+        """See `LandingLog`."""
+        return self.at(version)
 
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """See `LandingLog`: whether both do."""

@@ -15,6 +15,7 @@ from deltalake.schema import PrimitiveType
 
 from strandline.errors import InputError
 from strandline.lake.deletions import DeletedRows, deleted_rows
+from strandline.lake.reads import is_whole
 from strandline.lake.store import Lake
 from strandline.spec.pipeline import PipelineSpec
 
@@ -119,6 +120,11 @@ class LandingLog:
             return LandingLog(self.uri, DeltaTable(self.uri, version=version))
         except DeltaError:
             return None
+
+    def readable_at(self, version: int) -> LandingLog | None:
+        """The log of an earlier version; None: that, or some file of it, is not there any more."""
+        then = self.at(version)
+        return then if then is not None and is_whole(then.table, self.table) else None
 
     def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.

@@ -91,6 +91,18 @@ def files_of(table: DeltaTable) -> fs.FileSystem:
     )
 
 
+def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
+    """Whether an earlier version of a table can be read: none of its files has been removed.
+
+    Args:
+        then: the earlier version.
+        now: the newest one; its files are there.
+    """
+    others = sorted({unquote(path) for path in {*paths_of(then)} - {*paths_of(now)}})
+    found = files_of(then).get_file_info(others) if others else []
+    return all(info.type != fs.FileType.NotFound for info in found)
+
+
 def _local_files(table: DeltaTable) -> fs.FileSystem | None:
     """A folder through Arrow's own file system; None: the table lies elsewhere.
 

@@ -14,6 +14,7 @@ from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import TablesTogether, published_tables
+from strandline.lake.reads import is_whole
 from strandline.lake.steps import frontier, of_these_tables, published_into, taken_back, together
 from strandline.lake.store import Lake
 from strandline.model.intervals import (
@@ -26,6 +27,9 @@ from strandline.model.intervals import (
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
+
+_READ = ("firings", "windows")
+"""The tables of the other pipeline that its results are read from."""
 
 
 def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
@@ -119,21 +123,38 @@ class ResultsLog(LandingLog):
         if table is None:
             return None
         entries = [e for e in self.entries if e.position <= then.position]
-        tables = TablesTogether(store, then, None)
-        return ResultsLog(table.table_uri, table, tables, entries)
+        return ResultsLog(table.table_uri, table, TablesTogether(store, then, None), entries)
+
+    def readable_at(self, version: int) -> ResultsLog | None:
+        """See `LandingLog`; of `windows` as well, which tells of the windows of results."""
+        then = self.at(version)
+        if then is None:
+            return None
+        try:
+            both = [
+                (then.tables.store.table(name), self.tables.store.table(name)) for name in _READ
+            ]
+        except DeltaError:
+            return None
+        whole = all(a is not None and b is not None and is_whole(a, b) for a, b in both)
+        return then if whole else None
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""
+        gone = {done.position for done, _ in taken_back(self.entries)}
         versions = (
             entry.landing_version
             for entry in reversed(self.entries)
-            if entry.step == "published" and entry.landing_version is not None
+            if entry.step == "published"
+            and entry.landing_version is not None
+            and entry.kind != "revert"
+            and entry.position not in gone
         )
         version = next(versions, None)
         if version is None or version == log.version:
             return log
         # where it is not there any more, what has landed since is judged with it
-        return log.at(version) or log
+        return log.readable_at(version) or log
 
 
 def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:

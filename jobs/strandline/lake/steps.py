@@ -26,20 +26,20 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
 def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     """The published steps that a revert has taken back, each with the published one of that.
 
-    The last run that has published into its range is the one that a revert takes back.
+    A revert takes back the last one that has published into its range. That can be a revert, too:
+    then what it had taken back stands again.
     """
-    standing: list[Entry] = []
-    pairs = []
-    for entry in entries:
-        if entry.step != "published" or entry.range is None:
+    published = [e for e in entries if e.step == "published" and e.range is not None]
+    pairs, undone = [], set()
+    for number in reversed(range(len(published))):
+        back = published[number]
+        if back.kind != "revert" or number in undone:
             continue
-        if entry.kind != "revert":
-            standing.append(entry)
-            continue
-        of_range = (n for n in reversed(range(len(standing))) if standing[n].range == entry.range)
-        if (number := next(of_range, None)) is not None:
-            pairs.append((standing.pop(number), entry))
-    return pairs
+        of_range = (n for n in reversed(range(number)) if published[n].range == back.range)
+        if (done := next(of_range, None)) is not None:
+            undone.add(done)
+            pairs.append((published[done], back))
+    return pairs[::-1]
 
 
 def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:

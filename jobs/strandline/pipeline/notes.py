@@ -18,6 +18,7 @@ from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, text_of
+from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.observation import Observation
@@ -108,7 +109,7 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
 
 
 def of_rebuilt_first(
-    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str]
+    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], entries: list[Entry]
 ) -> Iterator[str]:
     """Which closed windows a scheduled run has rebuilt first, or would, as results have changed.
 
@@ -116,6 +117,7 @@ def of_rebuilt_first(
         spec: the pipeline.
         asked: a run for each range of them.
         run_ids: of these runs; none, where nothing is run.
+        entries: the ledger.
     """
     for request, run_id in zip_longest(asked, run_ids):
         if request.range is None:
@@ -123,11 +125,11 @@ def of_rebuilt_first(
         start, end = text_of(request.range.start_ms), text_of(request.range.end_ms)
         if run_id is not None:
             yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
-        else:
-            yield (
-                f"{request.reason}: a run first rebuilds {start} to {end}, which is not shown "
-                f"here: strandline plan {spec.pipeline} --start {start} --end {end}"
-            )
+            continue
+        told = f"{request.reason}: a run first rebuilds {start} to {end}, which is not shown here"
+        if not closures_in(entries, request.range):  # else that would be asked to open it
+            told += f": strandline plan {spec.pipeline} --start {start} --end {end}"
+        yield told
 
 
 def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:

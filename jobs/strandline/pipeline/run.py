@@ -79,11 +79,12 @@ def run(
         if request.dry_run
         else ledger.append_named(named, datetime.now(UTC))
     )
+    notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
     with failures_recorded(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
-        return _steps(ctx, request, journal, [*of_rebuilt_first(spec, of_changed, run_ids)])
+        return _steps(ctx, request, journal, notes_before)
 
 
 def _steps(

@@ -255,3 +255,6 @@ def test_what_is_empty_passes_over_its_times_at_once():
     first, second = Walk(records, rules).firings
     assert (first.time_ms, second.time_ms) == (1_000, ten_years_ms + 1_000)
     assert (first.after, second.after) == (0, 1)
+    # nor does it step through them to an end that may be far
+    to_the_end = replace(rules, until_ms=None)
+    assert [f.time_ms for f in Walk(records, to_the_end).firings][:2] == [1_000, second.time_ms]

@@ -7,10 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
 from strandline.lake.entry import Entry
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import open_landing
 from strandline.lake.results_log import ResultsLog, known_over
@@ -62,8 +64,19 @@ def test_a_run_that_was_taken_back_counts_for_nothing():
 def test_a_revert_takes_back_the_last_run_over_just_its_range():
     runs = [ran(0, 9, 7), ran(3, 4, 8), ran(0, 9, 8), ran(0, 9, 7, "revert"), ran(3, 4, 8)]
     runs += [ran(3, 4, 7, "revert"), ran(5, 6, 9, "revert")]
-    pairs = [(done.position, back.position) for done, back in taken_back(numbered(runs))]
-    assert pairs == [(2, 3), (4, 5)]
+    assert pairs_of(runs) == [(2, 3), (4, 5)]
+
+
+def test_a_revert_that_is_taken_back_leaves_what_it_had_taken_back():
+    runs = [ran(0, 9, 7), ran(0, 9, 8), ran(0, 9, 7, "revert"), ran(0, 9, 8, "revert")]
+    assert pairs_of(runs[:3]) == [(1, 2)]
+    assert pairs_of(runs) == [(2, 3)]
+    assert pairs_of([*runs, ran(0, 9, 7, "revert")]) == [(1, 2), (3, 4)]
+    assert known(*runs) == 8
+
+
+def pairs_of(runs: list[Entry]) -> list[tuple[int, int]]:
+    return [(done.position, back.position) for done, back in taken_back(numbered(runs))]
 
 
 # ------------------------------------------------------------------- three pipelines in a line
@@ -115,4 +128,33 @@ def test_of_three_in_a_line_the_last_reads_the_first_as_it_was_for_the_second(tm
     publish(lake, days, 3, ResultsLog.published(lake, days).version)
     landing = open_landing(None, lake, weeks)
     assert (landing.upstream.version, landing.upstream.upstream.version) == (1, 1)
-    assert ResultsLog.published(lake, days).at(7) is None
+    assert ResultsLog.published(lake, days).readable_at(7) is None
+
+
+@pytest.mark.parametrize("gone", ["firings", "windows"])
+def test_results_whose_files_have_been_removed_are_read_as_they_are_now(tmp_path, gone):
+    lake = Lake.at(str(tmp_path))
+    days = over("days", HOURS)
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 2, 0)
+    publish(lake, days, 2, ResultsLog.published(lake, days).version)
+    table = lake.pipeline("meter").table(gone)
+    table.delete()
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    publish(lake, HOURS, 3, 0)
+    landing = open_landing(None, lake, over("weeks", days))
+    assert landing.upstream.version == ResultsLog.published(lake, days).version > 0
+
+
+def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_of(tmp_path):
+    lake = Lake.at(str(tmp_path))
+    for day in (1, 2, 3):
+        land(tmp_path, [a_record(f"{day} 10:00", f"{day} 09:00")], mode="append")
+    publish(lake, HOURS, 2, 0)
+    publish(lake, HOURS, 3, 1)
+    results = ResultsLog.published(lake, over("days", HOURS))
+    newest = LandingLog.of(lake, HOURS)
+    assert results.source_log(newest).version == 1
+    published = [replace(e, range=days(0, 9)) for e in results.entries]
+    back = replace(published[-1], kind="revert", position=9)
+    assert replace(results, entries=[*published, back]).source_log(newest).version == 0

@@ -141,7 +141,15 @@ class WalkedSessions(SessionRebuild):
             }
         )
         used = [SESSION_START, *columns_read(self.records, self._aggregates())]
-        return walked(records, session, rules_of(spec), used)
+        return walked(records, session, rules_of(spec, self._until_ms), used)
+
+    @property
+    def _until_ms(self) -> int | None:
+        """How far the watermark has come, so that no time is walked that may never be reached.
+
+        None: some input has ended, and with it all times have been.
+        """
+        return None if self.clock.closures else self.final_watermark()
 
     def _records_in_sessions(self) -> DataFrame:
         """The accepted records, with the session that each is in and the WATERMARK that it met."""

@@ -168,15 +168,13 @@ class Walk:
         if time_ms == window.last_ms:
             self._fire(window, time_ms)
         elif time_ms == window.next_ms:  # empty it fires at none of the times that are passed
-            passed_ms = time_ms if window.members else self._last_passed(time_ms, to_ms)
-            self._wait_from(window, passed_ms)
+            end_ms = window.last_ms if to_ms is None else to_ms
+            self._wait_from(window, time_ms if window.members else self._passed(time_ms, end_ms))
             self._fire(window, time_ms)
 
-    def _last_passed(self, time_ms: int, to_ms: int | None) -> int:
+    def _passed(self, time_ms: int, to_ms: int) -> int:
         """The last of the times that follow each other from one on and that a watermark passes."""
-        interval_ms = self._rules.interval_ms
-        if to_ms is None or not interval_ms:
-            return time_ms
+        interval_ms = self._rules.interval_ms or 1
         return time_ms + (to_ms - time_ms) // interval_ms * interval_ms
 
     def _wait_from(self, window: _Window, time_ms: int) -> None:
