@@ -193,6 +193,22 @@ def test_pairs_go_as_a_window_join_becomes_a_cogroup_and_come_back_with_a_revert
     assert join.line.rows("pairs") == [pair]
 
 
+def test_a_pipeline_that_gets_a_second_source_goes_on_and_can_be_built_anew(spark, tmp_path):
+    join = Join(spark, tmp_path, COGROUP)
+    one = {name: said for name, said in COGROUP.items() if name not in {"sources", "join"}}
+    left = COGROUP["sources"]["left"]
+    source = {name: said for name, said in left.items() if name != "watermark"}
+    alone = {"source": source, "watermark": left["watermark"], "aggregates": {"n": "count(*)"}}
+    join.line.of(parse_spec(one | alone, origin="both.yaml")).advance("3")
+    assert join.line.rows("quarantine")
+    assert join.line.advance("3").status == "published"  # as an edit of its rules
+    asked = {"recreate": True, "reason": "two sources"}
+    assert join.line.advance("3", dry_run=True, **asked).status == "previewed"
+    join.line.advance("3", **asked)
+    for name, rows in join.told_of_windows("3").items():
+        assert join.found_of_windows()[name] == rows, name
+
+
 BY_ORDER = OVERLAPPING | {"trigger": {"count": 3}, "firings": True}
 
 

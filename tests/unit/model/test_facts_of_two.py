@@ -51,3 +51,8 @@ def test_a_new_day_of_either_table_is_behind_the_frontier():
 def test_a_day_that_has_gone_from_both_is_lost_and_one_that_neither_had_is_not():
     known = BOTH | {NEXT: DayFacts(0, "", 1)}
     assert found(known, {}, {}).lost == {DAY}
+
+
+def test_a_day_that_one_table_alone_was_read_of_is_observed_again():
+    changes = found({DAY: facts(5, "1a2b")}, {DAY: facts(5, "1a2b")}, {DAY: facts(7)})
+    assert (changes.changed, changes.lost) == ({DAY}, frozenset())
