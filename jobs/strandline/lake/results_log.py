@@ -15,7 +15,7 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.reads import is_whole
-from strandline.lake.steps import frontier, of_these_tables, published_into, taken_back, together
+from strandline.lake.steps import frontier, of_these_tables, published_into, standing, together
 from strandline.lake.store import Lake
 from strandline.model.intervals import (
     DAY_MS,
@@ -141,14 +141,10 @@ class ResultsLog(LandingLog):
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""
-        gone = {done.position for done, _ in taken_back(self.entries)}
         versions = (
             entry.landing_version
-            for entry in reversed(self.entries)
-            if entry.step == "published"
-            and entry.landing_version is not None
-            and entry.kind != "revert"
-            and entry.position not in gone
+            for entry in reversed(standing(self.entries))
+            if entry.landing_version is not None
         )
         version = next(versions, None)
         if version is None or version == log.version:
@@ -163,13 +159,10 @@ def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:
     It is that of the newest run over the whole range; or of a run since over a part of it, if that
     knows less. A run that was taken back counts for nothing.
     """
-    gone = {entry.position for pair in taken_back(entries) for entry in pair}
     known_ms = END_OF_INSTANTS_MS
-    for entry in reversed(published_into([*entries], results)):
+    for entry in reversed(published_into(standing(entries), results)):
         within = entry.range
         if within is None or entry.horizon_ms is None:
-            continue
-        if entry.position in gone or entry.kind == "revert":
             continue
         known_ms = min(known_ms, entry.horizon_ms)
         if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:

@@ -42,6 +42,13 @@ def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     return pairs[::-1]
 
 
+def standing(entries: Sequence[Entry]) -> list[Entry]:
+    """The published steps of runs that no revert has taken back; reverts are none of them."""
+    gone = {done.position for done, _ in taken_back(entries)}
+    published = (e for e in entries if e.step == "published" and e.kind != "revert")
+    return [entry for entry in published if entry.position not in gone]
+
+
 def of_these_tables(entries: list[Entry], *, anew: bool = False) -> list[Entry]:
     """The steps of a ledger but for what was published into tables that were created anew since.
 

@@ -27,9 +27,8 @@ def facts_of_two(left: DayFacts | None, right: DayFacts | None, version: int) ->
 
 def facts_of_side(both: DayFacts, number: int) -> DayFacts:
     """What the left (0) or the right (1) table has said of a day."""
-    if not both.digest.startswith(
-        "["
-    ):  # a day that neither had, or that one table alone was read of
+    is_of_two = both.digest.startswith("[")
+    if not is_of_two:  # neither table had the day, or a single one was read then
         return _NOTHING
     rows, digest, version = json.loads(both.digest)[number]
     return DayFacts(rows, digest, version)
