@@ -93,22 +93,27 @@ def over_firing_of(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
     name, files = spec.process.name, spec.process.files
     keys: Sequence[str] = tuple(spec.source.key)
     returns, places, of_firing = dict(spec.returns), places_of(spec), c.OF_FIRING
-    edges = ("window_start", "window_end")
 
-    def over_firing(firing: pa.Table) -> pa.Table:
+    def records_of(firing: pa.Table) -> pa.Table:
         told = pa.Table.from_struct_array(firing[of_firing].combine_chunks().flatten())
         in_order = told.sort_by([(place, "ascending") for place in places])
+        return in_order.drop_columns(places)
+
+    def edge_ms(firing: pa.Table, edge: str) -> int:
+        return int(firing[edge][0].value) // 1_000
+
+    def over_firing(firing: pa.Table) -> pa.Table:
         found = functions.result_of(
             functions.function_of(files, name),
             {key: firing[key][0].as_py() for key in keys},
-            functions.times_of(*(firing[edge][0].value // 1_000 for edge in edges)),
-            in_order.drop_columns(places),
+            functions.times_of(edge_ms(firing, "window_start"), edge_ms(firing, "window_end")),
+            records_of(firing),
             firing["watermark_ms"][0].as_py(),
             returns,
         )
-        rest = firing.drop_columns([of_firing])
+        row = firing.drop_columns([of_firing])
         for column, values in found.items():
-            rest = rest.append_column(column, values)
-        return rest
+            row = row.append_column(column, values)
+        return row
 
     return over_firing
