@@ -27,7 +27,7 @@ from rounds import figures, interleaved, machine, show
 from strandline.engine.position.axis import Axis
 from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import open_landing
-from strandline.lake.session import spark_session
+from strandline.lake.sessions.classic import start_classic
 from strandline.lake.staged_cells import CELLS
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
@@ -132,7 +132,7 @@ def main() -> None:
     """Run the rounds and show the table."""
     options = _options()
     console = Console()
-    spark = spark_session("strandline bench", {"spark.driver.memory": "8g"})
+    spark = start_classic("strandline bench", {"spark.driver.memory": "8g"}).spark
     folder = Path(options.lake or f"lake/bench-{options.rows}").absolute()
     began = time.perf_counter()
     land(spark, folder, options.rows)

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rounds import figures, interleaved, machine, show
 
-from strandline.lake.session import spark_session
+from strandline.lake.sessions.classic import start_classic
 
 Jobs = Mapping[str, Callable[[], None]]
 
@@ -72,7 +72,7 @@ def main() -> None:
     """Run the rounds and show the tables."""
     options = _options()
     console = Console()
-    spark = spark_session("strandline bench", {"spark.driver.memory": "8g"})
+    spark = start_classic("strandline bench", {"spark.driver.memory": "8g"}).spark
     results = {}
     folder = Path(options.lake or "lake").absolute() / f"bench-{options.rows}"
     land(spark, folder, options.rows)

@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from strandline.lake.local import CLASS_PATH, JAVA_OPTIONS, class_archive, class_path, spark_folder
-from strandline.lake.session import spark_session
+from strandline.lake.sessions.classic import start_classic
 from strandline.lake.store import Lake
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
@@ -90,7 +90,7 @@ def main() -> int:
         JAVA_OPTIONS: f"-XX:ArchiveClassesAtExit={written} -XX:TieredStopAtLevel=1",
     }
     with TemporaryDirectory() as folder:
-        spark = spark_session("strandline set-up", settings, master="local[2]")
+        spark = start_classic("strandline set-up", settings, master="local[2]").spark
         landed = pa.concat_tables(records_of(midnight) for midnight in DAYS)
         write_deltalake(f"{folder}/landing/rehearsal", landed, partition_by=["arrived_on"])
         to_ms = int((DAYS[-1] + timedelta(days=1)).timestamp()) * 1000

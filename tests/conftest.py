@@ -27,6 +27,9 @@ settings.load_profile("ci" if os.environ.get("CI") else _QUICK)
 providers._get_local_constants = providers.Constants
 pytest.register_assert_rewrite("replayed")
 
+ENGINE = os.environ.get("ENGINE", "spark")
+"""Which the session of the tests is of."""
+
 # py4j tells of every closed connection after pytest has closed the log's stream
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
@@ -67,12 +70,27 @@ _FOR_HALF_AN_HOUR = (
 
 @pytest.fixture(scope="session")
 def spark():
-    """One session, tuned for small input: few partitions, no replanning.
+    """One session of the engine that the variable ENGINE names: spark, connect or sail.
 
-    A run over few rows has its queries interpreted; one over a year of flights, compiled.
+    Of Spark it is tuned for small input: few partitions, no replanning. A run over few rows has its
+    queries interpreted; one over a year of flights, compiled.
     """
+    from strandline.lake.sessions.choice import EngineChoice
+    from strandline.lake.sessions.start import start
+
+    if ENGINE == "spark":
+        started = _classic()
+    else:
+        remote = os.environ.get("STRANDLINE_REMOTE")
+        started = start(EngineChoice(ENGINE, remote=remote), "strandline tests", few_rows=True)
+    yield started.spark
+    started.stop()
+
+
+def _classic():
     from strandline.lake.local import JAVA_OPTIONS, local_settings
-    from strandline.lake.session import FEW_ROWS, SMALL_INPUT, spark_session
+    from strandline.lake.sessions.classic import SMALL_INPUT, start_classic
+    from strandline.lake.sessions.settings import FEW_ROWS
 
     settings = {
         **{name: value for name, value in SMALL_INPUT.items() if name not in FEW_ROWS},
@@ -81,15 +99,13 @@ def spark():
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "3g",
     }
-    session = spark_session("strandline tests", settings, master="local[2]")
-    yield session
-    session.stop()
+    return start_classic("strandline tests", settings, master="local[2]")
 
 
 @pytest.fixture(scope="module")
 def session(spark):
     """The same for a module of queries over a few rows: one partition."""
-    from strandline.lake.session import for_input_of
+    from strandline.lake.sessions.settings import for_input_of
 
     with for_input_of(spark, size_bytes=0):
         yield spark

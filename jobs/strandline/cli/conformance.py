@@ -10,49 +10,56 @@ import typer
 from rich.markup import escape
 
 from strandline.cli import show
-from strandline.cli.options import AsJson
-from strandline.errors import InputError
+from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachine
+from strandline.cli.running import SHOWN_AS
 
 if TYPE_CHECKING:
     from strandline.conformance.run import ConformanceResult
+    from strandline.lake.sessions.choice import EngineChoice
 
 
 def conformance(
     files: Annotated[
         list[Path], typer.Argument(help="Scenario files or folders (.json, .json.gz).")
     ],
-    engine: Annotated[str, typer.Option(help="reference or spark.")] = "spark",
+    engine: Annotated[
+        str | None,
+        typer.Option(help="reference, spark, connect or sail. [STRANDLINE_ENGINE, spark]"),
+    ] = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold an engine against answers of Flink itself, scenario by scenario."""
-    if engine not in {"reference", "spark"}:
-        raise InputError("--engine", f"{engine!r} is no engine", "give reference or spark")
-    result = _conformance(files, on_spark=engine == "spark", as_json=as_json)
+    if engine == "reference":
+        from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
+
+        result = run_conformance(files, answer_by_reference)
+    else:
+        options = EngineOptions(engine, remote=remote, trust_this_machine=trust_this_machine)
+        result = _by_session(files, options.choice(), as_json=as_json)
     show.document(_figures(result), as_json=as_json, human=_shown)
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _conformance(files: list[Path], *, on_spark: bool, as_json: bool) -> Any:
-    from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
-
-    if not on_spark:
-        return run_conformance(files, answer_by_reference)
+def _by_session(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
+    from strandline.conformance import run_conformance  # noqa: PLC0415
     from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
-    from strandline.lake.session import SMALL_INPUT, spark_session  # noqa: PLC0415
+    from strandline.lake.sessions.start import start  # noqa: PLC0415
 
     with show.progress(quiet=as_json) as step:
-        step("start Spark")
-        spark = spark_session("strandline conformance", SMALL_INPUT)
+        step(f"start {SHOWN_AS[choice.name]}")
+        session = start(choice, "strandline conformance", few_rows=True)
         try:
             return run_conformance(
                 files,
-                SparkEngine(spark),
+                SparkEngine(session.spark),
                 at_once=4,
                 on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
             )
         finally:
-            spark.stop()
+            session.stop()
 
 
 def _figures(result: ConformanceResult) -> dict[str, Any]:

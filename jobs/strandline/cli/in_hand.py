@@ -12,12 +12,16 @@ from strandline.cli import show
 from strandline.cli.options import (
     AsJson,
     DryRun,
+    Engine,
+    EngineOptions,
     LakeAt,
     Master,
     Pipeline,
     Pipelines,
     Reason,
+    Remote,
     RequestedBy,
+    TrustThisMachine,
     lake_at,
     pipelines_folder,
 )
@@ -36,7 +40,10 @@ def runs_publish(
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
+    engine: Engine = None,
     master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
@@ -60,17 +67,18 @@ def runs_publish(
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
-        with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
-            outcome = publish_staged(
-                spec,
-                root,
-                run_id,
-                spark,
-                accept=accept,
-                requested_by=requested_by,
-                progress=step,
-                log=log,
-            )
+        choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+    with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
+        outcome = publish_staged(
+            spec,
+            root,
+            run_id,
+            spark,
+            accept=accept,
+            requested_by=requested_by,
+            progress=step,
+            log=log,
+        )
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
 
 
@@ -81,7 +89,10 @@ def runs_revert(
     dry_run: DryRun = False,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
+    engine: Engine = None,
     master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
@@ -93,7 +104,8 @@ def runs_revert(
 
     log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
     require_revertible(spec.pipeline, ledger.entries(), run_id)
-    with application(spec, root, as_json=as_json, master=master, short=True) as (spark, step):
+    choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+    with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
         outcome = revert_run(
             spec,
             root,

@@ -31,6 +31,8 @@ from strandline.cli.options import (
     Close,
     DryRun,
     End,
+    Engine,
+    EngineOptions,
     Force,
     LakeAt,
     Master,
@@ -41,11 +43,13 @@ from strandline.cli.options import (
     PreviewRows,
     Reason,
     Recreate,
+    Remote,
     Reopen,
     RepeatOnly,
     RequestedBy,
     RunKey,
     Start,
+    TrustThisMachine,
     given,
     instant_at,
     lake_at,
@@ -102,7 +106,10 @@ def backfill(
     preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
+    engine: Engine = None,
     master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
@@ -128,7 +135,7 @@ def backfill(
         request,
         as_json=as_json,
         repetition=Repetition.of(force=force, repeat_only=repeat_only),
-        master=master,
+        on=EngineOptions(engine, master, remote, trust_this_machine),
         pipelines=pipelines,
         lake=lake,
     )
@@ -148,7 +155,10 @@ def plan(
     max_bytes: MaxBytes = None,
     preview_rows: PreviewRows = MOST_SHOWN,
     as_json: AsJson = False,
+    engine: Engine = None,
     master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
@@ -172,7 +182,8 @@ def plan(
             "close": close,
             "reopen": reopen,
         }
-    run_pipeline(pipeline, request, as_json=as_json, master=master, pipelines=pipelines, lake=lake)
+    on = EngineOptions(engine, master, remote, trust_this_machine)
+    run_pipeline(pipeline, request, as_json=as_json, on=on, pipelines=pipelines, lake=lake)
 
 
 @app.command()
@@ -191,7 +202,10 @@ def advance(
     preview_rows: PreviewRows = MOST_SHOWN,
     force: Force = False,
     repeat_only: RepeatOnly = False,
+    engine: Engine = None,
     master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
@@ -212,7 +226,7 @@ def advance(
         request,
         as_json=as_json,
         repetition=Repetition.of(force=force, repeat_only=repeat_only),
-        master=master,
+        on=EngineOptions(engine, master, remote, trust_this_machine),
         pipelines=pipelines,
         lake=lake,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,10 @@ from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec.values import parse_bytes, parse_instant
+
+if TYPE_CHECKING:
+    from strandline.lake.sessions.choice import EngineChoice
+    from strandline.spec import PipelineSpec
 
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
 """What was given before the command's name."""
@@ -94,7 +99,27 @@ RepeatOnly = Annotated[
         help="Without Spark: end with 0 if the run only repeats a published one, else with 5.",
     ),
 ]
-Master = Annotated[str | None, typer.Option(help="Spark master. [what spark-submit says, local]")]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Spark master, of the engine spark. [what spark-submit says, local]"),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(help="spark, connect or sail. [STRANDLINE_ENGINE, engine: of the file, spark]"),
+]
+Remote = Annotated[
+    str | None,
+    typer.Option(
+        metavar="sc://HOST:PORT", help="Server of the engine connect. [STRANDLINE_REMOTE]"
+    ),
+]
+TrustThisMachine = Annotated[
+    bool,
+    typer.Option(
+        "--trust-this-machine",
+        help="Run sail although others can log in here. [STRANDLINE_TRUST_THIS_MACHINE]",
+    ),
+]
 
 
 def limits(
@@ -117,6 +142,33 @@ def limits(
 def given(**options: str | None) -> dict[str, str]:
     """Those of some options that are given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options of a command that say which engine it runs on, and where that is."""
+
+    engine: str | None = None
+    master: str | None = None
+    remote: str | None = None
+    trust_this_machine: bool = False
+
+    def choice(self, spec: PipelineSpec | None = None) -> EngineChoice:
+        """The engine: as given, as the environment says, or as the pipeline's file does.
+
+        Raises:
+            InputError: there is no such engine, or what is given contradicts it.
+        """
+        from strandline.lake.sessions.choice import choose  # noqa: PLC0415
+
+        return choose(
+            os.environ,
+            engine=self.engine,
+            master=self.master,
+            remote=self.remote,
+            trust_this_machine=self.trust_this_machine,
+            of_pipeline=None if spec is None else spec.engine,
+        )
 
 
 def pipelines_folder(given: str | None) -> Path:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import typer
 
 from strandline.cli import show
-from strandline.cli.options import lake_at, pipelines_folder
+from strandline.cli.options import EngineOptions, lake_at, pipelines_folder
 from strandline.errors import InputError, InterruptedByUserError
 from strandline.spec import PipelineSpec, find_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from strandline.lake.landing_log import LandingLog
+    from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store import Lake
 
 
@@ -45,6 +48,8 @@ class Repetition(Enum):
         return cls.ONLY if repeat_only else cls.ASKED
 
 
+SHOWN_AS = {"spark": "Spark", "connect": "Spark Connect", "sail": "Sail"}
+"""The engines by the names that they go by."""
 _NO_REPETITION = 5
 """The exit code of `--repeat-only` where there is something to compute."""
 
@@ -54,7 +59,7 @@ def run_pipeline(
     asked: dict[str, Any],
     *,
     as_json: bool,
-    master: str | None,
+    on: EngineOptions,
     pipelines: str | None,
     lake: str | None,
     repetition: Repetition = Repetition.ASKED,
@@ -66,7 +71,7 @@ def run_pipeline(
         asked: the request, but for the time of the clock.
         as_json: whether machines read it.
         repetition: what becomes of a run that would only repeat a published one.
-        master: Spark's, where it is given.
+        on: the options that say which engine.
         pipelines: the folder of pipeline files, where it is given.
         lake: the lake, where it is given.
 
@@ -76,6 +81,7 @@ def run_pipeline(
             before Spark is started.
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
+    choice = on.choice(spec)
     root = lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
@@ -97,7 +103,7 @@ def run_pipeline(
     short = log is not None and is_small(spec, root, log, request.range)
     # Great Expectations takes seconds to import: let it, while the JVM starts
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
-    with application(spec, root, as_json=as_json, master=master, short=short) as (spark, step):
+    with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
         outcome = run(spec, root, request, spark, step, log)
@@ -108,37 +114,46 @@ def run_pipeline(
 
 @contextmanager
 def application(
-    spec: PipelineSpec, lake: Lake, *, as_json: bool, master: str | None, short: bool
+    spec: PipelineSpec,
+    lake: Lake,
+    choice: EngineChoice,
+    *,
+    as_json: bool,
+    log: LandingLog | None,
+    short: bool,
 ) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
     """The Spark application of a command, and what is told each step as it begins.
 
     Args:
         spec: the pipeline.
         lake: where its tables lie.
+        choice: the engine.
         as_json: whether machines read what the command says.
-        master: Spark's, where it is given.
+        log: of the landing table; None: only a catalog knows where it lies.
         short: whether it is over before a JVM would have warmed up.
 
     Raises:
+        InputError: the engine cannot do what the pipeline asks for; before it is started.
         InterruptedByUserError: somebody has interrupted it.
     """
-    with show.progress(quiet=as_json) as step:
-        step("start Spark")
-        from strandline.lake.cluster import require_shared  # noqa: PLC0415
-        from strandline.lake.session import spark_session  # noqa: PLC0415
+    from strandline.lake.sessions.limits import require_able  # noqa: PLC0415
+    from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
+    from strandline.lake.sessions.start import start  # noqa: PLC0415
 
+    require_able(choice, spec, log)
+    with show.progress(quiet=as_json) as step:
+        step(f"start {SHOWN_AS[choice.name]}")
         name = f"strandline {spec.pipeline}"
         # who asks the process to end is told as who types Ctrl-C
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        spark = spark_session(name, spec.spark, master=master, short=short)
+        session = start(choice, name, spec.spark, short=short, needs_network=lake.folder is None)
         try:
-            require_shared(spark, lake)
-            yield spark, step
+            require_shared(session, lake, probe=uuid4().hex)
+            yield session.spark, step
         except KeyboardInterrupt:
             raise InterruptedByUserError(
                 f"{spec.pipeline}", "interrupted", "running it again is safe"
             ) from None
         finally:
-            with suppress(Exception):  # a JVM that is gone cannot be stopped
-                spark.stop()
+            session.stop()
             signal.signal(signal.SIGTERM, before)

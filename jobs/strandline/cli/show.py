@@ -130,7 +130,7 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("complete up to", found["frontier"] or "no midnight yet")
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
-    facts.add_row("", f"windows from {start} to {end}, horizon {horizon}")
+    facts.add_row("", f"windows from {start} to {end}, horizon {horizon}{_engine(last)}")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("in all", days.in_all(found["totals"]))
@@ -180,6 +180,11 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         facts.add_row("", f"{found['sessions_across_rules']:,} sessions hang across a border")
 
 
+def _engine(run: Mapping[str, Any]) -> str:
+    """On which engine a run was computed; nothing of a run that an earlier program made."""
+    return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""
+
+
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     """The ledger, a line a run."""
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -209,6 +214,8 @@ def _state(run: Mapping[str, Any]) -> str:
 def one_run(run: Mapping[str, Any]) -> None:
     """One run: its steps, books, audit and diff."""
     runs([run])
+    if run["engine"]:
+        out.print(f"computed{_engine(run)}")
     steps = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("step", "at", ""):
         steps.add_column(column)

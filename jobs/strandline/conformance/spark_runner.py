@@ -29,6 +29,7 @@ from strandline.conformance.spark_joins import (
     windows_of_two,
 )
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History, Upstream
 from strandline.engine.past.observed import cells_of, observed_history
@@ -40,8 +41,11 @@ from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
 from strandline.engine.timeline import Observed
 from strandline.engine.values.forwarded import history_behind
+from strandline.lake.sessions.protocol import session_of
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.common import EngineName
+from strandline.spec.engines import not_on
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
@@ -69,7 +73,7 @@ class SparkEngine:
 
     def __call__(self, scenario: Scenario) -> AnyAnswer:
         """Observe, close, place, split and fire the scenario's records, or join them."""
-        _require_runnable(scenario)
+        _require_runnable(scenario, session_of(self._spark).engine)
         spec = scenario.spec
         if isinstance(spec, IntervalJoinSpec):
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
@@ -85,7 +89,7 @@ class SparkEngine:
 
     def _landing(self, scenario: Scenario) -> DataFrame:
         table = pa.Table.from_pylist([dict(r.payload) for r in scenario.records], schema=_FIELDS)
-        return self._spark.createDataFrame(table)
+        return from_arrow(self._spark, table)
 
     def _rebuild(self, scenario: Scenario) -> Rebuild:
         spec = runnable(scenario.spec, origin=scenario.name)
@@ -99,7 +103,7 @@ class SparkEngine:
     def _then(self, scenario: ChainedScenario, first: Rebuild, firings: pa.Table) -> ThenAnswer:
         """The same of the second windows: their records are the firings of the first."""
         spec = scenario.then.over(first.history.spec)
-        table = self._spark.createDataFrame(_as_records(firings))
+        table = from_arrow(self._spark, _as_records(firings))
         results = results_of(table, first.windows(), spec)
         records = read_records(results, spec, first.history.axis)
         upstream = Upstream(first.records, in_probe_order(first.records, first.history))
@@ -127,15 +131,15 @@ class SparkEngine:
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
-def _require_runnable(scenario: Scenario) -> None:
-    """Refuse what the engine does not run.
+def _require_runnable(scenario: Scenario, engine: EngineName) -> None:
+    """Refuse what the engine does not run, whatever Spark it runs on, or on this one.
 
     Raises:
         Unsupported: the scenario's pipeline is such.
     """
-    features = not_yet(scenario.spec)
+    features = not_yet(scenario.spec) | not_on(engine, scenario.spec)
     if isinstance(scenario, ChainedScenario):
-        features |= not_yet(scenario.then)
+        features |= not_yet(scenario.then) | not_on(engine, scenario.then)
     if features:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 

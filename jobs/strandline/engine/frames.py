@@ -7,25 +7,69 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.window import WindowSpec
 
 _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
-def on_one_machine(spark: SparkSession) -> bool:
-    """Whether the executors live in the driver's own process."""
-    return str(spark.sparkContext.master).startswith("local")
+_COMPUTED_BY: dict[SparkSession, Callable[[DataFrame], DataFrame]] = {}
+
+
+def compute_with(spark: SparkSession, computed: Callable[[DataFrame], DataFrame]) -> None:
+    """Say how a session computes rows once and keeps them; every engine has its own way."""
+    _COMPUTED_BY[spark] = computed
 
 
 def computed(rows: DataFrame) -> DataFrame:
-    """The rows, computed once and kept by the executors.
+    """The rows, computed once and kept as long as their session lives."""
+    return _COMPUTED_BY[rows.sparkSession](rows)
 
-    On a cluster each part is kept by two of them: Spark could not compute it again where one dies.
+
+def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A small table of this process as a DataFrame; of an empty one a client needs the types."""
+    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
+
+
+def long(value: int) -> Column:
+    """A whole number as a BIGINT, however small it is.
+
+    A small one alone is an INT, and not every engine gives a CASE the wider type of its branches.
     """
-    if on_one_machine(rows.sparkSession):
-        return rows.localCheckpoint()
-    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+    return F.lit(value).cast("bigint")
+
+
+def up_to_here(window: WindowSpec) -> WindowSpec:
+    """The rows of a window in their order up to each row; without a frame peers would be in it."""
+    return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
+    """Rows with the columns that only another DataFrame has; they are null, of its types.
+
+    Unlike `unionByName(allowMissingColumns=True)` it gives every engine the type of a struct.
+    """
+    names = {name.lower() for name in rows.columns}
+    lacking = [field for field in other.schema.fields if field.name.lower() not in names]
+    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
+
+
+def fields_of(rows: DataFrame, struct: str) -> list[Column]:
+    """The fields of a struct as columns; `select("struct.*")` is not known to every engine."""
+    kind = rows.schema[struct].dataType
+    names = kind.names if isinstance(kind, T.StructType) else []
+    return [F.col(struct)[name].alias(name) for name in names]
+
+
+def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
+    """The rows of all; a column that only some have is null in the others."""
+    both = first
+    for other in others:
+        both = with_nulls_for(other, both).unionByName(with_nulls_for(both, other))
+    return both
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class WindowPairsRebuild(Rebuild):
         spec, rows = self.history.spec, self._with_records(identity)
         firing = [*window_key(spec), _FIRING]
         kept = rows.drop(c.OF_FIRING, "records").join(self._contents(rows, firing), firing)
-        told = numbered(kept, _FIRING, spec)
+        told = numbered(kept, [_FIRING], spec)
         if _SUPERSEDED in told.columns:
             told = _of_those_told(told, spec)
         return told.transform(computed)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from strandline.engine.frames import with_nulls_for
 from strandline.engine.records.expressions import in_quotes, quoted
 from strandline.lake.schema import fit
 
@@ -44,8 +45,8 @@ def diff(
     fitted = fit(staged.schema, published.schema, place)
     staged, published = fitted.of(staged), fitted.of(published)
     kept = {*published.columns} - {*staged.columns} if keep else set()
-    staged = with_columns_of(published, staged)
-    published = with_columns_of(staged, published)
+    staged = with_nulls_for(published, staged)
+    published = with_nulls_for(staged, published)
     keys = [fitted.names.get(key, key) for key in keys]
     not_compared = {*keys, *kept, *NOT_COMPARED}
     op = (
@@ -65,12 +66,6 @@ def diff(
         .select(OP, "p", F.coalesce("s", "p").alias("row"))
         .select(OP, *row)
     )
-
-
-def with_columns_of(other: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows with the columns that only another table has; they are null."""
-    lacking = [field for field in other.schema.fields if field.name not in rows.columns]
-    return rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in lacking})
 
 
 def _differ(fields: Iterable[T.StructField]) -> Column:

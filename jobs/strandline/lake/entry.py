@@ -56,6 +56,8 @@ SCHEMA = pa.schema(
         ("layout", pa.string()),
         ("recreated", pa.bool_()),
         ("overrides", pa.string()),
+        ("engine", pa.string()),
+        ("engine_version", pa.string()),
     ]
 )
 
@@ -90,6 +92,7 @@ class Entry:
         completes_ms: the midnight up to which the run publishes everything, if it does.
         host: where the process runs that has written the step; `pid` is its number there. None: of
             an old ledger.
+        engine: on which the run was computed; None: of an old ledger.
     """
 
     run_id: str
@@ -130,6 +133,8 @@ class Entry:
     layout: Json[Mapping[str, Any]] | None = None
     recreated: bool = False
     overrides: Json[Mapping[str, str]] | None = None
+    engine: str | None = None
+    engine_version: str | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 

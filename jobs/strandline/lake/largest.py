@@ -20,8 +20,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from strandline.engine.frames import with_nulls_for
 from strandline.engine.records.expressions import in_quotes, quoted
-from strandline.lake.diff import OP, TOLERANCE, UPDATE, equal, with_columns_of
+from strandline.lake.diff import OP, TOLERANCE, UPDATE, equal
 from strandline.lake.schema import fit
 from strandline.lake.small_diff import differ, of_same_keys
 
@@ -87,7 +88,7 @@ def _sized(
     columns = [quoted(name) for name in updated.columns]
     fitted = fit(updated.schema, published.schema, "published rows").of(published)
     after = updated.select(F.struct(*columns).alias("a"))
-    before = with_columns_of(updated, fitted).select(F.struct(*columns).alias("b"))
+    before = with_nulls_for(updated, fitted).select(F.struct(*columns).alias("b"))
     same_row = reduce(Column.__and__, (_of("b", key).eqNullSafe(_of("a", key)) for key in keys))
     sizes = [_size(field) for field in updated.schema.fields if field.name in values]
     return after.join(before, same_row).withColumn(_SIZE, F.greatest(F.lit(0.0), *sizes))

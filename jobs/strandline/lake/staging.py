@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -17,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from strandline.engine.frames import on_one_machine
+from strandline.engine.frames import from_arrow
+from strandline.lake.sessions.protocol import session_of
 from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
 
@@ -70,7 +69,7 @@ class Staging:
     def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
         """`write` of a few rows, in a folder without Spark."""
         if self.store.lake.folder is None:
-            return self.write(part, self.spark.createDataFrame(rows), piece=piece)
+            return self.write(part, from_arrow(self.spark, rows), piece=piece)
         folder = Path(unquote(urlparse(self.uri(part)).path))
         if not piece:
             shutil.rmtree(folder, ignore_errors=True)
@@ -80,9 +79,13 @@ class Staging:
 
 
 def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
-    """The staging of a dry run: nothing is written into the lake, or else is gone at its end."""
-    kind = Temporary if on_one_machine(spark) else InMemory
-    return kind(spark, store, run_id)
+    """The staging of a dry run, which is removed at its end.
+
+    It lies in the lake only where executors on other machines would not see a folder of this one.
+    """
+    if session_of(spark).on_one_machine:
+        return Temporary(spark, store, run_id)
+    return Staging(spark, store, f"dry-{run_id}")
 
 
 class Temporary(Staging):
@@ -103,37 +106,3 @@ class Temporary(Staging):
     @property
     def _root(self) -> Path:
         return Path(tempfile.gettempdir()) / f"strandline-{self.run_id}"
-
-
-class InMemory(Staging):
-    """Staging that lives as long as the session, kept by executors on other machines."""
-
-    def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
-        """Keep a part, or a piece of it, in the session's memory."""
-        return rows.persist()
-
-    def together(self, written: Sequence[DataFrame]) -> DataFrame:
-        """A part that was kept in several pieces."""
-        return reduce(DataFrame.unionByName, written)
-
-    def folder(self, part: str) -> str:
-        """What is too large for the memory lies in the lake while the run works."""
-        return f"{self.store.staging(self._in_the_lake)}/{part}"
-
-    def drop(self) -> None:
-        """Remove what lies in the lake, and what the session keeps."""
-        with suppress(Exception):  # of a JVM that is gone nothing is left to clear
-            self.spark.catalog.clearCache()
-        self.store.drop_staging(self._in_the_lake)
-
-    @property
-    def _in_the_lake(self) -> str:
-        return f"dry-{self.run_id}"
-
-    def small(self, part: str) -> pa.Table | None:
-        """A part without Spark: none is."""
-        return None
-
-    def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
-        """Keep a small part in the session's memory."""
-        return self.spark.createDataFrame(rows)

@@ -13,8 +13,10 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 import psutil
+from pyspark.sql import SparkSession
 
 from strandline.lake.ledger import FINAL, Entry
+from strandline.lake.sessions.protocol import session_of
 
 INTERRUPTED = "interrupted"
 """What a `failed` step says where somebody has interrupted the run."""
@@ -24,12 +26,18 @@ _CLOCKS_DIFFER_S = 1.0
 """So much later than it was, a process may seem to have begun: the system counts it in ticks."""
 
 
-def this_driver() -> dict[str, Any]:
-    """The fields of a step that say which process of which host writes it, by which program."""
+def this_driver(spark: SparkSession) -> dict[str, Any]:
+    """The fields of a step that say which process of which host writes it, and by what.
+
+    By which program, and on which engine.
+    """
+    session = session_of(spark)
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "program_version": f"{version('strandline')}+{program()[:8]}",
+        "engine": session.engine,
+        "engine_version": session.version,
     }
 
 

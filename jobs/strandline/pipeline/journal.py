@@ -32,7 +32,7 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
         overrides=request.overrides or None,
         reason=request.reason,
         requested_by=request.requested_by,
-        **this_driver(),
+        **this_driver(landing.spark),
     )
 
 

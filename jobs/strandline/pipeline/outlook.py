@@ -13,7 +13,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
-from strandline.lake.session import for_input_of
+from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.steps import of_these_tables, owed_days
 from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context

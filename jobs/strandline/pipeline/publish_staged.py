@@ -77,7 +77,7 @@ def publish_staged(
         reason=accept or run.reason,
         requested_by=requested_by or run.requested_by,
         message=None,
-        **this_driver(),
+        **this_driver(spark),
     )
     if kept.step in KEPT:
         with _said_what_to_do(spec, kept):

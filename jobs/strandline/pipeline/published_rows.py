@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import in_days
@@ -119,7 +120,7 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
         rows = as_landed(own, one.frame.schema)
         # what the pipeline leaves out of its landing by now is not left out of what it has refused
         read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
-        found.append(read.where(condition).select(f"{c.QUARANTINED}.*"))
+        found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED)))
     return reduce(DataFrame.unionByName, found)
 
 

@@ -57,7 +57,9 @@ class Reverted:
         """The owed days that it has settled: they are owed again."""
         return self.done.settled or ()
 
-    def first_step(self, spec: PipelineSpec, reason: str, requested_by: str | None) -> Entry:
+    def first_step(
+        self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
+    ) -> Entry:
         """The first step of the run that takes it back: with what the pipeline knew before it."""
         before = [entry for entry in self.entries if entry.position < self.begun.position]
         done = self.done
@@ -81,7 +83,7 @@ class Reverted:
             reason=reason,
             requested_by=requested_by,
             message=f"takes back what run {done.run_id} has published",
-            **this_driver(),
+            **this_driver(spark),
         )
 
 
@@ -173,7 +175,7 @@ def revert_run(
     ledger = Ledger(lake.pipeline(spec.pipeline))
     landing = open_landing(spark, lake, spec, log=log)
     reverted = require_revertible(spec.pipeline, ledger.entries(), run_id)
-    named = partial(as_next_attempt, None, reverted.first_step(spec, reason, requested_by))
+    named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
     first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)

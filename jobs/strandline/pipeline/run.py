@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
-from strandline.lake.session import for_input_of
+from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.pipeline.commit_observation import commit_observed

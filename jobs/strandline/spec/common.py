@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
 from strandline.spec.quality import Quality
 from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
 
+EngineName: TypeAlias = Literal["spark", "connect", "sail"]
+"""Apache Spark in this process or on a cluster; behind Spark Connect; Sail in this process."""
 _FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
 
@@ -39,6 +41,7 @@ class CommonSpec(SpecModel):
     pipeline: PipelineName
     quality: Quality = Field(default_factory=Quality)
     spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
+    engine: EngineName | None = None
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
     quarantine_days: Annotated[int, Field(ge=1)] | None = None
     max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
-from strandline.lake.cluster import require_shared
+from strandline.lake.sessions.shared import require_shared
 from strandline.lake.store import Lake
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(autouse=True)
-def on_a_cluster(monkeypatch):
-    """The executors are asked, though they are in the driver's JVM."""
-    monkeypatch.setattr("strandline.lake.cluster.on_one_machine", lambda spark: False)
+@dataclass(frozen=True)
+class Far:
+    """A session whose executors are asked, though they are in the driver's JVM."""
+
+    spark: SparkSession
+    on_one_machine: bool = False
+    parallelism: int = 2
 
 
 def test_a_folder_that_each_machine_has_for_itself_is_named(spark, tmp_path, monkeypatch):
@@ -25,7 +30,7 @@ def test_a_folder_that_each_machine_has_for_itself_is_named(spark, tmp_path, mon
     mine = Lake.at(f"/proc/self/cwd/lake-of-{tmp_path.name}")  # the JVM has another one
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     with pytest.raises(InputError, match=r"of 4 files .* 4 are not here; mount the same storage"):
-        require_shared(spark, mine)
+        require_shared(Far(spark), mine, "probe")
     shutil.rmtree(Path(f"/proc/{jvm}/cwd/lake-of-{tmp_path.name}"))
     assert not list(tmp_path.iterdir())
 
@@ -33,9 +38,9 @@ def test_a_folder_that_each_machine_has_for_itself_is_named(spark, tmp_path, mon
 def test_a_folder_that_executors_cannot_write_is_named_with_what_they_say(spark, tmp_path):
     (tmp_path / "lake").write_text("a file")
     with pytest.raises(InputError, match=r"an executor cannot write into it: .*; mount the same"):
-        require_shared(spark, Lake.at(str(tmp_path / "lake")))
+        require_shared(Far(spark), Lake.at(str(tmp_path / "lake")), "probe")
 
 
 def test_a_shared_folder_is_left_as_it_was(spark, tmp_path):
-    require_shared(spark, Lake.at(str(tmp_path)))
+    require_shared(Far(spark), Lake.at(str(tmp_path)), "probe")
     assert not list(tmp_path.iterdir())

@@ -130,7 +130,7 @@ def test_the_command_refuses_it_before_spark_and_writes_nothing(tmp_path, monkey
     (folder / "meter.yaml").write_text(json.dumps(edited))
     ledger = Ledger(Lake.at(str(tmp_path)).pipeline("meter"))
     ledger.append(a_step("published"), datetime.now(UTC))
-    monkeypatch.setattr("strandline.lake.session.spark_session", pytest.fail)
+    monkeypatch.setattr("strandline.lake.sessions.classic.start_classic", pytest.fail)
     at = ["--pipelines", str(folder), "--lake", str(tmp_path)]
     for command in (
         ["advance", "meter", "--to", "2024-03-02"],

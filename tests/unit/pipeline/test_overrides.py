@@ -97,7 +97,7 @@ def test_the_ledger_keeps_them_with_who_and_why():
 
 
 def test_the_command_asks_for_a_reason_and_a_scheduled_run_has_none(folder, capsys, monkeypatch):
-    monkeypatch.setattr("strandline.lake.session.spark_session", pytest.fail)
+    monkeypatch.setattr("strandline.lake.sessions.classic.start_classic", pytest.fail)
     land(folder / "lake", [a_record("1 10:00", "1 10:00")])
     at = ["--pipelines", str(folder), "--lake", str(folder / "lake")]
     asked = ["backfill", "meter", "--start", "2024-03-01", "--end", "2024-03-02", "--bound", "4h"]

@@ -59,7 +59,7 @@ def test_the_command_refuses_what_is_asked_before_it_starts_spark(
 ):
     land(tmp_path / "lake", [a_record("1 10:00", "1 10:00")])
     (tmp_path / "meter.yaml").write_text(json.dumps(SPEC), encoding="utf-8")
-    monkeypatch.setattr("strandline.lake.session.spark_session", _none)
+    monkeypatch.setattr("strandline.lake.sessions.classic.start_classic", _none)
     with pytest.raises(SystemExit) as ended:
         command.main(["--pipelines", str(tmp_path), "--lake", str(tmp_path / "lake"), *arguments])
     assert ended.value.code == 2

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow
 from strandline.engine.position.axis import Axis
 
 _WHOLE = pa.int64()
@@ -33,7 +34,7 @@ def window_table(
             **(more or {}),
         }
     )
-    return spark.createDataFrame(table)
+    return from_arrow(spark, table)
 
 
 def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
@@ -48,7 +49,7 @@ def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) ->
             c.MISSED: _column(panes["missed"], _WHOLE),
         }
     )
-    return spark.createDataFrame(table)
+    return from_arrow(spark, table)
 
 
 def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
@@ -59,7 +60,7 @@ def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFram
             c.AHEAD_BEFORE: _column(ahead["ahead_before"], axis.kind),
         }
     )
-    return spark.createDataFrame(table)
+    return from_arrow(spark, table)
 
 
 def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
@@ -74,7 +75,7 @@ def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFram
             c.NEWEST_CLOSE_FROM: _column(panes["newest_close_from"], axis.kind),
         }
     )
-    return spark.createDataFrame(table)
+    return from_arrow(spark, table)
 
 
 def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import union_by_name
 from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
 from strandline.engine.past.history import History
 from strandline.engine.past.inputs import HistoryOfTwo
@@ -93,7 +94,7 @@ class PairsOfRange(Rebuild):
         late = self._pairs.late(name)
         if since_ms is not None:
             older = self._pairs.late_since(name, since_ms, self.scope.older_end_ms)
-            late = late.unionByName(older, allowMissingColumns=True)
+            late = union_by_name(late, older)
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.TS) + 1,

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS
 
 
@@ -19,10 +20,10 @@ def met_by(records: DataFrame) -> dict[str, Column]:
     if not risen(records):
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
     rise = F.col(c.RISE)
-    before_rise = F.when(rise == ALL_SPLITS, -1).otherwise(rise - 1)
+    before_rise = F.when(rise == ALL_SPLITS, long(-1)).otherwise(rise - 1)
     return {
         c.SEEN_FROM: F.col(c.INSTANT) + F.when(rise.isNull(), 0).otherwise(1),
-        c.RANK: F.coalesce(before_rise, F.lit(AFTER_CHANNELS).cast("bigint")),
+        c.RANK: F.coalesce(before_rise, long(AFTER_CHANNELS)),
     }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine.frames import union_by_name
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
@@ -32,4 +32,4 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
                 problem = f"its column {own} stands beside {other} of the left source"
                 raise InputError(place, problem, "give both one name and type, or two names")
     named = [of_input.withColumn(INPUT, F.lit(name)) for name, of_input in rows.items()]
-    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), named)
+    return union_by_name(*named)

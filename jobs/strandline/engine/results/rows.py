@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import up_to_here
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -32,15 +35,15 @@ def window_key(spec: PipelineSpec) -> list[str]:
     return ["window_start", "window_end", *spec.source.key]
 
 
-def numbered(firings: DataFrame, order: str, spec: PipelineSpec) -> DataFrame:
+def numbered(firings: DataFrame, order: Sequence[str], spec: PipelineSpec) -> DataFrame:
     """Firings with their number in their window, `firing`, and the one before, `supersedes`.
 
     Args:
         firings: rows with `window_columns`.
-        order: the column that orders the firings of a window.
+        order: the columns that order the firings of a window.
         spec: the pipeline.
     """
-    in_window = Window.partitionBy(*window_key(spec)).orderBy(order)
+    in_window = up_to_here(Window.partitionBy(*window_key(spec)).orderBy(*order))
     replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
     number = F.row_number().over(in_window).cast("bigint")
     rows = firings.withColumn("firing", number)

@@ -17,7 +17,7 @@ from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed
+from strandline.engine.frames import computed, long
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import gap_of
@@ -83,9 +83,7 @@ def in_rows(
                     F.lit(0),
                 ),
                 AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, F.lit(0).cast("bigint")).otherwise(
-                    _sequence(records, history.axis)
-                ),
+                AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(records, history.axis)),
             }
         )
     )

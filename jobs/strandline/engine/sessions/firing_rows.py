@@ -142,8 +142,8 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 def _numbered(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The firings `numbered` in the order in which they happen, and that order, _ORDER."""
-    ordered = firings.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME)).drop(TIME)
-    return numbered(ordered, _ORDER, spec)
+    in_order = numbered(firings, [*FIRING_ORDER, TIME], spec)
+    return in_order.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME)).drop(TIME)
 
 
 def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:

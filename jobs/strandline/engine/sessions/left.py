@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import up_to_here
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.firings import LATE, ORDER, TIME, session_of
 from strandline.spec.evictor import TimeEvictor
@@ -38,7 +39,7 @@ def with_told(members: DataFrame, spec: PipelineSpec) -> DataFrame:
         spec: the pipeline.
     """
     firing = Window.partitionBy(c.FIRING, TIME)
-    of_record = Window.partitionBy(c.UNIT, NUMBER).orderBy(ORDER, TIME)
+    of_record = up_to_here(Window.partitionBy(c.UNIT, NUMBER).orderBy(ORDER, TIME))
     is_in = F.row_number().over(of_record) == 1 if spec.empties_as_it_fires else F.lit(True)
     newest = F.max(F.when(F.col(TOLD), F.col(c.TS))).over(firing)
     members = members.withColumn(TOLD, is_in).withColumn(NEWEST, newest)
@@ -82,7 +83,7 @@ def last_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     session = session_of(spec)
     window = Window.partitionBy(*session, c.START, c.END)
-    from_last = window.orderBy(F.desc(ORDER), F.desc(TIME))
+    from_last = up_to_here(window.orderBy(F.desc(ORDER), F.desc(TIME)))
     last = (
         told.withColumns(
             {

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed
+from strandline.engine.frames import computed, long
 from strandline.engine.position.clock import Closure
 from strandline.engine.sessions.condense import position
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
@@ -48,7 +48,7 @@ def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = 
             F.min(c.START).over(session), closure.windows
         )
         closed.append(
-            known.withColumn(c.ENDED, F.when(begun, F.lit(closure.at_ms)))
+            known.withColumn(c.ENDED, F.when(begun, long(closure.at_ms)))
             .where(F.col(c.ENDED).isNotNull())
             .transform(computed)
         )

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long, union_by_name
 from strandline.engine.records.arithmetic import date_of, slot_of
 from strandline.engine.records.identity import identity
 from strandline.engine.records.met import met_by
@@ -56,7 +57,7 @@ class SessionRebuild(SessionRows):
             emitted = not_superseded(self._refired, self._spec).withColumn(
                 "state", self._state(F.lit(True), F.col(c.CLOSE_FROM))
             )
-            shown = shown.unionByName(emitted, allowMissingColumns=True)
+            shown = union_by_name(shown, emitted)
             own = self._held_by_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
             members = members.unionByName(own.select(c.FIRING, c.UNIT))
         return self._window_rows(self._starts_in_range(shown), members)
@@ -99,7 +100,7 @@ class SessionRebuild(SessionRows):
         late = self._late_of_range()
         if self.scope.older_since_ms is not None:
             older = self._older_records(self.scope.older_since_ms)
-            late = late.unionByName(older, allowMissingColumns=True)
+            late = union_by_name(late, older)
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.END),
@@ -136,7 +137,7 @@ class SessionRebuild(SessionRows):
         ended_at = F.lit(None).cast("bigint")
         for closure in self._ended:
             inside = starts_in(F.col(c.TS), closure.windows)
-            ended_at = F.when(inside, F.lit(closure.at_ms)).otherwise(ended_at)
+            ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
         return ended_at
 
     # ------------------------------------------------------------------------------- their firings

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed
+from strandline.engine.frames import computed, long
 from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
 from strandline.spec.pipeline import PipelineSpec
 
@@ -52,7 +52,7 @@ def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
             *(F.min(name).alias(name) for name in (c.PLACE, c.ERA)),
             F.max(c.INSTANT).alias(c.INSTANT),
             *(
-                F.max(F.when(F.col(_IS_AHEAD), value).otherwise(F.col(name))).alias(name)
+                F.max(F.when(F.col(_IS_AHEAD), long(value)).otherwise(F.col(name))).alias(name)
                 for name, value in of_runs_ahead.items()
             ),
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
@@ -31,7 +32,8 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
     there = [part for part in parts if len(part)]
     rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
     names = [channels[number] for number in rows["number"]]
-    return spark.createDataFrame(
+    return from_arrow(
+        spark,
         pa.table(
             {
                 c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
@@ -40,7 +42,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
                 c.CANDIDATE: pa.array(rows["candidate_ms"].tolist(), pa.int64()),
                 c.RANK: pa.array(rows["rank"].tolist(), pa.int32()),
             }
-        )
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow, union_by_name
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 
@@ -14,7 +15,8 @@ _EDGE = "_strandline_edge_ms"
 """The first threshold of the grid that is not below a threshold or a watermark."""
 _VALUE = "_strandline_value_ms"
 _IS_RISE = "_strandline_is_rise"
-_AT = "_strandline_at"
+_AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
+"""Where a watermark comes that reaches a threshold."""
 _BEYOND_MS = 10**16
 """No record can offer such a watermark: Spark's timestamps end before it."""
 
@@ -48,34 +50,41 @@ def first_reaching(
     asked = asked.withColumn(_EDGE, edge(F.col(_VALUE)))
     edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
     seen, number = history.crossings.reached(edges, clock.horizon_ms)
-    at_edges = thresholds.sparkSession.createDataFrame(
+    at_edges = from_arrow(
+        thresholds.sparkSession,
         pa.table(
             {
                 _EDGE: pa.array(edges, pa.int64()),
                 c.SEEN_FROM: pa.array([int(at) for at in seen], axis.kind),
                 c.RANK: pa.array([int(n) for n in number], pa.int64()),
             }
-        )
+        ),
     )
     steps = rises.select(
         F.col(c.WATERMARK).alias(_VALUE),
         edge(F.col(c.WATERMARK)).alias(_EDGE),
-        F.struct(c.SEEN_FROM, F.col(c.RANK).cast("bigint").alias(c.RANK)).alias(_AT),
+        F.col(c.SEEN_FROM).alias(_AT),
+        F.col(c.RANK).cast("bigint").alias(_AT_RANK),
         F.lit(True).alias(_IS_RISE),
     )
     here = F.broadcast(at_edges)
-    both = steps.join(here.select(_EDGE), _EDGE).unionByName(
-        asked.withColumn(_IS_RISE, F.lit(False)), allowMissingColumns=True
+    both = union_by_name(
+        steps.join(here.select(_EDGE), _EDGE), asked.withColumn(_IS_RISE, F.lit(False))
     )
     from_above = (
         Window.partitionBy(_EDGE)
-        .orderBy(F.desc(_VALUE), F.desc(_IS_RISE))
+        .orderBy(F.desc(_VALUE), F.desc(_IS_RISE), F.desc(_AT), F.desc(_AT_RANK))
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
+    # the watermark only rises: the least of the watermarks from above has come first
+    first = {name: F.last(name, ignorenulls=True).over(from_above) for name in (_AT, _AT_RANK)}
     return (
-        both.withColumn(_AT, F.min(_AT).over(from_above))
+        both.withColumns(first)
         .where(~F.col(_IS_RISE))
         .join(here, _EDGE)
-        .withColumn(_AT, F.coalesce(_AT, F.struct(c.SEEN_FROM, c.RANK)))
-        .select(F.col(_VALUE).alias(c.THRESHOLD), f"{_AT}.{c.SEEN_FROM}", f"{_AT}.{c.RANK}")
+        .select(
+            F.col(_VALUE).alias(c.THRESHOLD),
+            F.coalesce(_AT, c.SEEN_FROM).alias(c.SEEN_FROM),
+            F.when(F.col(_AT).isNull(), F.col(c.RANK)).otherwise(F.col(_AT_RANK)).alias(c.RANK),
+        )
     )

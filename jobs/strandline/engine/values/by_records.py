@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed
+from strandline.engine.frames import computed, from_arrow, long, union_by_name
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
@@ -69,7 +69,7 @@ class RecordEmissions:
         )
         floor = reduce(
             lambda chain, step: F.when(
-                F.col(c.SEEN_FROM) > axis.literal(step[0]), step[1]
+                F.col(c.SEEN_FROM) > axis.literal(step[0]), long(step[1])
             ).otherwise(chain),
             self.floors,
             F.lit(MIN_WATERMARK),
@@ -91,7 +91,7 @@ class RecordEmissions:
             .orderBy(c.SEEN_FROM, c.RANK)
             .rowsBetween(Window.unboundedPreceding, -1)
         )
-        rows = self.offers.unionByName(self._ends_of_parts(), allowMissingColumns=True)
+        rows = union_by_name(self.offers, self._ends_of_parts())
         stood = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         return rows.withColumn(_STOOD, stood)
 
@@ -109,7 +109,8 @@ class RecordEmissions:
             for channel, joined in zip(order.channels, order.joined, strict=True)
             if joined < min(end, axis.first_of(midnight_of(day) + DAY_MS))
         ]
-        return self.offers.sparkSession.createDataFrame(
+        return from_arrow(
+            self.offers.sparkSession,
             pa.table(
                 {
                     c.ARRIVAL_DAY: pa.array([day for day, _, _ in ends], pa.date32()),
@@ -117,7 +118,7 @@ class RecordEmissions:
                     c.SEEN_FROM: pa.array([end for _, _, end in ends], axis.kind),
                     c.RANK: pa.array([_AFTER_ALL] * len(ends), pa.int64()),
                 }
-            )
+            ),
         )
 
     @cached_property
@@ -160,7 +161,7 @@ class RecordEmissions:
         axis = self.history.axis
         number = F.col(c.RANK).cast("bigint")
         if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
-            number = F.when(number > CARRIED, F.lit(ALL_SPLITS)).otherwise(number)
+            number = F.when(number > CARRIED, long(ALL_SPLITS)).otherwise(number)
         emitted = self.offers.select(
             c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
         )
@@ -191,14 +192,15 @@ def record_emissions(
     axis = history.axis
     joins = sorted(set(joined[1:]))
     join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
-    probes = spark.createDataFrame(
+    probes = from_arrow(
+        spark,
         pa.table(
             {
                 c.ARRIVAL_DAY: pa.array(join_days, pa.date32()),
                 c.SEEN_FROM: pa.array(joins, axis.kind),
                 c.RANK: pa.array([AFTER_CHANNELS] * len(joins), pa.int64()),
             }
-        )
+        ),
     )
     at_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days))).at(probes)
     values = {
@@ -237,7 +239,8 @@ def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFr
     """What the channels that end on some days offer by that."""
     axis, asked = history.axis, {*days}
     ends = [end for end in ends_of(history.spec, axis) if end.day in asked]
-    return spark.createDataFrame(
+    return from_arrow(
+        spark,
         pa.table(
             {
                 c.ARRIVAL_DAY: pa.array([end.day for end in ends], pa.date32()),
@@ -245,7 +248,7 @@ def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFr
                 c.SEEN_FROM: pa.array([end.seen_from for end in ends], axis.kind),
                 c.CANDIDATE: pa.array([MAX_WATERMARK] * len(ends), pa.int64()),
             }
-        )
+        ),
     )
 
 

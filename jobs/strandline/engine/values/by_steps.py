@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow, long
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
@@ -86,7 +87,7 @@ class StepEmissions:
             return reached
         at_end = F.lit(None).cast("bigint")
         for rank, watermark_ms in reversed(self.steps.at_end):
-            at_end = F.when(F.col(c.THRESHOLD) <= watermark_ms, rank).otherwise(at_end)
+            at_end = F.when(F.col(c.THRESHOLD) <= watermark_ms, long(rank)).otherwise(at_end)
         never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
         return reached.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
 
@@ -94,7 +95,8 @@ class StepEmissions:
         """The crossings where the steps are runs of ticks: as many as changes of status."""
         axis, steps = self.history.axis, self.steps.table
         highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
-        runs = thresholds.sparkSession.createDataFrame(
+        runs = from_arrow(
+            thresholds.sparkSession,
             pa.table(
                 {
                     c.SEEN_FROM: pa.array(steps["seen_from"].tolist(), axis.kind),
@@ -103,7 +105,7 @@ class StepEmissions:
                     _HIGHEST: pa.array(highest.tolist(), pa.int64()),
                     _BELOW: pa.array([MIN_WATERMARK, *highest[:-1]][: len(steps)], pa.int64()),
                 }
-            )
+            ),
         )
         threshold, interval = F.col(c.THRESHOLD), F.lit(axis.interval_ms)
         missing = F.greatest(threshold - F.col(c.WATERMARK), F.lit(0))
@@ -155,4 +157,4 @@ def step_emissions(
             c.CANDIDATE: pa.array(rows["watermark_ms"].tolist(), pa.int64()),
         }
     )
-    return StepEmissions(spark.createDataFrame(table), steps, history, clock)
+    return StepEmissions(from_arrow(spark, table), steps, history, clock)

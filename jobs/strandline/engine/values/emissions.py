@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of, union_by_name
 from strandline.engine.records.expressions import quoted
 
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
@@ -57,13 +58,14 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
         (rank + 1).alias(c.RANK),
         F.struct(F.lit(1).alias(_IS_PROBE), *brought).alias(_BROUGHT),
     )
-    return emitted.withColumn(c.RANK, rank).unionByName(asked, allowMissingColumns=True)
+    return union_by_name(emitted.withColumn(c.RANK, rank), asked)
 
 
 def answered(rows: DataFrame) -> DataFrame:
     """Of `with_probes` the probes, with what they brought and the WATERMARK that was found."""
     probes = rows.where(F.col(_BROUGHT).isNotNull())
-    return probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, f"{_BROUGHT}.*", c.WATERMARK).drop(_IS_PROBE)
+    brought = fields_of(probes, _BROUGHT)
+    return probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *brought, c.WATERMARK).drop(_IS_PROBE)
 
 
 def seen_of_day() -> WindowSpec:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow
 from strandline.engine.past.history import History, Upstream
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import Axis
@@ -147,7 +148,7 @@ class ForwardedCrossings:
             days.update(rise_days(history, TimeRange(first_ms, last_ms + 1), clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
-        rows = emitted.crossings(self.spark.createDataFrame(asked)).select(
+        rows = emitted.crossings(from_arrow(self.spark, asked)).select(
             c.THRESHOLD, c.SEEN_FROM, c.RANK
         )
         return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}

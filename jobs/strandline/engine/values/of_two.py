@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow, long
 from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, TICK_RANK
 from strandline.engine.position.of_two import SIDE_SPAN
 from strandline.engine.values.emissions import Emissions
@@ -72,7 +73,7 @@ class InputEmissions:
             phase = F.when(rank >= TICK_RANK, 1).otherwise(0)
             earlier = (phase > int(on_tick)) | ((phase == int(on_tick)) & (side > number))
             same = (phase == int(on_tick)) & (side == number)
-            return F.when(earlier, everything).when(same, channel + base)
+            return F.when(earlier, long(everything)).when(same, channel + base)
 
         if isinstance(self.place.crossings, StepCrossings):
             ticks = seen(on_tick=True, base=TICK_RANK, everything=AFTER_CHANNELS)
@@ -160,7 +161,7 @@ def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCros
             _IS_IDLE: pa.array(idle, pa.bool_()),
         }
     )
-    rows = spark.createDataFrame(table)
+    rows = from_arrow(spark, table)
     return rows.withColumns(
         {
             _FROM: _place(c.SEEN_FROM, c.RANK),

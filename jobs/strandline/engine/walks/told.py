@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.met import met_by, risen
@@ -47,7 +48,7 @@ def caused(records: DataFrame, group: Sequence[str]) -> DataFrame:
     of_record = (c.INSTANT, *risen(records), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
     own_end = F.col(c.END).alias(OWN_END)
     each = records.select(*group, *of_record, own_end, F.explode(CAUSES).alias(CAUSES))
-    return each.select("*", f"{CAUSES}.*").drop(CAUSES)
+    return each.select("*", *fields_of(each, CAUSES)).drop(CAUSES)
 
 
 def is_by_record() -> Column:

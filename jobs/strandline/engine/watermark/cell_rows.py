@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of
 from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
 
 _NAMES = {
@@ -53,7 +54,7 @@ def channel_days(cells: DataFrame) -> DataFrame:
     """What each channel did on each day; columns `CHANNEL_COLUMNS`."""
     candidate = F.col("largest_candidate_ms")
     first = F.min(F.struct("first_arrival_ms", "first_sequence"))
-    return (
+    counted = (
         _well_formed(cells)
         .groupBy("arrival_date", "channel")
         .agg(
@@ -62,9 +63,8 @@ def channel_days(cells: DataFrame) -> DataFrame:
             F.max("largest_ts_ms").alias("largest_ts_ms"),
             first.alias("first"),
         )
-        .select("*", "first.*")
-        .drop("first")
     )
+    return counted.select("*", *fields_of(counted, "first")).drop("first")
 
 
 def day_map(cells: DataFrame) -> DataFrame:

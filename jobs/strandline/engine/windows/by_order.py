@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of, long
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import with_contents_of_none
@@ -64,7 +65,7 @@ def last_firings(
         F.min(FIRED_AT).alias(FIRED_AT),
         *(F.sum(name).alias(name) for name in _COUNTS),
     )
-    shown = whole.select("*", f"{_CONTENT}.*")
+    shown = whole.select("*", *fields_of(whole, _CONTENT))
     return as_windows(_or_of_nothing(shown, ordered, spec, aggregates), windows, spec)
 
 
@@ -132,7 +133,7 @@ def contents_of_firings(
     else:
         every = _in_each(fired).groupBy(*window_of(spec), FIRING)
         contents = every.agg(*_content(aggregates), *_causes(fired, spec))
-    number = F.when(F.col(_ON_TIME), 0).otherwise(F.col(FIRING))
+    number = F.when(F.col(_ON_TIME), long(0)).otherwise(F.col(FIRING))
     return contents.withColumn(FIRING, number).drop(_ON_TIME)
 
 

@@ -40,7 +40,7 @@ def firings(
     """
     spec = history.spec
     placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), history)
-    return numbered(emitted.at(placed).select(*_columns(spec), FIRING), FIRING, spec).drop(FIRING)
+    return numbered(emitted.at(placed).select(*_columns(spec), FIRING), [FIRING], spec).drop(FIRING)
 
 
 def contents_of_firings(

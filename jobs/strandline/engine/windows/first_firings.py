@@ -74,7 +74,7 @@ def first_firings(
     firsts = (
         cells.groupBy(*window)
         .agg(F.min(F.struct(*told)).alias("first"))
-        .select(*window, "first.*")
+        .select(*window, *(F.col("first")[name].alias(name) for name in told))
         .withColumnRenamed(_OWN, BEGINS_AT)
         .transform(computed)
     )
@@ -128,7 +128,7 @@ def _in_cells(
     cells = on_time.groupBy(*window_of(spec), *alike).agg(
         *(F.min(name).alias(name) for name in least), F.count(F.lit(1)).alias(c.RECORDS), *parts
     )
-    return cells.withColumns({name: F.col(_PLACE)[name] for name in risen(met)})
+    return cells.select("*", *(F.col(_PLACE)[name].alias(name) for name in risen(met)))
 
 
 def timed(met: DataFrame, history: History) -> DataFrame:

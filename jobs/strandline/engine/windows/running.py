@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.frames import fields_of
 from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import FIRED_AT
@@ -152,7 +153,7 @@ def last_firings(
         (F.max("records") - told_of).alias(c.UNFIRED),
         told_of.alias("records"),
     )
-    return as_windows(counted.select("*", f"{_CONTENT}.*"), windows, spec)
+    return as_windows(counted.select("*", *fields_of(counted, _CONTENT)), windows, spec)
 
 
 def contents_of_firings(told: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import union_by_name
 from strandline.engine.past.history import History
 from strandline.engine.windows.assign import fires_at_once
 from strandline.engine.windows.first_firings import (
@@ -66,7 +67,7 @@ def counted_units(
         F.count(F.lit(1)).alias(c.RECORDS), *parts
     )
     on_time = cells.drop(*(name for name in OF_CAUSE if name != c.INSTANT))
-    return _held(on_time.unionByName(apart, allowMissingColumns=True), history.spec, firsts)
+    return _held(union_by_name(on_time, apart), history.spec, firsts)
 
 
 def is_late() -> Column:

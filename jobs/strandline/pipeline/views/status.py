@@ -131,6 +131,8 @@ def _run_line(steps: list[Entry]) -> dict[str, Any]:
         "host": last.host,
         "pid": last.pid,
         "program_version": last.program_version,
+        "engine": _last(one.engine for one in steps),
+        "engine_version": _last(one.engine_version for one in steps),
         "spec_fingerprint": last.spec_fingerprint,
     }
 

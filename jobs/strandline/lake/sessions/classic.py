@@ -1,28 +1,31 @@
-"""One Spark session, set up for Delta and for event time in UTC."""
+"""Apache Spark in this process, or with executors of a cluster: the one room that knows a JVM."""
 
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from strandline.engine.frames import on_one_machine
 from strandline.errors import InputError, RetryableError
-from strandline.lake.cluster import equip_executors
 from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
+from strandline.lake.sessions.executors import equip_executors
+from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
+from strandline.spec.common import EngineName
 
 _SETTINGS = {
+    **EVERYWHERE,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # one snapshot task: the logs of these tables are small, and fifty tasks cost more than they do
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.ui.showConsoleProgress": "false",
@@ -33,18 +36,10 @@ _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
 _LEAST_PARTITIONS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 """So many, where there is work for them: three equal tasks keep two cores as long as four do."""
-FEW_ROWS = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""For queries over few rows: to compile and replan each takes longer than to interpret it."""
-_FEW_BYTES = 2**20
 SMALL_INPUT = {
     **FEW_ROWS,
     **SMALL_PAGES,
-    # nor are they told to anybody
+    # nor does anybody look at them
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.retainedJobs": "10",
@@ -63,14 +58,52 @@ _ASKED_BY_EVERY_COLUMN = {
 _TIMEOUT_S = 5.0
 
 
-def spark_session(
+@dataclass(frozen=True)
+class ClassicSession:
+    """A session whose driver is this process; see `EngineSession`."""
+
+    spark: SparkSession
+    engine: EngineName = "spark"
+    for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
+
+    @property
+    def version(self) -> str:
+        """Of Apache Spark."""
+        return self.spark.version
+
+    @property
+    def on_one_machine(self) -> bool:
+        """Whether the executors live in the driver's own process."""
+        return str(self.spark.sparkContext.master).startswith("local")
+
+    @property
+    def parallelism(self) -> int:
+        """The cores of all executors."""
+        return self.spark.sparkContext.defaultParallelism
+
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """The rows as the executors keep them.
+
+        On a cluster two of them keep each part: Spark could not compute it again where one dies.
+        """
+        if self.on_one_machine:
+            return rows.localCheckpoint()
+        return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+
+    def stop(self) -> None:
+        """End Spark's application; a JVM that is gone already cannot be stopped."""
+        with suppress(Exception):
+            self.spark.stop()
+
+
+def start_classic(
     app_name: str,
     conf: Mapping[str, str] | None = None,
     *,
     master: str | None = None,
     short: bool = False,
-) -> SparkSession:
-    """The session of a run; under spark-submit the one whose master the submit names.
+) -> ClassicSession:
+    """Open the session of a run; under spark-submit the one whose master the submit names.
 
     Args:
         app_name: shown in Spark's own pages.
@@ -82,7 +115,7 @@ def spark_session(
         InputError: Delta's jars or Java are missing.
         RetryableError: the master does not answer, or its workers give no executor.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in _environment()
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:  # else the submit has brought its own jars
         _require_delta()
     if master is not None and master.startswith("spark://"):
@@ -115,38 +148,16 @@ def spark_session(
         ) from None
     session.sparkContext.setLogLevel("ERROR")
     _look_up_once(session)
-    if not on_one_machine(session):
+    found = ClassicSession(session)
+    opened(found)
+    if not found.on_one_machine:
         equip_executors(session)
-        return session
+        return found
+    # whatever `python3` comes first on the PATH, or PYSPARK_PYTHON names: it may lack pyarrow
+    session.sparkContext.pythonExec = sys.executable
     for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
         session.conf.set(name, _FEW_PARTITIONS)
-    return session
-
-
-@contextmanager
-def for_input_of(
-    spark: SparkSession, size_bytes: int, own: Mapping[str, str] | None = None
-) -> Iterator[None]:
-    """Within it, queries are interpreted where the files that they read are small.
-
-    Args:
-        spark: the session.
-        size_bytes: of the landing files to read.
-        own: the pipeline's own settings; they stay.
-    """
-    wanted = {} if size_bytes > _FEW_BYTES else FEW_ROWS
-    changed = {name: value for name, value in wanted.items() if name not in (own or {})}
-    before = {name: str(spark.conf.get(name)) for name in changed}
-    _set(spark, changed)
-    try:
-        yield
-    finally:
-        _set(spark, before)
-
-
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    return found
 
 
 def _look_up_once(session: SparkSession) -> None:
@@ -179,12 +190,6 @@ def _require_answer(master: str) -> None:
         f"does not answer ({'; '.join(problems)})",
         "check the address and that the master runs, then try again",
     )
-
-
-def _environment() -> Mapping[str, str]:
-    import os  # noqa: PLC0415
-
-    return os.environ
 
 
 def _require_delta() -> None:

@@ -1,0 +1,111 @@
+"""Which engine a command runs on: its options come first, then the environment, then the YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+from urllib.parse import urlparse
+
+from strandline.errors import InputError
+from strandline.spec.common import EngineName
+
+ENGINE, REMOTE, TRUST = "STRANDLINE_ENGINE", "STRANDLINE_REMOTE", "STRANDLINE_TRUST_THIS_MACHINE"
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+_HAS_TOKEN = re.compile(r";\s*token\s*=", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """The engine of a command, and where it is.
+
+    Attributes:
+        name: of the engine.
+        master: Spark's, of `spark` alone; None: what spark-submit says, or this machine.
+        remote: the address of a Spark Connect server, of `connect` alone.
+        trust_this_machine: whether `sail` runs although others may log in on this machine.
+    """
+
+    name: EngineName = "spark"
+    master: str | None = None
+    remote: str | None = None
+    trust_this_machine: bool = False
+
+
+def choose(
+    environment: Mapping[str, str],
+    *,
+    engine: str | None = None,
+    master: str | None = None,
+    remote: str | None = None,
+    trust_this_machine: bool = False,
+    of_pipeline: EngineName | None = None,
+) -> EngineChoice:
+    """The engine of a command.
+
+    Args:
+        environment: of the process.
+        engine: `--engine`, if it is given.
+        master: `--master`; it is for `spark` alone, which it chooses where nothing else is said.
+        remote: `--remote`; it is for `connect` alone, which it chooses where `--engine` is not
+            given.
+        trust_this_machine: `--trust-this-machine`.
+        of_pipeline: `engine:` of the pipeline's file.
+
+    Raises:
+        InputError: there is no such engine, or what is given contradicts it.
+    """
+    implied = "connect" if remote is not None else None
+    said: list[tuple[str, str | None]] = [
+        ("--engine", engine),
+        ("--remote", implied),
+        (ENGINE, environment.get(ENGINE) or None),
+        ("engine", of_pipeline),
+    ]
+    place, name = next(((where, what) for where, what in said if what), ("--engine", "spark"))
+    known = next((one for one in ENGINES if one == name), None)
+    if known is None:
+        raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
+    if master is not None and known != "spark":
+        raise InputError(
+            "--master",
+            f"is for the engine spark, and {place} says {known}",
+            "leave it out, or give --engine spark",
+        )
+    if remote is not None and known != "connect":
+        raise InputError(
+            "--remote",
+            f"is for the engine connect, and {place} says {known}",
+            "leave it out, or give --engine connect",
+        )
+    if known != "connect":
+        trusted = trust_this_machine or _is_yes(environment.get(TRUST))
+        return EngineChoice(known, master=master, trust_this_machine=trusted)
+    where = "--remote" if remote is not None else REMOTE
+    return EngineChoice(known, remote=_address(where, remote or environment.get(REMOTE)))
+
+
+def _is_yes(value: str | None) -> bool:
+    return value is not None and value.strip().lower() in {"1", "true", "yes"}
+
+
+def _address(place: str, remote: str | None) -> str:
+    """The address of a Spark Connect server, checked as far as it can be without asking it."""
+    form = "sc://host:port, with ;use_ssl=true where the server has a certificate"
+    if not remote:
+        raise InputError("--remote", "the engine connect needs a server", f"give {form}")
+    if _HAS_TOKEN.search(remote):
+        raise InputError(
+            place,
+            "holds a token, which whoever lists processes or reads logs would see",
+            "put it into the environment as SPARK_CONNECT_AUTHENTICATE_TOKEN",
+        )
+    try:
+        address = urlparse(remote)
+        is_address = address.scheme == "sc" and bool(address.hostname) and address.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or address.username or address.password:
+        raise InputError(place, f"{remote!r} is no address of Spark Connect", f"give {form}")
+    return remote

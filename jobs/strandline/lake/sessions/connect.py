@@ -1,0 +1,189 @@
+"""Apache Spark behind a Spark Connect server; the client needs no Java."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+import pyspark
+
+import strandline
+from strandline.errors import InputError, RetryableError, telling_line
+from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.remote import connected
+from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
+from strandline.spec.common import EngineName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TASKS = 8
+"""So many write probe files: the client is not told how many executors there are."""
+_PLACE = "engine connect"
+_TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+
+
+@dataclass(frozen=True)
+class ConnectSession:
+    """A session on a server; see `EngineSession`."""
+
+    spark: SparkSession
+    version: str
+    engine: EngineName = "connect"
+    on_one_machine: bool = False
+    for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
+    parallelism: int = _TASKS
+
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """The rows as the server's executors keep them."""
+        return rows.localCheckpoint()
+
+    def stop(self) -> None:
+        """End the session; the server goes on, and one that is gone cannot be told."""
+        with suppress(Exception):
+            self.spark.stop()
+
+
+def start_connect(
+    remote: str, app_name: str, conf: Mapping[str, str] | None = None
+) -> ConnectSession:
+    """Open a session on a server, and see that it can run what the program asks.
+
+    Args:
+        remote: the server's address, `sc://host:port`.
+        app_name: names the client in the server's pages.
+        conf: the pipeline's own settings.
+
+    Raises:
+        InputError: the server wants a token, is another Spark, has another Python, has no Delta,
+            or cannot take a setting.
+        RetryableError: it does not answer.
+    """
+    settings = {**EVERYWHERE, **(conf or {})}
+    try:
+        spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
+        version = spark.version
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - gRPC has its own errors, and PySpark others
+        raise _not_reached(remote, error) from None
+    session = ConnectSession(spark, version)
+    opened(session)
+    try:
+        _require_same_spark(version)
+        _set(spark, settings)
+        _require_delta(spark)
+        _require_same_python(spark)
+        _send_library(spark)
+    except BaseException:
+        session.stop()
+        raise
+    return session
+
+
+def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
+    said = str(error)
+    if any(sign in said for sign in _TOKEN_IS_WRONG):
+        return InputError(
+            f"--remote {remote}",
+            "the server wants a token, or another one",
+            "put it into the environment as SPARK_CONNECT_AUTHENTICATE_TOKEN",
+        )
+    return RetryableError(
+        f"--remote {remote}",
+        f"does not answer ({telling_line(said) or type(error).__name__})",
+        "check the address, that the server runs, and whether it wants ;use_ssl=true",
+    )
+
+
+def _minor(version: str) -> tuple[str, ...]:
+    return tuple(version.split(".")[:2])
+
+
+def _require_same_spark(version: str) -> None:
+    if _minor(version) != _minor(pyspark.__version__):
+        raise InputError(
+            _PLACE,
+            f"the server is Spark {version}, and this client is for {pyspark.__version__}",
+            "use a server and a client of the same minor version",
+        )
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a session of a server may set.
+
+    Raises:
+        InputError: a setting is fixed when the server starts.
+    """
+    fixed = [name for name in settings if not spark.conf.isModifiable(name)]
+    if fixed:
+        raise InputError(
+            f"{_PLACE}: spark",
+            f"a session cannot set {', '.join(fixed)}",
+            "set it where the server is started, and leave it out of the pipeline's file",
+        )
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+
+
+def _require_delta(spark: SparkSession) -> None:
+    """Ask for a Delta table that is nowhere: whoever has no Delta says so, others that it is not.
+
+    Raises:
+        InputError: the server has no Delta.
+    """
+    try:
+        _ = spark.read.format("delta").load("/strandline/no/such/table").schema
+    except Exception as error:  # noqa: BLE001 - the class differs with what the server lacks
+        said = str(error)
+        if "DATA_SOURCE_NOT_FOUND" in said or "Failed to find the data source" in said:
+            raise InputError(
+                _PLACE,
+                "the server has no Delta Lake",
+                "start it with the packages of delta-spark and its two settings (the guide: "
+                "Which engine)",
+            ) from None
+
+
+def _require_same_python(spark: SparkSession) -> None:
+    """Have a worker say which Python it is.
+
+    Raises:
+        InputError: it is of another minor version, or cannot be started.
+    """
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    from pyspark.sql import functions as F  # noqa: PLC0415 - by now it is the client's
+
+    @F.udf("string")
+    def python(_: int) -> str:
+        import sys as worker  # noqa: PLC0415
+
+        return f"{worker.version_info.major}.{worker.version_info.minor}"
+
+    try:
+        there = spark.range(1).select(python("id")).collect()[0][0]
+    except Exception as error:  # noqa: BLE001 - a worker's end comes as the server puts it
+        there = telling_line(str(error))
+    if there != here:
+        raise InputError(
+            _PLACE,
+            f"this client has Python {here}, and the server's workers have not ({there})",
+            "give both the same minor version (PYSPARK_PYTHON where the server is started)",
+        )
+
+
+def _send_library(spark: SparkSession) -> None:
+    """Send this library to the server's workers."""
+    package = Path(strandline.__file__).parent
+    with tempfile.TemporaryDirectory(prefix="strandline-") as folder:
+        archive = Path(folder) / "strandline.zip"
+        with ZipFile(archive, "w") as into:
+            for source in sorted(package.rglob("*.py")):
+                into.write(source, source.relative_to(package.parent))
+        spark.addArtifacts(str(archive), pyfile=True)

@@ -1,0 +1,184 @@
+"""Sail: an engine beside this very process, which needs no Java and speaks Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from strandline.errors import InputError, UnexpectedError, telling_line
+from strandline.lake.sessions import sail_server
+from strandline.lake.sessions.choice import TRUST
+from strandline.lake.sessions.machine import others_who_may_log_in
+from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.remote import connected
+from strandline.lake.sessions.settings import EVERYWHERE
+from strandline.spec.common import EngineName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERSION = "0.7.2"
+"""Of `pysail`: the one that was held against Flink's answers."""
+_PLACE = "engine sail"
+_SECONDS_TO_END = 5.0
+
+
+@dataclass(frozen=True)
+class EmbeddedSession:
+    """A session on a server of its own; see `EngineSession`.
+
+    Attributes:
+        server: the process of Sail; it ends with this one.
+        folder: for rows that are computed once, and the server's socket.
+    """
+
+    spark: SparkSession
+    server: subprocess.Popen[str]
+    folder: Path
+    engine: EngineName = "sail"
+    version: str = VERSION
+    on_one_machine: bool = True
+    for_few_rows: Mapping[str, str] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count, repr=False)
+
+    @property
+    def parallelism(self) -> int:
+        """The processors of this machine."""
+        return os.cpu_count() or 1
+
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """The rows as files of this machine: handed over by the client many are too large."""
+        folder = self.folder / str(next(self._numbers))
+        schema = rows.schema
+        rows.write.parquet(folder.as_uri())
+        folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
+        return self.spark.read.schema(schema).parquet(folder.as_uri())
+
+    def stop(self) -> None:
+        """End the session and its server, and remove what was computed."""
+        try:
+            with suppress(Exception):  # a server that is gone cannot be told
+                self.spark.stop()
+            _end(self.server)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start_embedded(
+    conf: Mapping[str, str] | None = None,
+    *,
+    trust_this_machine: bool = False,
+    needs_network: bool = False,
+) -> EmbeddedSession:
+    """Open a session of Sail, which nobody else on this machine can reach.
+
+    Args:
+        conf: settings of the session.
+        trust_this_machine: whether it may listen where others could reach it.
+        needs_network: whether it must reach other machines, such as an object store, so that it
+            cannot be closed off.
+
+    Raises:
+        InputError: Sail is not installed, or another version of it is; or it cannot be closed off,
+            and others may log in on this machine.
+    """
+    _require_version()
+    folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
+    server = None
+    try:
+        server, target = _served(folder, trust_this_machine, needs_network)
+        spark = connected(target, {**EVERYWHERE, **(conf or {})}, extra="sail")
+    except BaseException:
+        if server is not None:
+            _end(server)
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    session = EmbeddedSession(spark, server, folder)
+    opened(session)
+    return session
+
+
+def _served(
+    folder: Path, trust_this_machine: bool, needs_network: bool
+) -> tuple[subprocess.Popen[str], str]:
+    """A server's process, and its address as gRPC takes it."""
+    why = "the lake lies on other machines"
+    if not needs_network:
+        server, said = _started(folder, str(folder))
+        if "socket" in said:
+            return server, f"unix:{said['socket']}"
+        _end(server)
+        why = f"this system gives no network of its own to a process ({said['closed']})"
+    others = others_who_may_log_in()
+    if others and not trust_this_machine:
+        raise InputError(
+            _PLACE,
+            f"would listen on a port that asks nobody who they are: {why}, and "
+            f"{', '.join(others[:3])} may log in here and could run code as this user",
+            f"give --trust-this-machine or {TRUST}=1 if that is no danger, or --engine spark",
+        )
+    server, said = _started(folder)
+    return server, f"127.0.0.1:{said['port']}"
+
+
+def _started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+    """A process of the server, and the line that it says.
+
+    Raises:
+        UnexpectedError: it has ended without saying it.
+    """
+    log = folder / "log"
+    with log.open("w") as errors:
+        server = subprocess.Popen(
+            [sys.executable, sail_server.__file__, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "RUST_LOG": "error"},
+        )
+    out: IO[str] | None = server.stdout
+    line = out.readline() if out is not None else ""
+    if not line:
+        _end(server)
+        problem = telling_line(log.read_text()) or f"it ended with {server.returncode}"
+        raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
+    said: dict[str, str] = json.loads(line)
+    return server, said
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    """End a server; one that takes long is killed: it has nothing to finish."""
+    for stream in (server.stdin, server.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    try:
+        server.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def _require_version() -> None:
+    try:
+        found = version("pysail")
+    except PackageNotFoundError:
+        raise InputError(_PLACE, "pysail is not installed", "install strandline[sail]") from None
+    if found != VERSION:
+        raise InputError(
+            _PLACE,
+            f"pysail is {found}; {VERSION} is the version held against Flink's answers",
+            f"install pysail=={VERSION}",
+        )

@@ -1,0 +1,29 @@
+"""Who may log in on this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import PurePath
+
+_FIRST_OF_PEOPLE, _NOBODY = 1000, 65534
+_NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
+
+
+def others_who_may_log_in(accounts: Iterable[pwd.struct_passwd] | None = None) -> list[str]:
+    """The names of the accounts of other people, or with a login shell, besides root's.
+
+    Args:
+        accounts: of the machine; None: those that it knows.
+    """
+    own = os.getuid()
+    known = pwd.getpwall() if accounts is None else accounts
+    return [
+        one.pw_name for one in known if one.pw_uid not in {0, own, _NOBODY} and _may_log_in(one)
+    ]
+
+
+def _may_log_in(account: pwd.struct_passwd) -> bool:
+    shell = PurePath(account.pw_shell or "/bin/sh").name
+    return account.pw_uid >= _FIRST_OF_PEOPLE or shell not in _NO_LOGIN

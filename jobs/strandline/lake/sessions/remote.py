@@ -1,0 +1,59 @@
+"""A client of Spark Connect: what sessions on a server, near or far, share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from strandline.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+
+def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkSession:
+    """A session of its own on a server.
+
+    Args:
+        target: the server's address: `sc://host:port`, or as gRPC writes it (`unix:/path`).
+        settings: of the session.
+        extra: of the package, that brings the client's needs; named where one is missing.
+
+    Raises:
+        InputError: the client's packages are missing.
+    """
+    # by this PySpark's functions are those of the client; they ask for no JVM
+    os.environ[_MODE] = "1"
+    try:
+        from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415
+        from pyspark.sql.connect.session import SparkSession as Client  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            "Spark Connect",
+            f"its client lacks a package ({error})",
+            f"install strandline[{extra}]",
+        ) from None
+
+    class Channel(ChannelBuilder):
+        """A channel to an address that is no `sc://` one."""
+
+        def toChannel(self) -> Any:
+            return self._insecure_channel(target)
+
+        @property
+        def host(self) -> str:
+            return target
+
+    builder = Client.builder
+    if target.startswith("sc://"):
+        builder = builder.remote(target)
+    else:
+        # the path of a socket is no name of a host, and Sail refuses it as one
+        channel: Any = Channel([("grpc.default_authority", "localhost")])
+        builder = builder.channelBuilder(channel)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return cast("SparkSession", builder.create())

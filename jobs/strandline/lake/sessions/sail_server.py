@@ -1,0 +1,130 @@
+"""The process of Sail's server: it alone loads the engine, and nobody else can reach it.
+
+Sail listens on a port of this machine and asks nobody who they are: whoever else is logged in could
+run code as this user. So this process leaves the machine's network for one of its own, where
+nothing but itself is, and hands the bytes of that port on to a socket in a folder of this user.
+
+Run as `python sail_server.py FOLDER`, where FOLDER is this user's alone: it prints a line of JSON,
+`{"socket": PATH}`, or `{"closed": REASON}` where there is no such network, and ends with its input.
+`python sail_server.py` serves an open port instead and prints `{"port": NUMBER}`.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+_NEW_USER, _NEW_NET = 0x10000000, 0x40000000
+_GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 0x1
+_CHUNK = 1 << 18
+
+
+def leave_network() -> None:
+    """Move this process, which has one thread so far, into a network that only it is in.
+
+    Raises:
+        OSError: the system does not let it.
+    """
+    user, group = os.getuid(), os.getgid()
+    try:
+        _unshare(_NEW_NET)
+    except OSError:  # whoever is not root needs a user namespace of their own for it
+        _unshare(_NEW_USER | _NEW_NET)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    _bring_up("lo")
+
+
+def _unshare(what: int) -> None:
+    system = ctypes.CDLL(None, use_errno=True)
+    if system.unshare(what) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _bring_up(interface: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        request = array.array("b", struct.pack("16sH14s", interface.encode(), 0, b""))
+        fcntl.ioctl(asked, _GET_FLAGS, request)
+        name, flags, rest = struct.unpack("16sH14s", request.tobytes())
+        fcntl.ioctl(asked, _SET_FLAGS, struct.pack("16sH14s", name, flags | _IS_UP, rest))
+
+
+def serve() -> tuple[Any, tuple[str, int]]:
+    """Start Sail on a free port: its address, and the server, which ends when nobody has it."""
+    from pysail.spark import SparkConnectServer  # noqa: PLC0415
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    address = server.listening_address
+    if address is None:
+        msg = "Sail has not started to listen"
+        raise OSError(msg)
+    return server, address
+
+
+def hand_on(listening: socket.socket, address: tuple[str, int]) -> None:
+    """Connect whoever comes to a socket with Sail."""
+    while True:
+        client, _ = listening.accept()
+        try:
+            server = socket.create_connection(address)
+        except OSError:
+            client.close()
+            continue
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for source, target in ((client, server), (server, client)):
+            Thread(target=_pump, args=(source, target), daemon=True).start()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while received := source.recv(_CHUNK):
+            target.sendall(received)
+    except OSError:
+        pass  # one of both has gone: so does the other
+    finally:
+        for one in (source, target):
+            one.close()
+
+
+def main(folder: str | None) -> None:
+    """Serve until the input ends: it does so with the process that has started this one."""
+    if folder is None:
+        server, (_, port) = serve()
+        _say(port=port)
+    else:
+        try:
+            leave_network()
+        except OSError as error:
+            _say(closed=str(error.strerror or error))
+            return
+        path = str(Path(folder) / "sail")
+        server, address = serve()
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(path)
+        listening.listen()
+        Thread(target=hand_on, args=(listening, address), daemon=True).start()
+        _say(socket=path)
+    sys.stdin.buffer.read()
+    del server
+    os._exit(0)  # whatever still runs was asked by a process that is gone
+
+
+def _say(**what: str | int) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)

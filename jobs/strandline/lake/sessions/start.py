@@ -1,0 +1,50 @@
+"""Opening the session that a command has chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.protocol import EngineSession
+from strandline.lake.sessions.settings import FEW_ROWS
+
+
+def start(
+    choice: EngineChoice,
+    app_name: str,
+    conf: Mapping[str, str] | None = None,
+    *,
+    short: bool = False,
+    few_rows: bool = False,
+    needs_network: bool = False,
+) -> EngineSession:
+    """Open a session of an engine; whoever opens it stops it.
+
+    Args:
+        choice: the engine.
+        app_name: shown in the engine's own pages, where it has some.
+        conf: the pipeline's own settings; they win over the defaults.
+        short: whether the run is over before a JVM on this machine would have warmed up.
+        few_rows: whether all of its many queries have few rows.
+        needs_network: whether the lake lies on other machines.
+
+    Raises:
+        InputError: the engine is not installed, cannot start, or is none that the program runs on.
+        RetryableError: its server does not answer, or has nothing free.
+    """
+    # each of them loads packages that the others do without
+    if choice.name == "sail":
+        from strandline.lake.sessions.embedded import start_embedded  # noqa: PLC0415
+
+        return start_embedded(
+            conf, trust_this_machine=choice.trust_this_machine, needs_network=needs_network
+        )
+    if choice.name == "connect":
+        from strandline.lake.sessions.connect import start_connect  # noqa: PLC0415
+
+        settings = {**(FEW_ROWS if few_rows else {}), **(conf or {})}
+        return start_connect(choice.remote or "", app_name, settings)
+    from strandline.lake.sessions.classic import SMALL_INPUT, start_classic  # noqa: PLC0415
+
+    settings = {**(SMALL_INPUT if few_rows else {}), **(conf or {})}
+    return start_classic(app_name, settings, master=choice.master, short=short)
