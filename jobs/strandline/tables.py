@@ -70,6 +70,8 @@ PAIR_COLUMNS = {
 """What a pair has beside its key and the columns of both records."""
 NOT_OF_A_FIRING = frozenset({"late_accepted", "firings", "state", "closed_at"})
 """What only the last firing of a window knows."""
+NOT_OF_A_RESULT = ("window_date", "supersedes", "supersedes_windows", "run_id", "spec_fingerprint")
+"""What a firing has that it does not have as a record of another pipeline."""
 
 COMPLETENESS = PublishedTable(
     name="completeness",

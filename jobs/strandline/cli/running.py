@@ -77,8 +77,8 @@ def run_pipeline(
 
     Raises:
         InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
-            landing table, or the pipeline has published by another window or key; all of these
-            before Spark is started.
+            landing table, or the pipeline has published by another window or key, or says a wrong
+            expression; all of these before Spark is started.
     """
     spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
     choice = on.choice(spec)
@@ -86,6 +86,7 @@ def run_pipeline(
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
@@ -100,6 +101,7 @@ def run_pipeline(
         return
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)
+    require_expressions(spec, log)
     short = log is not None and is_small(spec, root, log, request.range)
     # Great Expectations takes seconds to import: let it, while the JVM starts
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()

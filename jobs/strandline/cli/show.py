@@ -248,15 +248,6 @@ def dropped(run: Mapping[str, Any]) -> None:
         out.print(f"{name}: as it was in version {version}")
 
 
-def validated(results: Sequence[Mapping[str, Any]]) -> None:
-    """Each pipeline file and what is wrong with it."""
-    for result in results:
-        if result["valid"]:
-            out.print(f"[green]valid[/]  {escape(result['target'])}")
-        else:
-            out.print(f"[red]wrong[/]  {escape(result['problem'])}")
-
-
 def written(report: Mapping[str, Any]) -> None:
     """Where pages lie, and which days they show."""
     for name in ("report", "data_docs"):

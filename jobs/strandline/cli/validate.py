@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from strandline.cli import show
-from strandline.cli.options import AsJson, Pipelines, pipelines_folder
+from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
 from strandline.errors import InputError, problem_of
-from strandline.spec import find_spec, load_spec, spec_files
+from strandline.spec import PipelineSpec, file_of, load_spec, spec_files
+
+if TYPE_CHECKING:
+    from strandline.lake.store import Lake
 
 
 def validate(
@@ -19,29 +24,63 @@ def validate(
     ] = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
+    lake: LakeAt = None,
 ) -> None:
-    """Check pipeline files, all mistakes of each with their way out; without Spark."""
+    """Check pipeline files, all mistakes of each with their way out; without Spark.
+
+    Their expressions are held against the columns of the tables that they read.
+    """
     folder = pipelines_folder(pipelines)
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
         raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
-    results = []
-    for target in chosen:
-        path = Path(target)
-        try:
-            is_file = path.suffix in {".yaml", ".yml"}
-            spec = load_spec(path) if is_file else find_spec(folder, target)
-            if spec.quality.expectations:
-                from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
-
-                validate_expectations(spec)
-        except InputError as error:
-            results.append({"target": target, "valid": False, "problem": str(error)})
-        except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
-            problem = f"{target}: {problem_of(error)}"
-            results.append({"target": target, "valid": False, "problem": problem})
-        else:
-            results.append({"target": target, "valid": True, "pipeline": spec.pipeline})
-    show.document(results, as_json=as_json, human=show.validated)
+    root = lake_at(lake)
+    results = [_validated(target, folder, root) for target in chosen]
+    show.document(results, as_json=as_json, human=_show)
     if not all(result["valid"] for result in results):
         raise typer.Exit(2)
+
+
+def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
+    """What is wrong with a pipeline, or what is left unchecked of one that is right."""
+    try:
+        is_file = target.endswith((".yaml", ".yml"))
+        path = Path(target) if is_file else file_of(folder, target)
+        spec = load_spec(path)
+        if spec.quality.expectations:
+            from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
+
+            validate_expectations(spec)
+        notes = _unchecked(spec, lake, path.name)
+    except InputError as error:
+        return {"target": target, "valid": False, "problem": str(error)}
+    except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
+        return {"target": target, "valid": False, "problem": f"{target}: {problem_of(error)}"}
+    return {"target": target, "valid": True, "pipeline": spec.pipeline, "notes": notes}
+
+
+def _unchecked(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
+    """What only a run can say of a pipeline's expressions.
+
+    Raises:
+        InputError: some of them are wrong; all are named.
+    """
+    from strandline.lake.known_columns import columns_in_lake  # noqa: PLC0415
+    from strandline.spec.expressions import as_one, left_to_the_engine, problems_of  # noqa: PLC0415
+
+    columns, notes = columns_in_lake(lake, spec)
+    if problems := problems_of(spec, columns, origin):
+        raise as_one(problems, origin)
+    asked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
+    return [*notes, *(f"{one}: plan and each run ask the engine" for one in asked)]
+
+
+def _show(results: Sequence[Mapping[str, Any]]) -> None:
+    """Each pipeline file, and what is wrong with it or left unchecked."""
+    for result in results:
+        if result["valid"]:
+            show.out.print(f"[green]valid[/]  {escape(result['target'])}")
+        else:
+            show.out.print(f"[red]wrong[/]  {escape(result['problem'])}")
+        for note in result.get("notes", ()):
+            show.out.print(f"  note: {escape(note)}")

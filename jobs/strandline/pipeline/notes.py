@@ -14,6 +14,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.engine.walks import walked
 from strandline.engine.windows import order
+from strandline.lake.known_columns import columns_by_log
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
@@ -24,6 +25,7 @@ from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan, named
 from strandline.pipeline.request import Request
+from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import WindowOfAllTime
@@ -43,6 +45,7 @@ def notes_of(
         *_of_the_world(seen, plan),
         *_of_violations(seen),
         *_of_tables_no_longer_kept(ctx),
+        *_of_unknown_functions(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
@@ -188,6 +191,15 @@ def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
         yield (
             f"{why} the {rows:,} rows that stand in the table {name} go with this run; where it "
             "keeps them again, ranges that are rebuilt get theirs again"
+        )
+
+
+def _of_unknown_functions(ctx: Context) -> Iterator[str]:
+    """Expressions that nobody but the engine has looked at."""
+    for use, why in left_to_the_engine(ctx.spec, columns_by_log(ctx.spec, ctx.landing.log)):
+        yield (
+            f"{use.place}: {why}: the engine takes it, but whether the records alone decide what "
+            "it gives, so that a rerun gives the same, is for you to know"
         )
 
 

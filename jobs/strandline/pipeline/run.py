@@ -20,6 +20,7 @@ from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
+from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
@@ -93,6 +94,7 @@ def _steps(
     with journal.part("observe"):
         entries = _recovered(ctx)
         journal.know(base=entries[-1].position if entries else 0)
+        require_all_expressions(ctx.landing)
         outlook = outlook_of(ctx, request, entries)
         notes = [
             *request.notes,

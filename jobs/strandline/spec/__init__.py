@@ -1,12 +1,20 @@
 """The pipeline YAML as frozen, validated values."""
 
-from strandline.spec.loading import find_spec, load_spec, parse_any, parse_spec, spec_files
+from strandline.spec.loading import (
+    file_of,
+    find_spec,
+    load_spec,
+    parse_any,
+    parse_spec,
+    spec_files,
+)
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import AnySpec
 
 __all__ = [
     "AnySpec",
     "PipelineSpec",
+    "file_of",
     "find_spec",
     "load_spec",
     "parse_any",

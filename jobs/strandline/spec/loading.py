@@ -154,6 +154,15 @@ def find_spec(
     Raises:
         InputError: no file, or more than one, defines the pipeline; or its file is wrong.
     """
+    return load_spec(file_of(folder, pipeline), overrides, behind=behind)
+
+
+def file_of(folder: Path, pipeline: str) -> Path:
+    """The file that defines a pipeline.
+
+    Raises:
+        InputError: no file, or more than one, does.
+    """
     if not folder.is_dir():
         place = "--pipelines"
         raise InputError(place, f"{folder} is not a folder", "name the pipelines' folder")
@@ -170,7 +179,7 @@ def find_spec(
     if not found:
         known = ", ".join(names) or "none"
         raise InputError(pipeline, "no such pipeline", f"the folder {folder.name}/ has: {known}")
-    return load_spec(found[0], overrides, behind=behind)
+    return found[0]
 
 
 def _name_in(path: Path) -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.engine.results.aggregates import aggregate_columns, in_two_steps, not_in_two_steps
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.results.aggregates import (
+    aggregate_columns,
+    columns_read,
+    in_two_steps,
+    not_in_two_steps,
+)
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 
@@ -148,3 +154,22 @@ def test_what_panes_cannot_put_together_is_told_with_the_way_out(landing, text, 
         assert repr(text) in found[0]
         assert problem in found[0]
         assert way_out in found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("count(*)", []),
+        ("sum(VALUE)", ["value"]),
+        ("max(struct(k, value)).k", ["k", "value"]),
+        ("sum(value) FILTER (WHERE k = 'x')", ["k", "value"]),
+        ("max_by(k, landed_at)", ["k", "landed_at"]),
+        ("count(DISTINCT *)", ["k", "landed_at", "value"]),
+        ("sum(value >>> 1)", ["k", "landed_at", "value"]),
+        ("array_sort(transform(array_sort(collect_list(k)), value -> value))", ["k"]),
+    ],
+)
+def test_only_what_an_aggregate_reads_is_kept_of_a_record(landing, text, read):
+    checked(landing, text)
+    source = SourceColumns(tuple(landing.columns))
+    assert columns_read(landing, a_spec(text), source) == read

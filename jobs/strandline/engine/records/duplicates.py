@@ -62,6 +62,7 @@ def with_duplicates(
     repeats = well_formed & (pause < F.lit(rule.within))
     try:
         marked = read.withColumn(c.REASON, F.when(repeats, DUPLICATE).otherwise(F.col(c.REASON)))
+        _ = marked.schema  # which makes Spark analyse
     except AnalysisException as error:
         problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(

@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.errors import InputError
+from strandline.spec.column_types import Wanted, misfit
+from strandline.spec.expressions import problems_of_record
 
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
@@ -17,13 +19,16 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
     """A column by its exact name, or else a Spark SQL expression over the landing table.
 
     Raises:
-        InputError: it is neither.
+        InputError: it is neither, or does not follow from the record alone.
     """
     if text in landing.columns:
         return quoted(text)
+    for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):
+        raise InputError(place, problem, way_out)
     try:
         column = F.expr(text)
-        landing.select("*", column)  # beside the others: an aggregate is none of them
+        # beside the others: an aggregate is none of them; and only a schema makes Spark analyse
+        _ = landing.select("*", column).schema
     except AnalysisException as error:
         known = ", ".join(landing.columns)
         raise InputError(
@@ -48,9 +53,7 @@ def in_quotes(name: str) -> str:
 def condition(landing: DataFrame, text: str, place: str) -> Column:
     """A boolean column or expression; null counts as false."""
     column = expression(landing, text, place)
-    found = type_of(column, landing)
-    if not isinstance(found, T.BooleanType):
-        raise InputError(place, f"gives {found.simpleString()}", "give a boolean expression")
+    require("condition", text, type_of(column, landing), place)
     return F.coalesce(column, F.lit(False))
 
 
@@ -59,17 +62,24 @@ def type_of(column: Column, landing: DataFrame) -> T.DataType:
     return landing.select(column).schema[0].dataType
 
 
-def whole_number(landing: DataFrame, text: str, place: str, *, way_out: str) -> Column:
+def require(wanted: Wanted, text: str, found: T.DataType, place: str) -> None:
+    """Refuse an expression that gives another type than is asked for.
+
+    Raises:
+        InputError: it does.
+    """
+    if problem := misfit(wanted, text, found.simpleString()):
+        raise InputError(place, *problem)
+
+
+def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> Column:
     """A column or expression that gives whole numbers.
 
     Raises:
-        InputError: it gives anything else; `way_out` says what to give instead.
+        InputError: it gives anything else.
     """
     column = expression(landing, text, place)
-    found = type_of(column, landing)
-    without_fraction = isinstance(found, T.DecimalType) and not found.scale
-    if not (isinstance(found, T.IntegralType) or without_fraction):
-        raise InputError(place, f"is {found.simpleString().upper()}", way_out)
+    require(wanted, text, type_of(column, landing), place)
     return column
 
 
@@ -77,17 +87,12 @@ def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     """The milliseconds of a time column or expression, and whether the row has any value there."""
     column = expression(landing, text, place)
     found = type_of(column, landing)
+    require("time", text, found, place)
     given = column.isNotNull()
     if isinstance(found, T.StringType):
         plain = F.when(column.rlike(_LEADING_YEAR), column)
         return F.unix_millis(plain.try_cast("timestamp")), given
-    if isinstance(found, T.TimestampType | T.TimestampNTZType | T.DateType):
-        return F.unix_millis(column.cast("timestamp")), given
-    raise InputError(
-        place,
-        f"{text!r} is {found.simpleString().upper()}, which is no time",
-        f"give an expression such as timestamp_millis({text})",
-    )
+    return F.unix_millis(column.cast("timestamp")), given
 
 
 def _first_line(error: AnalysisException) -> str:

@@ -13,6 +13,7 @@ from strandline.engine.records.arithmetic import candidate_of, date_of, floor, i
 from strandline.engine.records.expressions import (
     condition,
     expression,
+    require,
     time_ms,
     type_of,
     whole_number,
@@ -99,8 +100,7 @@ def _gap(landing: DataFrame, spec: PipelineSpec, window: Session) -> Column:
     if isinstance(window.session, int):
         return F.lit(min(window.session, WIDEST_MS)).cast("bigint")
     place = f"{spec.pipeline}: window.session"
-    way_out = "give a whole number of milliseconds"
-    gap_ms = whole_number(landing, window.session, place, way_out=way_out)
+    gap_ms = whole_number(landing, window.session, place, "gap")
     return F.when(gap_ms > 0, F.least(gap_ms, F.lit(WIDEST_MS)).cast("bigint"))
 
 
@@ -127,17 +127,15 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
     place = f"{spec.pipeline}: source.arrival_date"
     column = expression(landing, spec.source.arrival_date, place)
     found = type_of(column, landing)
-    if isinstance(found, T.StringType):
-        return column.try_cast("date")
-    if isinstance(found, T.DateType | T.TimestampType | T.TimestampNTZType):
-        return column.cast("date")
-    raise InputError(place, f"is {found.simpleString().upper()}", "give a date column")
+    require("date", spec.source.arrival_date, found, place)
+    is_text = isinstance(found, T.StringType)
+    return column.try_cast("date") if is_text else column.cast("date")
 
 
 def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The order of records inside an arrival instant; a record without one comes first."""
     if spec.source.sequence is None:
         return F.lit(0).cast("bigint")
-    place, way_out = f"{spec.pipeline}: source.sequence", "give a whole number, cast to BIGINT"
-    sequence = whole_number(landing, spec.source.sequence, place, way_out=way_out)
+    place = f"{spec.pipeline}: source.sequence"
+    sequence = whole_number(landing, spec.source.sequence, place, "sequence")
     return F.coalesce(sequence.cast("bigint"), F.lit(MIN_WATERMARK))

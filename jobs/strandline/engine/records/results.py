@@ -15,8 +15,8 @@ from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.records.arithmetic import first_of
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
+from strandline.tables import NOT_OF_A_RESULT
 
-_NOT_OF_A_RESULT = ("window_date", "supersedes", "supersedes_windows", "run_id", "spec_fingerprint")
 _BEHIND_RECORDS = 2**60
 """More than records fire in a millisecond."""
 _BEHIND_LATE = 2**61
@@ -36,7 +36,7 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
         window = ["window_date", "window_start", "window_end", *spec.upstream.source.key]
         last = windows.select(*map(quoted, window), F.col("firings").alias("firing"))
         firings = firings.join(last, [*window, "firing"], "left_semi")
-    return firings.drop(*_NOT_OF_A_RESULT)
+    return firings.drop(*NOT_OF_A_RESULT)
 
 
 def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -17,24 +17,16 @@ from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.errors import InputError
+from strandline.spec.expressions import problems_of_aggregate
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.sql import NotUnderstood, read_sql
 from strandline.spec.window import Session
 
-_ORDER_DEPENDENT = {
-    "First": "min_by(x, arrival)",
-    "Last": "max_by(x, arrival)",
-    "AnyValue": "min(x)",
-    "CollectList": "array_sort(collect_list(x))",
-    "CollectSet": "array_sort(collect_set(x))",
-    "ListAgg": "listagg(x) WITHIN GROUP (ORDER BY x)",
-}
-_CLOCKS = {"CurrentTimestamp", "CurrentDate", "CurDateExpressionBuilder", "Now", "LocalTimestamp"}
 _NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(
     r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
 )
 _OF_NONE = "_strandline_of_none_"
-_SORTERS = {"ArraySort", "SortArray"}
 
 
 @dataclass(frozen=True)
@@ -93,15 +85,14 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
             f"{text!r} is not one call of count, sum, min, max or avg",
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
-    aggregated = records.groupBy().agg(F.expr(text).alias(name))
-    nodes = [node for node, _ in _nodes(_analysed(aggregated), ())]
-    if any(_class_of(node) == "AggregateExpression" and node.isDistinct() for node in nodes):
+    sql = read_sql(text)
+    if isinstance(sql, NotUnderstood) or sql.is_distinct:
         return (
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
     function, argument = call[1].lower(), call[2]
-    kind = aggregated.schema[0].dataType
+    kind = _type_of(records, text)
     part = f"_strandline_part_{name}"
     parts = {part: F.expr(text)}
     if function == "count":
@@ -136,13 +127,23 @@ def places_of(spec: PipelineSpec) -> list[str]:
     return [c.INSTANT, c.SEQUENCE, c.TS, *gap, c.RECORD_ID]
 
 
-def columns_read(records: DataFrame, aggregates: Mapping[str, Column]) -> list[str]:
-    """The columns of the records that some aggregates read."""
-    if not aggregates:
-        return []
-    analysed = records.groupBy().agg(*aggregates.values())._jdf.queryExecution().analyzed()
-    read = analysed.references().toSeq()
-    return sorted({str(read.apply(i).name()) for i in range(read.size())})
+def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) -> list[str]:
+    """The columns of the records that the contents of windows are made of.
+
+    Args:
+        records: they.
+        spec: the pipeline; all that is landed, where its records themselves are handed over.
+        source: the columns of its landing table.
+    """
+    if spec.hands_over_records:
+        return sorted({*source.names, *places_of(spec)[:-1], c.ARRIVAL} & {*records.columns})
+    read: set[str] = set()
+    for text in spec.aggregates.values():
+        sql = read_sql(text)
+        if isinstance(sql, NotUnderstood) or sql.reads_all:
+            return sorted(name for name in records.columns if not c.is_ours(name))
+        read |= {one.path[0].lower() for one in sql.reads}
+    return sorted(name for name in records.columns if name.lower() in read)
 
 
 def _is_one_argument(text: str) -> bool:
@@ -162,7 +163,39 @@ def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Colum
         InputError: one is no aggregate over the landing table, or depends on the order of the
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
-    return {name: _checked(records, spec, name, text) for name, text in spec.aggregates.items()}
+    return {
+        name: aggregate_column(records, text, f"{spec.pipeline}: aggregates.{name}")
+        for name, text in spec.aggregates.items()
+    }
+
+
+def aggregate_column(records: DataFrame, text: str, place: str) -> Column:
+    """One aggregate, checked so; `place` is where it is said.
+
+    Raises:
+        InputError: see `aggregate_columns`.
+    """
+    for problem, way_out in problems_of_aggregate(text, dict.fromkeys(records.columns)):
+        raise InputError(place, problem, way_out)
+    try:
+        kind = _type_of(records, text)
+    except AnalysisException as error:
+        found = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(
+            place, f"{text!r} is no aggregate ({found})", "see Spark SQL's functions"
+        ) from None
+    if isinstance(kind, _NOT_KEPT):
+        raise InputError(
+            place,
+            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot hold",
+            "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
+        )
+    return F.expr(text)
+
+
+def _type_of(records: DataFrame, text: str) -> T.DataType:
+    """The type of an aggregate, as the engine finds it."""
+    return records.groupBy().agg(F.expr(text)).schema[0].dataType
 
 
 def with_contents_of_none(
@@ -183,64 +216,3 @@ def with_contents_of_none(
         .withColumns(filled)
         .drop(*(_OF_NONE + name for name in contents))
     )
-
-
-def _checked(records: DataFrame, spec: PipelineSpec, name: str, text: str) -> Column:
-    place = f"{spec.pipeline}: aggregates.{name}"
-    try:
-        column = F.expr(text)
-        aggregated = records.groupBy().agg(column.alias(name))
-        analysed = _analysed(aggregated)
-    except (AnalysisException, ParseException) as error:
-        problem = str(error.getMessage() or error).splitlines()[0]
-        raise InputError(
-            place, f"{text!r} is no aggregate ({problem})", "see Spark SQL's functions"
-        ) from None
-    kind = aggregated.schema[0].dataType
-    if isinstance(kind, _NOT_KEPT):
-        raise InputError(
-            place,
-            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot hold",
-            "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
-        )
-    for node, parents in _nodes(analysed, ()):
-        called = _class_of(node)
-        if called in _CLOCKS or (
-            not node.deterministic() and called not in {"Alias", *_ORDER_DEPENDENT}
-        ):
-            raise InputError(
-                place,
-                f"{text!r} is not deterministic ({node.prettyName()}): a rerun would differ",
-                "compute from the record's own columns",
-            )
-        if called in _ORDER_DEPENDENT and not _is_ordered(called, node, parents):
-            raise InputError(
-                place,
-                f"{text!r} depends on the order of the records ({node.prettyName()})",
-                f"say which order, for example {_ORDER_DEPENDENT[called]}",
-            )
-    return column
-
-
-def _is_ordered(kind: str, node: Any, parents: tuple[str, ...]) -> bool:
-    if kind == "ListAgg":
-        return bool(node.orderExpressions().nonEmpty())
-    above = [parent for parent in parents if parent != "AggregateExpression"]
-    return kind.startswith("Collect") and bool(above) and above[-1] in _SORTERS
-
-
-def _analysed(aggregated: DataFrame) -> Any:
-    """The one expression of an aggregation, as Spark understands it."""
-    return aggregated._jdf.queryExecution().analyzed().expressions().apply(0)
-
-
-def _class_of(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _nodes(node: Any, parents: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    yield node, parents
-    children = node.children()
-    below = (*parents, _class_of(node))
-    for i in range(children.size()):
-        yield from _nodes(children.apply(i), below)

@@ -140,7 +140,7 @@ class WalkedSessions(SessionRebuild):
                 SESSION_START: F.min(c.TS).over(Window.partitionBy(*session)),
             }
         )
-        used = [SESSION_START, *columns_read(self.records, self._aggregates())]
+        used = [SESSION_START, *columns_read(self.records, spec, self.source_columns)]
         return walked(records, session, rules_of(spec, self._until_ms), used)
 
     @property

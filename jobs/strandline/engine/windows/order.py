@@ -17,10 +17,9 @@ from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.records.expressions import expression, quoted, type_of
+from strandline.engine.records.expressions import expression, quoted, require, type_of
 from strandline.engine.windows import walk
 from strandline.engine.windows.assign import fires_at_once
-from strandline.errors import InputError
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
@@ -144,7 +143,7 @@ def _apart_by(rows: DataFrame, spec: PipelineSpec) -> list[str]:
 
     def is_constant(text: str) -> bool:
         try:
-            nothing.select(F.expr(text))
+            _ = nothing.select(F.expr(text)).schema
         except AnalysisException:
             return False  # it reads a column
         return True
@@ -249,8 +248,6 @@ def value_of(records: DataFrame, spec: PipelineSpec, part: str) -> Column:
         return F.lit(None).cast("double")
     place = f"{spec.pipeline}: {part}.of"
     value = expression(records, rule.of, place)
-    found = type_of(value, records)
-    if not isinstance(found, T.NumericType):
-        raise InputError(place, f"is {found.simpleString().upper()}", "give a number")
+    require("number", rule.of, type_of(value, records), place)
     nothing = f"{place}: {rule.of} is null for a record; leave such records out, or give a default"
     return F.coalesce(value.cast("double"), F.raise_error(F.lit(nothing)).cast("double"))

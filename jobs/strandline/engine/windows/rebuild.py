@@ -233,8 +233,9 @@ class GridRebuild(Rebuild):
         return fired.unionByName(rows)
 
     def _in_order(self, windows: DataFrame, identity: Column) -> DataFrame:
-        read = columns_read(self.records, self._aggregates())
-        return in_order(self._accepted(windows), self.history.spec, identity, read)
+        spec = self.history.spec
+        read = columns_read(self.records, spec, self.source_columns)
+        return in_order(self._accepted(windows), spec, identity, read)
 
     @property
     def _identity(self) -> Column:

@@ -115,7 +115,7 @@ class WalkedWindows(GridRebuild):
             }
         )
         used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
-        used += columns_read(self.records, self._aggregates())
+        used += columns_read(self.records, spec, self.source_columns)
         rules = rules_of(spec, until_ms=self._until_ms)
         return walked(records, window_of(spec), rules, used)
 

@@ -1,0 +1,59 @@
+"""What the engine alone can say of a pipeline's expressions, before it observes by them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from strandline.engine.pairs.rebuild import of_side
+from strandline.engine.records.expressions import expression, quoted, require, type_of
+from strandline.engine.records.side_by_side import side_by_side
+from strandline.engine.results.aggregates import aggregate_column
+from strandline.errors import InputError
+from strandline.lake.joined_landing import JoinedLanding
+from strandline.lake.known_columns import columns_by_log
+from strandline.lake.landing import Landing
+from strandline.pipeline.expressions import require_expressions
+from strandline.spec.expressions import as_one, left_to_the_engine
+from strandline.spec.used_expressions import Use
+
+
+def require_all_expressions(landing: Landing) -> None:
+    """Refuse a pipeline with expressions that are wrong; the engine is asked of unknown ones.
+
+    Raises:
+        InputError: some are; all are named.
+    """
+    spec = landing.spec
+    require_expressions(spec, landing.log)
+    problems = []
+    for use, _ in left_to_the_engine(spec, columns_by_log(spec, landing.log)):
+        try:
+            _ask(use, _table_of(use, landing), f"{spec.pipeline}: {use.place}")
+        except InputError as error:
+            problems.append(error)
+    if problems:
+        raise as_one(problems, spec.pipeline)
+
+
+def _ask(use: Use, table: DataFrame, place: str) -> None:
+    if use.wanted == "aggregate":
+        aggregate_column(table, use.text, place)
+    elif use.wanted != "column":
+        column = expression(table, use.text, place)
+        require(use.wanted, use.text, type_of(column, table), place)
+
+
+def _table_of(use: Use, landing: Landing) -> DataFrame:
+    """The rows that an expression is over, for their columns alone."""
+    if not isinstance(landing, JoinedLanding):
+        return landing.frame
+    sides = {name: one.frame for name, one in landing.inputs.items()}
+    if use.table == "both":
+        return side_by_side(sides, landing.spec)
+    if use.table != "pairs":
+        return sides[use.table]
+    left, right = (
+        rows.select(*(quoted(own).alias(of_side(name, own)) for own in rows.columns))
+        for name, rows in sides.items()
+    )
+    return left.crossJoin(right)

@@ -1,0 +1,23 @@
+"""What is wrong with a pipeline's expressions by its landing's columns, before Spark starts."""
+
+from __future__ import annotations
+
+from strandline.lake.known_columns import columns_by_log
+from strandline.lake.landing_log import LandingLog
+from strandline.spec.expressions import as_one, problems_of
+from strandline.spec.pipeline import PipelineSpec
+
+
+def require_expressions(spec: PipelineSpec, log: LandingLog | None) -> None:
+    """Refuse a pipeline with expressions that are wrong.
+
+    Args:
+        spec: the pipeline.
+        log: of its landing; None: only a catalog knows it, and columns are not checked.
+
+    Raises:
+        InputError: some are; all are named.
+    """
+    problems = problems_of(spec, columns_by_log(spec, log), spec.pipeline)
+    if problems:
+        raise as_one(problems, spec.pipeline)

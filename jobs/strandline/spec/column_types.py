@@ -1,0 +1,140 @@
+"""The columns of a table as its Delta schema says them, and which of them may stand where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from strandline.spec.sql import Path
+
+ColumnType = str | Mapping[str, Any] | None
+"""As the JSON of Delta's and Spark's schemas says it (`long`, a map with `fields`); None: any."""
+Columns = Mapping[str, ColumnType]
+"""The columns of a table by their names."""
+Wanted = Literal["time", "date", "condition", "sequence", "gap", "number", "any"]
+"""What an expression over a record is asked for."""
+Problem = tuple[str, str]
+"""What is wrong, and the way out."""
+
+_OF_SPARK = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "timestampNtz": "timestamp_ntz",
+}
+"""What Spark's SQL calls types that a schema calls otherwise."""
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_TIMES = ("string", "timestamp", "timestamp_ntz", "date")
+
+
+def columns_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
+    """The columns of a schema, given as its JSON."""
+    return {field["name"]: field["type"] for field in schema["fields"]}
+
+
+def sql_name(kind: ColumnType) -> str | None:
+    """The type as Spark's SQL names it; None: unknown."""
+    if kind is None or isinstance(kind, str):
+        return None if kind is None else _OF_SPARK.get(kind, kind)
+    return str(kind["type"])  # a struct, an array, a map: what is inside matters to nobody here
+
+
+def misfit(wanted: Wanted, text: str, kind: str) -> Problem | None:
+    """What is wrong with an expression that gives a type, and the way out; None: it fits.
+
+    Args:
+        wanted: what it is asked for.
+        text: the expression.
+        kind: what it gives, as Spark's SQL names it.
+    """
+    fits, problem, way_out = _RULES[wanted]
+    if fits(kind):
+        return None
+    return problem.format(text=repr(text), kind=kind, KIND=kind.upper()), way_out.format(text=text)
+
+
+def _is_whole(kind: str) -> bool:
+    return kind in _WHOLE or (kind.startswith("decimal(") and kind.replace(" ", "").endswith(",0)"))
+
+
+def _is_number(kind: str) -> bool:
+    return kind in {*_WHOLE, "float", "double"} or kind.startswith("decimal")
+
+
+_RULES: dict[Wanted, tuple[Callable[[str], bool], str, str]] = {
+    "time": (
+        _TIMES.__contains__,
+        "{text} is {KIND}, which is no time",
+        "give an expression such as timestamp_millis({text})",
+    ),
+    "date": (_TIMES.__contains__, "is {KIND}", "give a date column"),
+    "condition": ("boolean".__eq__, "gives {kind}", "give a boolean expression"),
+    "sequence": (_is_whole, "is {KIND}", "give a whole number, cast to BIGINT"),
+    "gap": (_is_whole, "is {KIND}", "give a whole number of milliseconds"),
+    "number": (_is_number, "is {KIND}", "give a number"),
+    "any": (lambda kind: True, "", ""),
+}
+
+
+def column_named(name: str, columns: Columns) -> str | None:
+    """The column of a name, compared as Spark does, without case; None: there is none."""
+    return next((own for own in columns if own.lower() == name.lower()), None)
+
+
+def type_at(path: Path, columns: Columns) -> ColumnType:
+    """The type of a column, or of a field inside one; None: unknown, or there is none."""
+    own = column_named(path[0], columns)
+    kind = None if own is None else columns[own]
+    for name in path[1:]:
+        kind = _inside(kind, name)
+    return kind
+
+
+def missing(path: Path, columns: Columns) -> Problem | None:
+    """What is wrong with a column, or a field inside one, that is not there; None: it is."""
+    own = column_named(path[0], columns)
+    if own is None:
+        return f"there is no column {path[0]}", _perhaps(path[0], columns)
+    kind, inside = columns[own], own
+    for name in path[1:]:
+        fields = _fields(kind)
+        if fields is None:
+            return None
+        if column_named(name, fields) is None:
+            return f"{inside} is {_said(kind)} and has no field {name}", _perhaps(name, fields)
+        kind, inside = _inside(kind, name), f"{inside}.{name}"
+    return None
+
+
+def _fields(kind: ColumnType) -> Columns | None:
+    """The fields of a type, those of its elements where it is an array; None: not known here."""
+    if kind is None:
+        return None
+    if isinstance(kind, str):
+        return None if kind == "variant" else {}
+    if kind["type"] == "array":
+        return _fields(kind["elementType"])
+    return None if kind["type"] != "struct" else columns_of(kind)
+
+
+def _inside(kind: ColumnType, name: str) -> ColumnType:
+    """The type of a field; None: unknown, as inside arrays and maps."""
+    if kind is None or isinstance(kind, str) or kind["type"] != "struct":
+        return None
+    fields = columns_of(kind)
+    own = column_named(name, fields)
+    return None if own is None else fields[own]
+
+
+def _perhaps(name: str, columns: Columns) -> str:
+    """The names that may be meant, and all that there are."""
+    by_lower = {own.lower(): own for own in columns}
+    near = [by_lower[one] for one in get_close_matches(name.lower(), by_lower)]
+    known = ", ".join(columns) or "none"
+    return f"perhaps {' or '.join(near)}; it has {known}" if near else f"it has {known}"
+
+
+def _said(kind: ColumnType) -> str:
+    return str(sql_name(kind)).upper()

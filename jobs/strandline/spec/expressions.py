@@ -1,0 +1,215 @@
+"""Whether the expressions of a pipeline are right: what is wrong with each, without a session.
+
+Their answers may depend on the records alone: not on their order, on chance, on the clock or on who
+runs the pipeline. Else a rerun would give other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from strandline.errors import InputError
+from strandline.spec import known_functions as known
+from strandline.spec.column_types import (
+    Columns,
+    Problem,
+    Wanted,
+    column_named,
+    misfit,
+    missing,
+    sql_name,
+    type_at,
+)
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.sql import Call, NotUnderstood, Sql, read_sql
+from strandline.spec.used_expressions import Use, uses_of
+
+Tables = Mapping[str, Columns | None]
+"""The columns of a pipeline's tables by `Use.table`; None: not known, so that none is missed."""
+_FROM_THE_RECORD = "compute from the record's own columns"
+
+
+def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputError]:
+    """All that is wrong with the expressions of a pipeline, each with its place.
+
+    Args:
+        spec: the pipeline.
+        tables: the columns that the expressions are over.
+        origin: what each place begins with: the file, or the pipeline's name.
+    """
+    found: dict[str, InputError] = {}  # a side says what the other one said of an expression, too
+    for use in uses_of(spec):
+        for problem, way_out in _problems_of_use(use, tables.get(use.table)):
+            error = InputError(f"{origin}: {use.place}", problem, way_out)
+            found.setdefault(str(error), error)
+    return list(found.values())
+
+
+def as_one(problems: Sequence[InputError], origin: str) -> InputError:
+    """Several errors as one: of a single one itself, else a line for each."""
+    if len(problems) == 1:
+        return problems[0]
+    lines = "".join(f"\n  {problem}" for problem in problems)
+    return InputError(origin, f"{len(problems)} mistakes in its expressions{lines}")
+
+
+def left_to_the_engine(spec: PipelineSpec, tables: Tables) -> Iterator[tuple[Use, str]]:
+    """The expressions that only the engine can judge, and why."""
+    for use in uses_of(spec):
+        columns = tables.get(use.table)
+        if use.wanted == "column" or (columns is not None and use.text in columns):
+            continue
+        sql = read_sql(use.text)
+        if isinstance(sql, NotUnderstood):
+            yield use, f"{use.text!r} is not understood here ({sql.reason})"
+        elif sql.unknown:
+            names = ", ".join(f"{name}()" for name in sql.unknown)
+            yield use, f"{names} is none of Spark's own functions that are known here"
+
+
+def _problems_of_use(use: Use, columns: Columns | None) -> Iterator[Problem]:
+    if use.wanted == "column":
+        if columns is not None and use.text not in columns:
+            yield missing((use.text,), columns) or (
+                f"{use.text!r} is no column, but for upper and lower case",
+                f"its columns are {', '.join(columns)}",
+            )
+    elif use.wanted == "aggregate":
+        yield from problems_of_aggregate(use.text, columns)
+    else:
+        yield from problems_of_record(use.text, use.wanted, columns)
+
+
+def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> Iterator[Problem]:
+    """What is wrong with a column by its exact name, or an expression over one record.
+
+    Args:
+        text: the expression.
+        wanted: what it is asked for.
+        columns: those that it is over; None: not known.
+    """
+    if columns is not None and text in columns:
+        yield from _misfit(text, wanted, sql_name(columns[text]))
+        return
+    sql = read_sql(text)
+    if isinstance(sql, NotUnderstood):
+        yield from _not_written(text, sql)
+        return
+    before = [*_of_columns(text, sql, columns), *_of_chance(text, sql, columns)]
+    yield from before
+    of_many = [call.name for call in sql.calls if call.is_aggregate]
+    if of_many:
+        yield (
+            f"{text!r} is an aggregate ({of_many[0]}()), and each record is asked for itself",
+            "name it under aggregates",
+        )
+    elif sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
+        yield f"{text!r} looks at other records (OVER)", _FROM_THE_RECORD
+    for call in sql.calls:
+        if call.is_of(known.OTHER_ROWS):
+            yield (
+                f"{text!r} makes other rows of the records ({call.name}())",
+                "land them so, or give one value for each record",
+            )
+    if not before:
+        yield from _misfit(text, wanted, _type_of(text, sql, columns))
+
+
+def problems_of_aggregate(text: str, columns: Columns | None) -> Iterator[Problem]:
+    """What is wrong with an aggregate over records; `columns`: see `problems_of_record`."""
+    sql = read_sql(text)
+    if isinstance(sql, NotUnderstood):
+        yield from _not_written(text, sql)
+        return
+    yield from _of_columns(text, sql, columns)
+    yield from _of_chance(text, sql, columns)
+    for call in sql.calls:
+        if call.depends_on_order:
+            yield (
+                f"{text!r} depends on the order of the records ({call.name})",
+                f"say which order, for example {known.ORDER_DEPENDENT[call.name]}",
+            )
+    if why_not := _why_no_aggregate(sql, columns):
+        yield f"{text!r} is no aggregate ({why_not[0]})", why_not[1]
+
+
+def _why_no_aggregate(sql: Sql, columns: Columns | None) -> Problem | None:
+    if sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
+        return "it looks at other rows: OVER", "leave OVER out: the window is the pipeline's own"
+    for call in sql.calls:
+        if call.is_of(known.OTHER_ROWS):
+            return f"{call.name}() gives several rows", "give one value for each window"
+    for call in sql.calls:
+        around = [name for name in call.within if name in known.AGGREGATES]
+        if call.is_aggregate and around:
+            return f"{call.name}() stands inside {around[-1]}()", "keep one of both"
+    single = [read for read in sql.reads if not read.is_in_an_aggregate]
+    single = [read for read in single if not _is_bare_call(read.path, columns)]
+    if single:
+        name = ".".join(single[0].path)
+        return f"{name} is of a single record", f"say of which, such as max({name})"
+    if not sql.unknown and not any(call.is_aggregate for call in sql.calls):
+        return "it calls none", "see Spark SQL's functions"
+    return None
+
+
+def _not_written(text: str, found: NotUnderstood) -> Iterator[Problem]:
+    if found.is_wrong:
+        yield f"{text!r} is no expression ({found.reason})", "mend it there"
+
+
+def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:
+    """The columns and fields that an expression reads and that are not there."""
+    if columns is None:
+        return
+    for path in dict.fromkeys(read.path for read in sql.reads):
+        found = None if _is_bare_call(path, columns) else missing(path, columns)
+        if found is not None:
+            problem, way_out = found
+            yield f"{text!r} is no column and no expression over its table ({problem})", way_out
+
+
+def _of_chance(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:
+    """What an expression depends on beside its records: chance, the clock, who runs it."""
+    bare = {path[0].lower() for path in _bare_calls(sql, columns)}
+    calls = [*sql.calls, *(_bare(name) for name in sorted(bare))]
+    for call in {call.name: call for call in calls}.values():
+        if call.is_of(known.CHANCE) or call.is_of(known.CLOCKS):
+            yield (
+                f"{text!r} is not deterministic ({call.name}()): a rerun would differ",
+                _FROM_THE_RECORD,
+            )
+        elif call.is_of(known.OF_THE_SESSION):
+            yield f"{text!r} depends on who runs it, and where ({call.name}())", _FROM_THE_RECORD
+    if sql.asks_tables:
+        yield f"{text!r} asks other tables (SELECT), which change by themselves", _FROM_THE_RECORD
+
+
+def _bare(name: str) -> Call:
+    return Call(name, 0, (), is_ordered=False, is_distinct=False)
+
+
+def _bare_calls(sql: Sql, columns: Columns | None) -> Iterator[tuple[str, ...]]:
+    yield from (read.path for read in sql.reads if _is_bare_call(read.path, columns))
+
+
+def _is_bare_call(path: tuple[str, ...], columns: Columns | None) -> bool:
+    """Whether a name calls a function without parentheses: no column has it."""
+    if columns is None or len(path) > 1 or path[0].lower() not in known.WITHOUT_PARENTHESES:
+        return False
+    return column_named(path[0], columns) is None
+
+
+def _type_of(text: str, sql: Sql, columns: Columns | None) -> str | None:
+    """The type that an expression certainly gives, as Spark's SQL names it."""
+    if sql.certain_type is not None or columns is None or len(sql.reads) != 1:
+        return sql.certain_type
+    path = sql.reads[0].path
+    is_plain = text.replace("`", "").strip() == ".".join(path)
+    return sql_name(type_at(path, columns)) if is_plain else None
+
+
+def _misfit(text: str, wanted: Wanted, kind: str | None) -> Iterator[Problem]:
+    found = None if kind is None else misfit(wanted, text, kind)
+    if found is not None:
+        yield found
