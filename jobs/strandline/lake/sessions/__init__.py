@@ -1,0 +1,1 @@
+"""Sessions of Spark, whichever engine is behind them."""
