@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow import fs
 
+from strandline.lake.file_bounds import known_by_log
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
 
 
@@ -22,9 +23,19 @@ def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
             are left out, the rows of the others are not looked at. Where a table has many files
             it saves milliseconds for each. None: all files.
     """
-    return table.to_pyarrow_dataset(
-        filesystem=_local_files(table), file_pruning_predicate=files or None
-    )
+    # that of delta-rs takes a column without bounds, where others have some, for one without values
+    none = table.to_pyarrow_dataset(filesystem=_local_files(table), file_pruning_predicate="false")
+    log = pa.table(table.get_add_actions())
+    paths = [unquote(path) for path in log["path"].to_pylist()]
+    if files:
+        wanted = paths_below(table, table.file_uris(file_pruning_predicate=files))
+        log = log.filter(pa.array([path in wanted for path in paths], pa.bool_()))
+        paths = [path for path in paths if path in wanted]
+    fragments = [
+        none.format.make_fragment(path, none.filesystem, partition_expression=known)
+        for path, known in zip(paths, known_by_log(log), strict=True)
+    ]
+    return ds.FileSystemDataset(fragments, none.schema, none.format, none.filesystem)
 
 
 def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.Dataset:
@@ -89,6 +100,12 @@ def files_of(table: DeltaTable) -> fs.FileSystem:
     return (
         _local_files(table) or table.to_pyarrow_dataset(file_pruning_predicate="false").filesystem
     )
+
+
+def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:
+    """Files of a table, below its root, by what delta-rs names them."""
+    root = table.table_uri.rstrip("/") + "/"
+    return {uri.removeprefix(root).removeprefix(root.removeprefix("file://")) for uri in uris}
 
 
 def is_whole(then: DeltaTable, now: DeltaTable) -> bool:

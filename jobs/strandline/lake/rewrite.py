@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
 
-from strandline.errors import RetryableError
+from strandline.lake.adopt import no_other_writer
+from strandline.lake.change_feed import has_change_feed
 from strandline.lake.diff import DELETE, OP
 from strandline.lake.small_diff import are_comparable, by_key, published_rows
 
@@ -39,7 +39,7 @@ def rewrite(
     Raises:
         RetryableError: somebody wrote the table meanwhile without the lock.
     """
-    if table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true":
+    if has_change_feed(table):
         return False
     days = pc.unique(changes[partition])
     of_days = in_days(partition, days)
@@ -48,7 +48,7 @@ def rewrite(
         return False
     if not are_comparable(there.schema, keys):
         return False
-    try:
+    with no_other_writer(table.table_uri):
         write_deltalake(
             table,
             with_changes(there, changes, keys),
@@ -56,10 +56,6 @@ def rewrite(
             predicate=of_days,
             commit_properties=CommitProperties({"userMetadata": run_id}),
         )
-    except CommitFailedError:
-        raise RetryableError(
-            table.table_uri, "somebody wrote it without the pipeline's lock", "try again"
-        ) from None
     return True
 
 

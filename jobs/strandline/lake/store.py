@@ -25,7 +25,7 @@ from deltalake import (
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.lock import exclusive, publisher
+from strandline.lake.lock import exclusive
 from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
@@ -226,16 +226,10 @@ class Store:
             commit_properties=CommitProperties({"userMetadata": run_id})
         )
 
-    def lock(self, spark: SparkSession | None) -> AbstractContextManager[None]:
-        """Hold the pipeline's lock; on an object store there is one publisher, and no lock.
-
-        Args:
-            spark: the session whose JVM writes under it, and holds it too; None: none does.
-        """
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the pipeline's lock; on an object store there is one publisher, and no lock."""
         folder = self.lake.folder
-        return (
-            nullcontext() if folder is None else publisher(folder / self.pipeline / "_lock", spark)
-        )
+        return nullcontext() if folder is None else exclusive(folder / self.pipeline / "_lock")
 
     def ledger_lock(self) -> AbstractContextManager[None]:
         """Hold the lock under which the ledger's next position is found and written."""

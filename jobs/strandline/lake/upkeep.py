@@ -7,13 +7,14 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from strandline.lake.reads import files_of
+from strandline.lake.reads import files_of, paths_below
 
 _SMALL_BYTES = 64 * 2**20
 """Files of a day that are smaller are put together."""
@@ -102,11 +103,12 @@ def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
         table.alter.set_table_properties({_LOG_KEPT: asked})
     if unneeded(table, keep_days, needed).files:  # else two commits would say that nothing went
         _vacuumed(table, keep_days, needed, dry_run=False)
+    _drop_empty_folders(table)
 
 
 def _vacuumed(
     table: DeltaTable, keep_days: int, needed: Collection[int], *, dry_run: bool
-) -> list[str]:
+) -> set[str]:
     there = []
     for version in sorted({*needed}):
         with suppress(DeltaError):  # its log is gone: nobody reads it any more
@@ -119,8 +121,26 @@ def _vacuumed(
         keep_versions=[*there, table.version()],
         commit_properties=CommitProperties({"userMetadata": "maintain"}),
     )
-    root = table.table_uri.rstrip("/") + "/"
-    return [path.removeprefix(root).removeprefix(root.removeprefix("file://")) for path in paths]
+    return paths_below(table, paths)
+
+
+def _drop_empty_folders(table: DeltaTable) -> None:
+    """Remove the folders below a table's root in which no file lies any more, but those of its log.
+
+    Each publish writes into folders of its own.
+    """
+    files = files_of(table)
+    found = files.get_file_info(fs.FileSelector("", recursive=True))
+    holding = {
+        str(folder)
+        for one in found
+        if one.type == fs.FileType.File
+        for folder in PurePosixPath(one.path.lstrip("/")).parents
+    }
+    folders = [one.path.lstrip("/") for one in found if one.type == fs.FileType.Directory]
+    for folder in sorted(folders, reverse=True):  # those inside first
+        if folder not in holding and PurePosixPath(folder).parts[0] != "_delta_log":
+            files.delete_dir(folder)
 
 
 def _stored(table: DeltaTable) -> dict[str, int]:

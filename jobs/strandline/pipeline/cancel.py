@@ -54,7 +54,7 @@ def cancel_run(
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
     # under the lock nobody publishes: whom it stops has not begun to
-    with storage_errors(store.root), store.lock(None):
+    with storage_errors(store.root), store.lock():
         entries = ledger.entries()
         steps = [entry for entry in entries if entry.run_id == run_id]
         was = _require_cancellable(spec.pipeline, entries, steps, run_id)

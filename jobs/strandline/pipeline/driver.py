@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
+from uuid import uuid4
 
 import psutil
 from pyspark.sql import SparkSession
 
+from strandline.lake.adopt import Attempt
 from strandline.lake.ledger import FINAL, Entry
 from strandline.lake.sessions.protocol import session_of
 
@@ -39,6 +42,11 @@ def this_driver(spark: SparkSession) -> dict[str, Any]:
         "engine": session.engine,
         "engine_version": session.version,
     }
+
+
+def attempt_of(run_id: str) -> Attempt:
+    """A new attempt of a run to publish."""
+    return Attempt(run_id, uuid4().hex, time.time_ns() // 10**6)
 
 
 def process_of(step: Entry) -> psutil.Process | None:

@@ -44,7 +44,7 @@ def drop_run(
     ledger = Ledger(store)
     if not any(entry.run_id == run_id for entry in ledger.entries()):
         raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
-    with storage_errors(store.root), store.lock(None):
+    with storage_errors(store.root), store.lock():
         entries = ledger.entries()
         steps = [entry for entry in entries if entry.run_id == run_id]
         # what a run says once it is dropped is not its last word

@@ -78,7 +78,7 @@ def erase(
     """
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
-    with storage_errors(store.root), store.lock(None):
+    with storage_errors(store.root), store.lock():
         _refuse_live_runs(spec, ledger.entries())
         found = erasure_of(spec, lake, expression)
         step = Entry(

@@ -166,7 +166,7 @@ def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime 
 @contextmanager
 def _whole(todo: Upkeep) -> Iterator[bool]:
     """Hold the pipeline's lock; whether every published table is whole then."""
-    with storage_errors(todo.store.root), todo.store.lock(None):
+    with storage_errors(todo.store.root), todo.store.lock():
         yield unfinished_publish(todo.ledger.entries()) is None
 
 

@@ -21,6 +21,7 @@ from strandline.lake.staging import Staging
 from strandline.lake.store import Store
 from strandline.model.books import Book
 from strandline.pipeline.day_books import require_balance
+from strandline.pipeline.driver import attempt_of
 from strandline.pipeline.observation import Observation, sums_by_day
 from strandline.tables import INPUT, QUARANTINE
 
@@ -77,7 +78,7 @@ def publish_malformed(
         out.create(store, QUARANTINE, malformed.schema)
     rows, few = malformed_diff(malformed, scope, over, observation, store, staging)
     counts = out.tally(rows) if few is None else out.tally_of(few)
-    out.publish(store, QUARANTINE, rows, counts, staging.run_id + "/observed", few)
+    out.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"), few)
 
 
 def malformed_diff(

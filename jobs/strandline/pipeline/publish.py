@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.diff import INSERT, OP
 from strandline.lake.ledger import Entry
+from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.staging import Staging
 from strandline.lake.steps import (
     frontier_after,
@@ -31,19 +30,27 @@ from strandline.pipeline.diff import (
     parts_of,
     whole_part,
 )
-from strandline.pipeline.driver import this_driver
+from strandline.pipeline.driver import attempt_of, this_driver
 from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import of_windows, tables_begun
 
+_CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
+    *FAILURES,
+    DeltaError,
+    pa.ArrowException,
+    OSError,
+    InputError,
+)
+
 
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create what is not there yet, empty: after the first run every table can be read."""
     targets = ctx.spec.tables
     firings = out.firings_schema(staged.results.schema)
-    with ctx.store.lock(ctx.spark):
+    with ctx.store.lock():
         for name, rows in parts_of(staged).items():
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
@@ -82,7 +89,7 @@ def publish(
         InputError: a table cannot take a column without loss; nothing is begun.
         RetryableError: another run has published into the range since `base`.
     """
-    with ctx.store.lock(ctx.spark):
+    with ctx.store.lock():
         finish_dead_publish(ctx)
         entries = ctx.ledger.entries()
         if any(entry.run_id == ctx.run_id and entry.step == "dropped" for entry in entries):
@@ -128,13 +135,13 @@ def bring_in(
 
 def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Bring the changes of a run into their tables, and empty those that it empties."""
+    attempt = attempt_of(entry.run_id)
     for change in changes:
         if change.anew:
-            out.publish_anew(ctx.store, change.target, change.rows.drop(OP), entry.run_id)
+            rows, inserted = change.rows.drop(OP), change.counts[INSERT]
+            out.publish_anew(ctx.store, change.target, rows, inserted, attempt)
             continue
-        out.publish(
-            ctx.store, change.target, change.rows, change.counts, entry.run_id, change.small
-        )
+        out.publish(ctx.store, change.target, change.rows, change.counts, attempt, change.small)
     for name in (entry.publish or {}).get("emptied", ()):
         ctx.store.empty(name, entry.run_id)
 
@@ -211,13 +218,11 @@ def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
     """Say of a publish that cannot be finished which it is, and what to type."""
     try:
         yield
-    except (PySparkException, Py4JJavaError, DeltaError, pa.ArrowException, InputError) as error:
+    except _CANNOT_BE_FINISHED as error:
         pipeline = ctx.spec.pipeline
-        # what py4j says of a JVM's exception begins with which of its own calls it was
-        cause = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
         raise InputError(
             f"{pipeline} run {dead.run_id}",
-            f"has begun to publish, and cannot be finished ({cause.splitlines()[0]})",
+            f"has begun to publish, and cannot be finished ({cause_of(error)})",
             "mend what that names and run again, or take back what it has begun: "
             f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
         ) from error

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
+from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.steps import published_since, unfinished_publish
 from strandline.lake.store import Lake
 from strandline.model.books import Book
@@ -33,6 +32,7 @@ from strandline.spec import PipelineSpec
 
 KEPT = ("prepared", "rejected")
 """The steps of a run that keeps its staging, for somebody to publish it."""
+_CANNOT_BE_READ: tuple[type[Exception], ...] = (*FAILURES, InputError)
 
 
 def publish_staged(
@@ -69,7 +69,6 @@ def publish_staged(
     ledger = Ledger(lake.pipeline(spec.pipeline))
     landing = open_landing(spark, lake, spec, log=log)
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
-    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", run_id)
     require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)
     run, changes, commit_with_it = require(ledger.entries(), log=landing.log), [], None
     kept = replace(
@@ -83,7 +82,7 @@ def publish_staged(
         with _said_what_to_do(spec, kept):
             changes = changes_of(ctx, kept)
         commit_with_it = _accepted_loss(ctx, kept)
-    with ctx.store.lock(spark):
+    with ctx.store.lock():
         finish_dead_publish(ctx)
         run = require(ledger.entries(), log=landing.log)
         if run.step in KEPT:
@@ -236,7 +235,6 @@ def _said_what_to_do(spec: PipelineSpec, run: Entry) -> Iterator[None]:
     """Say of a staging that cannot be read, or lacks rows, what to type."""
     try:
         yield
-    except (PySparkException, Py4JJavaError, InputError) as error:
-        place, problem = f"{spec.pipeline} run {run.run_id}", str(error).splitlines()[0]
-        again = _again(spec.pipeline, run)
-        raise InputError(place, f"its staging is broken ({problem})", again) from error
+    except _CANNOT_BE_READ as error:
+        place, again = f"{spec.pipeline} run {run.run_id}", _again(spec.pipeline, run)
+        raise InputError(place, f"its staging is broken ({cause_of(error)})", again) from error

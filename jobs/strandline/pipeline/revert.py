@@ -9,8 +9,6 @@ from functools import partial
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.records.days import in_days
@@ -21,6 +19,7 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.reads import columns_of
 from strandline.lake.results_landing import open_landing
+from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.steps import frontier, largest_horizon, published_since
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
@@ -36,6 +35,9 @@ from strandline.pipeline.request import MOST_SHOWN, Outcome, as_next_attempt
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, of_windows, tables_of
+
+_NOT_THERE: tuple[type[Exception], ...] = (*FAILURES, DeltaError, OSError)
+"""What is raised where a version is asked for whose log, or a file of it, is gone."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,6 @@ def revert_run(
     named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
     first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
-    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
 
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
@@ -194,7 +195,7 @@ def revert_run(
 def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -> Outcome:
     progress("diff")
     if not ctx.dry_run:
-        with ctx.store.lock(ctx.spark):
+        with ctx.store.lock():
             finish_dead_publish(ctx)
     changes = _changes_back(ctx, reverted)
     targets = [change.target for change in changes]
@@ -231,11 +232,11 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
             continue
         try:
             changes.append(_change_back(ctx, target, before[name], after[name]))
-        except (DeltaError, PySparkException, Py4JJavaError, OSError) as error:
+        except _NOT_THERE as error:
             raise InputError(
                 f"{ctx.spec.pipeline}: {name}",
                 f"version {before[name]}, from before run {reverted.done.run_id}, is not there any "
-                f"more ({str(error).splitlines()[0]})",
+                f"more ({cause_of(error)})",
                 "rebuild the range: strandline backfill",
             ) from error
     return changes

@@ -83,7 +83,6 @@ def run(
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
-    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", ctx.run_id)
     with failures_recorded(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
         return _steps(ctx, request, journal, notes_before)
 
@@ -155,7 +154,7 @@ def _steps(
 def _recovered(ctx: Context) -> list[Entry]:
     """The ledger that the run is based on, once a publish that died is finished."""
     if not ctx.dry_run:
-        with ctx.store.lock(ctx.spark):
+        with ctx.store.lock():
             finish_dead_publish(ctx)
     return ctx.ledger.entries()
 
@@ -180,7 +179,7 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     """
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
     if not (ctx.dry_run or seen.world.accepted or journal.entry.overrides):
-        with ctx.store.lock(ctx.spark):
+        with ctx.store.lock():
             finish_dead_publish(ctx)
             commit_observed(ctx, journal, seen, malformed)
     return malformed

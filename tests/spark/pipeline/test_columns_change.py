@@ -24,6 +24,7 @@ from strandline.lake.schema import schema_of
 from strandline.lake.staging import Staging
 from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake
+from strandline.pipeline.driver import attempt_of
 from strandline.pipeline.views.status import status_of
 from strandline.spec.joined import PAIRS
 from strandline.tables import QUARANTINE, tables_of
@@ -163,7 +164,7 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         rows = staging.write(f"rows{number}", ids.select("record_id", OP, *odd, day, start))
         if store.table("quarantine") is None:
             out.create(store, QUARANTINE, out.without_op(rows.schema))
-        out.publish(store, QUARANTINE, rows, out.tally(rows), f"run-{number}")
+        out.publish(store, QUARANTINE, rows, out.tally(rows), attempt_of(f"run-{number}"))
 
     def rows() -> dict[str, tuple[int, ...]]:
         found = store.table("quarantine").to_pyarrow_table().to_pylist()

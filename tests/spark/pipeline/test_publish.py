@@ -311,12 +311,12 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     real = out.publish
 
     def dying(table: str, *, committed: bool):
-        def publish(store, target, changes, counts, run_id, small=None):
+        def publish(store, target, changes, counts, attempt, small=None):
             if target.name == table and committed:
-                real(store, target, changes, counts, run_id, small)
+                real(store, target, changes, counts, attempt, small)
             if target.name == table:
                 raise Killed
-            real(store, target, changes, counts, run_id, small)
+            real(store, target, changes, counts, attempt, small)
 
         return publish
 
@@ -331,8 +331,8 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     dies = dying("windows", committed=False)
     first = line.ledger[-1].run_id
 
-    def publish(store, target, changes, counts, run_id, small=None):
-        (real if run_id == first else dies)(store, target, changes, counts, run_id, small)
+    def publish(store, target, changes, counts, attempt, small=None):
+        (real if attempt.run_id == first else dies)(store, target, changes, counts, attempt, small)
 
     monkeypatch.setattr(out, "publish", publish)
     with pytest.raises(Killed):

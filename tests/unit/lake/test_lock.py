@@ -1,48 +1,28 @@
-"""The lock of who publishes: two processes hold it, a driver's Python and its JVM. No Spark."""
+"""The lock of who publishes: one process holds it, and none that has died. No Spark."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-import pyspark
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from strandline.errors import RetryableError
+from strandline.errors import InputError, RetryableError
 from strandline.lake import lock
-from strandline.lake.lock import publisher
+from strandline.lake.lock import exclusive
 
-(PY4J,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
 HOLDING = """
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from py4j.java_gateway import GatewayParameters, JavaGateway
-from strandline.lake.lock import publisher
+from strandline.lake.lock import exclusive
 
-gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(sys.argv[2])))
-with publisher(Path(sys.argv[1]), SimpleNamespace(_jvm=gateway.jvm)):
+with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-def jvm():
-    """A JVM without Spark: its port and its process; it outlives the Python that talks to it."""
-    options = {"classpath": str(PY4J), "die_on_exit": False}
-    port, process = launch_gateway(return_proc=True, jarpath=str(PY4J), **options)
-    yield port, process
-    process.kill()
-    process.wait()
-    process.stdin.close()
-    process.stdout.close()
 
 
 @pytest.fixture
@@ -50,73 +30,35 @@ def impatient(monkeypatch):
     monkeypatch.setattr(lock, "_TIMEOUT_S", 1)
 
 
-def holding(path: Path, port: int) -> subprocess.Popen[str]:
-    """A driver of its own process that holds the lock, together with a JVM."""
+def holding(path: Path) -> subprocess.Popen[str]:
+    """A process of its own that holds the lock until its input ends."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    driver = subprocess.Popen([sys.executable, "-c", HOLDING, str(path), str(port)], **pipes)
+    driver = subprocess.Popen([sys.executable, "-c", HOLDING, str(path)], **pipes)
     assert driver.stdout.readline() == "held\n"
     return driver
 
 
-def taken(path: Path, spark: object = None) -> bool:
+def taken(path: Path) -> bool:
     try:
-        with publisher(path, spark):
+        with exclusive(path):
             return True
     except RetryableError:
         return False
 
 
-def end(driver: subprocess.Popen[str], how: int | None = None) -> None:
-    if how is not None:
-        os.kill(driver.pid, how)
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("killed", [True, False])
+def test_one_process_holds_it_until_it_lets_go_or_is_killed(tmp_path, killed):
+    path = tmp_path / "meter" / "_lock"
+    driver = holding(path)
+    assert not taken(path)
+    if killed:
+        os.kill(driver.pid, signal.SIGKILL)
     driver.communicate()
-
-
-@pytest.mark.usefixtures("impatient")
-def test_who_publishes_waits_for_the_jvm_of_a_driver_whose_python_was_killed(tmp_path, jvm):
-    path, (port, process) = tmp_path / "_lock", jvm
-    end(holding(path, port), signal.SIGKILL)
-    assert process.poll() is None
-    assert not taken(path)
-    process.kill()
-    process.wait()
     assert taken(path)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_driver_that_goes_on_lets_go_in_both_of_its_processes(tmp_path, jvm):
-    path, (port, _) = tmp_path / "_lock", jvm
-    driver = holding(path, port)
-    assert not taken(path)
-    end(driver)
-    assert taken(path)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_jvm_waits_for_a_publisher_that_needs_none(tmp_path, jvm):
-    path, (port, _) = tmp_path / "_lock", jvm
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    spark = SimpleNamespace(_jvm=gateway.jvm)
-    beside = path.with_name("_lock.jvm")
-    with (
-        lock._held_here(beside, fcntl.lockf),
-        pytest.raises(RetryableError),
-        lock._held_by(spark, beside),
-    ):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "meter").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"), exclusive(tmp_path / "meter/_lock"):
         pass
-    assert taken(path, spark)
-    gateway.close()
-
-
-def test_what_went_wrong_is_not_hidden_by_a_jvm_that_died_with_the_lock(tmp_path, jvm):
-    path, (port, process) = tmp_path / "_lock", jvm
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    with (
-        pytest.raises(ValueError, match="the first problem"),
-        publisher(path, SimpleNamespace(_jvm=gateway.jvm)),
-    ):
-        process.kill()
-        process.wait()
-        raise ValueError("the first problem")
-    assert taken(path)
-    gateway.close()

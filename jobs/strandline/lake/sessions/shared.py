@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from strandline.errors import InputError, problem_of
-from strandline.lake.sessions.failures import ENGINE_ERRORS
+from strandline.lake.sessions.failures import FAILURES
 from strandline.lake.sessions.protocol import EngineSession
 from strandline.lake.store import Lake
 
@@ -31,7 +31,7 @@ def require_shared(session: EngineSession, lake: Lake, probe: str) -> None:
     try:
         session.spark.range(0, tasks, 1, tasks).write.parquet(folder.as_uri())
         problem = _missing(folder, tasks)
-    except ENGINE_ERRORS as error:
+    except FAILURES as error:
         problem = f"an executor cannot write into it: {problem_of(error)}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,83 @@
+"""Tables with a change data feed: what changes is written to it, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable
+from pyspark.sql import DataFrame
+
+from strandline.engine.records.expressions import in_quotes
+from strandline.errors import InputError
+from strandline.lake.adopt import Adoption, no_other_writer, parquet_files
+from strandline.lake.diff import DELETE, OP
+from strandline.lake.reads import columns_of, files_of
+from strandline.lake.small_diff import are_comparable
+
+
+def has_change_feed(table: DeltaTable) -> bool:
+    """Whether somebody has switched a table's change data feed on."""
+    return table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
+
+
+def merge_with_feed(
+    adoption: Adoption,
+    table: DeltaTable,
+    keys: Sequence[str],
+    changes: DataFrame,
+    days: Sequence[date | None],
+) -> None:
+    """Bring a diff into a table by a merge of delta-rs, which writes the feed.
+
+    Files that are swapped would tell the feed of rows that have not changed. The rows of the diff
+    pass through this process.
+
+    Args:
+        adoption: of the table; call it under the lock.
+        table: as it was opened.
+        keys: the columns that identify a row, by the table's names.
+        changes: the diff, with `OP`, by the names and in the types of the table.
+        days: the partitions that it touches.
+
+    Raises:
+        InputError: delta-rs compares some keys in another way than Spark.
+        RetryableError: somebody wrote the table meanwhile without the lock.
+    """
+    if not are_comparable(columns_of(table), keys):
+        raise InputError(
+            adoption.uri,
+            "keeps a change data feed (delta.enableChangeDataFeed), which cannot be written for "
+            "keys that are floating-point numbers, lists or structs",
+            "switch the feed off, or give the pipeline a key of another type",
+        )
+    folder, files = adoption.folder("changes"), files_of(table)
+    changes.write.parquet(f"{adoption.uri}/{folder}")
+    diff = ds.dataset([*parquet_files(files, folder)], format="parquet", filesystem=files)
+    row = {in_quotes(n): f"s.{in_quotes(n)}" for n in changes.columns if n != OP}
+    same_key = [f"(t.{in_quotes(key)} IS NOT DISTINCT FROM s.{in_quotes(key)})" for key in keys]
+    with no_other_writer(adoption.uri):
+        (
+            table.merge(
+                diff.scanner().to_reader(),
+                " AND ".join([_in_days(adoption.partition, days), *same_key]),
+                source_alias="s",
+                target_alias="t",
+                streamed_exec=True,
+                commit_properties=CommitProperties({"userMetadata": adoption.attempt.run_id}),
+            )
+            .when_matched_delete(f"s.{OP} = '{DELETE}'")
+            .when_matched_update(row)
+            .when_not_matched_insert(row, predicate=f"s.{OP} <> '{DELETE}'")
+            .execute()
+        )
+    files.delete_dir(folder)
+
+
+def _in_days(partition: str, days: Sequence[date | None]) -> str:
+    """Some partitions, as literals: nothing else of the table is read."""
+    column = f"t.{in_quotes(partition)}"
+    named = ", ".join(f"CAST('{day.isoformat()}' AS DATE)" for day in days if day is not None)
+    inside = f"{column} IN ({named})" if named else "false"
+    return f"({inside} OR {column} IS NULL)" if None in days else f"({inside})"

@@ -1,0 +1,63 @@
+"""What a Delta log says of each file of a table, in Arrow's terms: a reader opens no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+_CUT_OFF = pa.scalar(1_000, pa.duration("us"))
+"""Instants in a log are of whole milliseconds: of the last one the rest may be cut off."""
+
+
+def known_by_log(log: pa.Table) -> list[ds.Expression]:
+    """For each file what holds of all its rows.
+
+    Of a column whose bounds the log does not say nothing is known, whatever it says of others.
+
+    Args:
+        log: add actions of a table, not flattened.
+    """
+    known = [ds.scalar(True)] * len(log)
+    for name, values in _columns(log, "partition"):
+        column = ds.field(name)
+        for place, value in enumerate(values):
+            holds = column == value if value.is_valid else column.is_null()
+            known[place] = known[place] & holds
+    rows = log["num_records"].to_pylist()
+    nulls = {name: counts.to_pylist() for name, counts in _columns(log, "null_count")}
+    largest = dict(_columns(log, "max"))
+    for name, least in _columns(log, "min"):
+        if name not in largest or not _has_one_order(least.type):
+            continue
+        column, most = ds.field(name), largest[name]
+        if pa.types.is_timestamp(most.type):
+            most = pc.add(most, _CUT_OFF)
+        for place, (first, last) in enumerate(zip(least, most, strict=True)):
+            count = nulls[name][place] if name in nulls else None
+            if count is not None and count == rows[place]:
+                known[place] = known[place] & column.is_null()
+            elif first.is_valid and last.is_valid and count == 0:
+                within = (column >= first) & (column <= last)
+                known[place] = known[place] & column.is_valid() & within
+            elif first.is_valid and last.is_valid:
+                above, below = column >= first, column <= last
+                known[place] = (
+                    known[place] & (above | column.is_null()) & (below | column.is_null())
+                )
+    return known
+
+
+def _columns(log: pa.Table, fact: str) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """The columns of a table of which a log says something; of structs nothing."""
+    if fact in log.column_names:
+        for field in log.schema.field(fact).type.fields:
+            if not pa.types.is_nested(field.type):
+                yield field.name, pc.struct_field(log[fact], [field.name])
+
+
+def _has_one_order(kind: pa.DataType) -> bool:
+    """Whether all writers order values of a type as Arrow does: not numbers that may be none."""
+    return not pa.types.is_floating(kind)

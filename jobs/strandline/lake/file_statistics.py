@@ -1,0 +1,177 @@
+"""What a Delta log says of a Parquet file, by that file's footer: how many rows, and their bounds.
+
+Readers leave a file out by its bounds, so that a bound may be too wide, and never too narrow. What
+a footer does not tell, or readers compare in several ways, has no bounds here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_Path: TypeAlias = tuple[str, ...]
+_EXACT = Context(prec=100)
+_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
+_MOST_CHARACTERS = 32
+"""As many as Spark keeps of a text."""
+_SHOWS_NAN = "parquet-mr"
+"""What writes a footer so that bounds which leave out NaN, larger than all numbers, are none."""
+_LAST_CHARACTER = "\U0010ffff"
+
+
+def statistics_of(footer: pq.FileMetaData) -> str:
+    """The JSON of an add action's `stats`: `numRecords`, `minValues`, `maxValues`, `nullCount`."""
+    bounds: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    for place, (path, kind) in enumerate(_leaves(footer.schema.to_arrow_schema())):
+        if path is None:
+            continue
+        found = [group.column(place).statistics for group in groups]
+        nulls = _nulls(found)
+        if nulls is None:
+            continue
+        _put(bounds["nullCount"], path, nulls)
+        if pa.types.is_floating(kind) and not footer.created_by.startswith(_SHOWS_NAN):
+            continue
+        for name, bound in zip(("minValues", "maxValues"), _bounds(found, kind), strict=True):
+            if bound is not None:
+                _put(bounds[name], path, bound)
+    # as they are: some readers take the two halves of an escaped character for another one
+    return json.dumps({"numRecords": footer.num_rows, **bounds}, ensure_ascii=False)
+
+
+def _leaves(
+    fields: Iterable[pa.Field], above: _Path | None = ()
+) -> Iterator[tuple[_Path | None, pa.DataType]]:
+    """The columns of a Parquet file in their order; no path: values inside of lists and maps."""
+    for field in fields:
+        path, kind = None if above is None else (*above, field.name), field.type
+        if pa.types.is_struct(kind):
+            yield from _leaves(kind.fields, path)
+        elif pa.types.is_map(kind):
+            yield from _leaves([kind.key_field, kind.item_field], None)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            yield from _leaves([kind.value_field], None)
+        else:
+            yield path, kind
+
+
+def _put(into: dict[str, Any], path: _Path, value: Any) -> None:
+    """Put a value below the names of the structs that it lies in."""
+    *above, name = path
+    for struct in above:
+        into = into.setdefault(struct, {})
+    into[name] = value
+
+
+def _nulls(groups: Sequence[pq.Statistics | None]) -> int | None:
+    """How many values of a column are null; None: a group of rows does not tell."""
+    if any(group is None or not group.has_null_count for group in groups):
+        return None
+    return sum(int(group.null_count) for group in groups if group is not None)
+
+
+def _bounds(groups: Sequence[pq.Statistics | None], kind: pa.DataType) -> tuple[Any, Any]:
+    """The bounds of a column as JSON holds them; None: there is none that is safe."""
+    held = [group for group in groups if group is not None and group.num_values]
+    if not held or not _has_bounds(kind) or not all(group.has_min_max for group in held):
+        return None, None
+    if any(group.physical_type == "INT96" for group in held):
+        return None, None
+    least, most = [group.min_raw for group in held], [group.max_raw for group in held]
+    if pa.types.is_decimal(kind):
+        first, last = min(map(_whole, least)), max(map(_whole, most))
+        return _of_decimal(first, kind, ROUND_FLOOR), _of_decimal(last, kind, ROUND_CEILING)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _text_from(min(least)), _text_to(max(most))
+    if pa.types.is_timestamp(kind):
+        # many keep milliseconds alone: of the last instant, the one that is not before it
+        unit = _PER_MS[kind.unit]
+        return _instant(min(least) // unit, kind), _instant(-(-max(most) // unit), kind)
+    if pa.types.is_date(kind):
+        return _day(min(least)), _day(max(most))
+    if pa.types.is_floating(kind):
+        return _finite(least, min), _finite(most, max)
+    return min(least), max(most)
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    of_kinds = (
+        pa.types.is_boolean,
+        pa.types.is_floating,
+        pa.types.is_signed_integer,
+        pa.types.is_date32,
+        pa.types.is_decimal,
+        pa.types.is_string,
+        pa.types.is_large_string,
+    )
+    in_a_known_unit = pa.types.is_timestamp(kind) and kind.unit in _PER_MS
+    return in_a_known_unit or any(is_it(kind) for is_it in of_kinds)
+
+
+def _whole(unscaled: int | bytes) -> int:
+    if isinstance(unscaled, bytes):
+        return int.from_bytes(unscaled, "big", signed=True)
+    return unscaled
+
+
+def _of_decimal(unscaled: int, kind: pa.Decimal128Type, rounding: str) -> float | int | None:
+    """A decimal as a number of JSON, a whole one beyond it where that would not keep its digits."""
+    exact = Decimal(unscaled).scaleb(-kind.scale, _EXACT)
+    shortest = repr(float(exact))
+    if "e" not in shortest and Decimal(shortest) == exact:
+        return float(exact)
+    whole = int(exact.to_integral_value(rounding))
+    return whole if abs(whole) < 10 ** (kind.precision - kind.scale) else None
+
+
+def _finite(bounds: Sequence[float], of: Callable[[Sequence[float]], float]) -> float | None:
+    return of(bounds) if all(map(math.isfinite, bounds)) else None
+
+
+def _text_from(least: bytes) -> str | None:
+    """A text that is not greater."""
+    text = _text(least)
+    return None if text is None else text[:_MOST_CHARACTERS]
+
+
+def _text_to(most: bytes) -> str | None:
+    """A text that is not less: of a long one its beginning, and the last of all characters."""
+    text = _text(most)
+    if text is None or len(text) <= _MOST_CHARACTERS:
+        return text
+    if text[_MOST_CHARACTERS] == _LAST_CHARACTER:
+        return None
+    return text[:_MOST_CHARACTERS] + _LAST_CHARACTER
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _instant(ms: int, kind: pa.TimestampType) -> str | None:
+    """An instant as Delta writes it; None: it lies beyond the years of four digits."""
+    try:
+        at = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return None
+    text = at.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text if kind.tz is None else f"{text}Z"
+
+
+def _day(number: int) -> str | None:
+    try:
+        return (_EPOCH_DAY + timedelta(days=number)).isoformat()
+    except OverflowError:
+        return None
