@@ -96,14 +96,16 @@ def missing(path: Path, columns: Columns) -> Problem | None:
     """What is wrong with a column, or a field inside one, that is not there; None: it is."""
     own = column_named(path[0], columns)
     if own is None:
-        return f"there is no column {path[0]}", _perhaps(path[0], columns)
+        return f"there is no column {path[0]}", _perhaps(path[0], columns, "columns")
     kind, inside = columns[own], own
     for name in path[1:]:
         fields = _fields(kind)
         if fields is None:
             return None
         if column_named(name, fields) is None:
-            return f"{inside} is {_said(kind)} and has no field {name}", _perhaps(name, fields)
+            return f"{inside} is {_said(kind)} and has no field {name}", _perhaps(
+                name, fields, "fields"
+            )
         kind, inside = _inside(kind, name), f"{inside}.{name}"
     return None
 
@@ -128,12 +130,12 @@ def _inside(kind: ColumnType, name: str) -> ColumnType:
     return None if own is None else fields[own]
 
 
-def _perhaps(name: str, columns: Columns) -> str:
+def _perhaps(name: str, columns: Columns, what: str) -> str:
     """The names that may be meant, and all that there are."""
     by_lower = {own.lower(): own for own in columns}
     near = [by_lower[one] for one in get_close_matches(name.lower(), by_lower)]
-    known = ", ".join(columns) or "none"
-    return f"perhaps {' or '.join(near)}; it has {known}" if near else f"it has {known}"
+    known = f"its {what} are {', '.join(columns)}" if columns else f"it has no {what}"
+    return f"perhaps {' or '.join(near)}; {known}" if near else known
 
 
 def _said(kind: ColumnType) -> str:

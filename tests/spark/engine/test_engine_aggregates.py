@@ -141,6 +141,7 @@ def test_what_is_no_aggregate_is_refused(landing, text):
         ("count(DISTINCT(k))", "needs the single values", "a pipeline of its own"),
         ("count(DISTINCT\n k)", "needs the single values", "a pipeline of its own"),
         ("avg(DISTINCT(value))", "needs the single values", "a pipeline of its own"),
+        ("sum(value >>> 1)", "is not understood here", "write it in other words"),
         ("avg(ALL value)", None, None),
         ("sum( all(value))", None, None),
         ("avg(CAST(value AS DECIMAL(9, 2)))", "gives decimal(", "CAST(value AS DECIMAL(9, 2)) AS"),

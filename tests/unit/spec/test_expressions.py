@@ -70,12 +70,16 @@ def test_columns_are_found_as_spark_finds_them(text):
 @pytest.mark.parametrize(
     ("text", "problem", "way_out"),
     [
-        ("amuont", "there is no column amuont", "perhaps amount; it has landed_at, happened_at"),
-        ("upper(txt)", "there is no column txt", "perhaps text; it has "),
-        ("zzz > 1", "there is no column zzz", "it has landed_at, "),
-        ("place.town", "place is STRUCT and has no field town", "it has City"),
+        (
+            "amuont",
+            "there is no column amuont",
+            "perhaps amount; its columns are landed_at, happened_at",
+        ),
+        ("upper(txt)", "there is no column txt", "perhaps text; its columns are "),
+        ("zzz > 1", "there is no column zzz", "its columns are landed_at, "),
+        ("place.town", "place is STRUCT and has no field town", "its fields are City"),
         ("place.citty", "place is STRUCT and has no field citty", "perhaps City"),
-        ("ms.x", "ms is BIGINT and has no field x", "it has none"),
+        ("ms.x", "ms is BIGINT and has no field x", "it has no fields"),
         ("transform(places, p -> p.city + amuont)", "there is no column amuont", "perhaps amount"),
     ],
 )

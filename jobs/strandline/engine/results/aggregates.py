@@ -86,7 +86,9 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
             "give its parts as aggregates of their own, and compute it from them when you read",
         )
     sql = read_sql(text)
-    if isinstance(sql, NotUnderstood) or sql.is_distinct:
+    if isinstance(sql, NotUnderstood):
+        return f"{text!r} is not understood here ({sql.reason})", "write it in other words"
+    if sql.is_distinct:
         return (
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
