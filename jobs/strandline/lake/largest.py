@@ -156,7 +156,7 @@ def _size(field: T.StructField) -> Column:
     if isinstance(kind, T.NumericType):
         before_, after_ = before.cast("double"), after.cast("double")
         larger = F.greatest(F.abs(before_), F.abs(after_))
-        share = F.nanvl(F.try_divide(F.abs(before_ - after_), larger), size)
+        share = F.nanvl(F.when(larger > 0, F.abs(before_ - after_) / larger), size)
         one_is_null = before.isNull() | after.isNull()
         size = F.when(one_is_null, size).otherwise(F.greatest(share, F.lit(TOLERANCE)))
     return F.when(equal(after, before, kind), 0.0).otherwise(size)
