@@ -169,7 +169,7 @@ def _as_shown(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.ArrayType | T.StructType | T.MapType):
         value = F.to_json(value)
     elif isinstance(kind, T.BinaryType):
-        value = F.hex(F.substring(value, 1, LONGEST_TEXT))
+        value = F.hex(value)
     return F.substring(value.cast("string"), 1, LONGEST_TEXT + 1)
 
 
