@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from engines import ENGINE
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -49,7 +50,8 @@ def store(tmp_path, monkeypatch):
     """A pipeline's tables, where every diff counts as large."""
     monkeypatch.setattr(out, "SMALL_BYTES", -1)
     monkeypatch.setattr(out, "_MOST_APPENDED_BYTES", -1)
-    return Lake.at(str(tmp_path / "a lake, 100% its own")).pipeline("meter")
+    name = "a lake, 100% its own" if ENGINE != "sail" else "lake"
+    return Lake.at(str(tmp_path / name)).pipeline("meter")
 
 
 def attempt_of(run_id="run-1/observed"):
