@@ -14,7 +14,7 @@ from replayed import assert_told_by_replay
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="made and read by delta-spark")]
 
 ROWS = [
     *(a_record(f"1 1{n}:00", f"1 1{n}:00", amount=n, source=s) for n in range(6) for s in "ab"),

@@ -27,7 +27,7 @@ from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake
 from strandline.tables import PublishedTable
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.story]
 
 TARGET = PublishedTable("windows", {}, ("day", "Name", "at"), "day", "at", has_older_slots=False)
 DAYS = [date(2024, 3, 1), date(2024, 3, 2), date(2024, 3, 3), None]
@@ -253,6 +253,7 @@ def feed_since(spark, store, version):
     return by_spark
 
 
+@pytest.mark.only_on_spark(reason="reads a change data feed")
 def test_a_change_data_feed_holds_the_changes_and_no_other_row(spark, store):
     first = with_feed(
         spark, store, [(INSERT, day, name, AT, 1) for day in DAYS for name in ("a", None)]

@@ -9,6 +9,7 @@ from strandline.errors import InputError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.store import Lake
 from strandline.spec.engines import not_on
 from strandline.spec.pipeline import PipelineSpec
 
