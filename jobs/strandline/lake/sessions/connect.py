@@ -16,7 +16,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.remote import connected
+from strandline.lake.sessions.remote import connected, require_answer
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TASKS = 8
 """So many write probe files: the client is not told how many executors there are."""
 _PLACE = "engine connect"
+_TIMEOUT_S = 10.0
 _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -67,7 +68,7 @@ def start_connect(
     """
     settings = {**EVERYWHERE, **(conf or {})}
     try:
-        spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
+        spark = _answering(remote, app_name)
         version = spark.version
     except InputError:
         raise
@@ -87,6 +88,12 @@ def start_connect(
     return session
 
 
+def _answering(remote: str, app_name: str) -> SparkSession:
+    with suppress(ImportError):  # what follows says which package is missing
+        require_answer(remote, _TIMEOUT_S)
+    return connected(remote, {"spark.app.name": app_name}, extra="connect")
+
+
 def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
     said = str(error)
     if any(sign in said for sign in _TOKEN_IS_WRONG):
@@ -98,7 +105,8 @@ def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
     return RetryableError(
         f"--remote {remote}",
         f"does not answer ({telling_line(said) or type(error).__name__})",
-        "check the address, that the server runs, and whether it wants ;use_ssl=true",
+        "check the address and that the server runs; it must have a certificate where the address "
+        "says ;use_ssl=true, or where a token is sent to another host than localhost",
     )
 
 
