@@ -13,11 +13,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: ## all that the project needs, into .venv and .airflow; quick when nothing changed
+setup: ## all that the project needs, into .venv and .airflow; quick when nothing changed (ENGINE=sail: without Java)
 	@bash scripts/setup.sh
 
 .PHONY: demo
-demo: setup ## the flights of 2013: landing, daily backfill, reprocessing and report through Airflow
+demo: setup ## the flights of 2013: landing, daily backfill, reprocessing and report through Airflow (ENGINE=sail: without Java)
 	@$(WITH) bash scripts/demo.sh
 
 .PHONY: up

@@ -8,17 +8,17 @@ from airflow.sdk import DAG
 
 from strandline_airflow.catalogue import published_asset, read_catalogue, schedule_of
 from strandline_airflow.commands import StrandlineReportOperator
-from strandline_airflow.operators import StrandlineSparkOperator
+from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.params import daily_params
-from strandline_airflow.requests import advance_request
+from strandline_airflow.requests import advance_request, requested_engine
 from strandline_airflow.settings import pipelines_folder, task_defaults
 
 DOC = """
 ### Advance the pipeline `{pipeline}`
 
 Publishes all that the day's arrivals decide: new and refired windows, what came too late, and
-what earlier runs left undone. One Spark application (`advance`), then the `report`, also after a
-failure.
+what earlier runs left undone. `advance` on one engine, which the param `engine` may name, then the
+`report`, also after a failure.
 
 **It goes up to** the last UTC midnight not after the end of the run's data interval, or after the
 param `to`. Nothing has to be caught up by hand: a run that was skipped or rejected is healed by the
@@ -53,12 +53,13 @@ for pipeline, spec in read_catalogue(pipelines_folder()).specs.items():
         doc_md=DOC.format(pipeline=pipeline),
         tags=["strandline", "daily", pipeline],
     ):
-        advance = StrandlineSparkOperator(
+        advance = StrandlineJobOperator(
             task_id="advance",
-            job="advance.py",
+            command="advance",
             pipeline=pipeline,
             application_args=advance_request(pipeline),
             conf=dict(spec.spark),
+            engine=requested_engine,
             outlets=[published_asset(pipeline)],
         )
         # A teardown also runs after a failure, and leaves the run's state to the other tasks.

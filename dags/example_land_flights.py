@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from strandline_airflow.operators import StrandlineSparkOperator
+from strandline_airflow.commands import StrandlineScriptOperator
 from strandline_airflow.settings import lake, task_defaults
 
 DOC = """
@@ -28,6 +28,6 @@ with DAG(
     doc_md=DOC,
     tags=["strandline", "example"],
 ):
-    StrandlineSparkOperator(
-        task_id="land", job="land_flights.py", application_args=[f"--lake={lake()}"]
+    StrandlineScriptOperator(
+        task_id="land", script="land_flights.py", arguments=[f"--lake={lake()}"]
     )

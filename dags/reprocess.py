@@ -9,7 +9,7 @@ from airflow.sdk import DAG, AssetAlias, TriggerRule
 from strandline_airflow.approvals import PreviewApprovalOperator
 from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.commands import StrandlineReportOperator
-from strandline_airflow.operators import StrandlineSparkOperator
+from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.params import reprocess_params
 from strandline_airflow.publishing import StrandlinePublishOperator
 from strandline_airflow.requests import (
@@ -17,6 +17,7 @@ from strandline_airflow.requests import (
     PREPARE,
     backfill_request,
     publish_request,
+    requested_engine,
     requested_pipeline,
     requested_spark_conf,
 )
@@ -45,6 +46,8 @@ The range means the windows that **start** in [`start`, `end`). The numbers are 
 of all history, restricted to the range. An empty diff writes nothing, so a range may be rebuilt
 twice. Without `as_of` all that has arrived counts; what a run knew once is never taken back.
 
+The param `engine` says what computes it; each engine publishes the same rows.
+
 One run prepares at a time, and one publishes. It may run beside the daily DAG: publishing is
 serialized by the pipeline's lock, and a run that was overtaken in its range ends with exit code 4
 and is retried.
@@ -66,12 +69,13 @@ with DAG(
     doc_md=DOC,
     tags=["strandline", "reprocess"],
 ):
-    prepare = StrandlineSparkOperator(
+    prepare = StrandlineJobOperator(
         task_id=PREPARE,
-        job="backfill.py",
+        command="backfill",
         pipeline=requested_pipeline,
         application_args=backfill_request(prepare=True),
         conf=requested_spark_conf,
+        engine=requested_engine,
         max_active_tis_per_dag=1,
     )
     approval = PreviewApprovalOperator(
@@ -85,6 +89,7 @@ with DAG(
         application_args=publish_request,
         again=backfill_request(prepare=False),
         conf=requested_spark_conf,
+        engine=requested_engine,
         max_active_tis_per_dag=1,
         trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
         outlets=[AssetAlias("strandline_reprocessed")],

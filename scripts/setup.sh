@@ -6,7 +6,8 @@
 #   setup.sh dependencies    Python, Java, the locked packages and Delta's jars (the image's first layer)
 #   setup.sh project         that, and the project itself
 #
-# PYTHON=/path/to/python3 chooses the interpreter; JAVA_HOME, where it fits, the Java.
+# PYTHON=/path/to/python3 chooses the interpreter; JAVA_HOME, where it fits, the Java. With ENGINE=sail or
+# ENGINE=connect nothing of Java is looked for, fetched or rehearsed; a later set-up without it does that.
 set -euo pipefail
 
 readonly UNTIL=${1:-everything}
@@ -15,6 +16,7 @@ readonly HOME_FOLDER
 readonly VENV=$HOME_FOLDER/.venv
 readonly LOG=$VENV/share/strandline/setup.log
 readonly STAMPS=$VENV/share/strandline
+readonly ENGINE=${ENGINE:-spark}
 
 say() { printf 'set-up: %s\n' "$*"; }
 
@@ -58,6 +60,17 @@ provide() {
     say "installing $package"
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
         fail "$problem, and apt-get could not install $package: is there a network?"
+}
+
+needs_java() {
+    [[ $ENGINE == spark ]]
+}
+
+check_engine() {
+    case $ENGINE in
+        spark | connect | sail) ;;
+        *) fail "ENGINE=$ENGINE is no engine; they are spark, connect and sail." ;;
+    esac
 }
 
 check_tools() {
@@ -142,11 +155,12 @@ check_java() {
 
 # networked STEP COMMAND...: runs the command quietly; a failure is one sentence where it was the network.
 networked() {
-    local step=$1
+    local step=$1 sources="PyPI and Maven Central"
     shift
+    needs_java || sources=PyPI
     "$@" >"$LOG" 2>&1 && return
     if grep -qiE 'connection|connect error|name resolution|failed to resolve|timed out|unreachable|unknownhost|dns error|failed to fetch|no matching distribution|proxy server' "$LOG"; then
-        fail "$step failed for want of a network: the set-up needs PyPI and Maven Central once (or your mirrors of them); go online and run it again (details: ${LOG#"$HOME_FOLDER"/})."
+        fail "$step failed for want of a network: the set-up needs $sources once (or your mirrors); go online and run it again (details: ${LOG#"$HOME_FOLDER"/})."
     fi
     tail -n 40 "$LOG" >&2
     fail "$step failed, see above (all of it: ${LOG#"$HOME_FOLDER"/})."
@@ -170,6 +184,8 @@ make_venv() {
     if [[ $version == 3.1[123] ]] && grep -qF "$VENV" "$VENV/bin/activate" && [[ -z ${PYTHON:-} || $(python_version "$PYTHON") == "$version" ]]; then
         PYTHON_VERSION=$version
     else
+        # --clear would empty the folder that it leads to, which may be another checkout's
+        [[ ! -L $VENV ]] || fail ".venv is a link; remove it, then run this again."
         check_python
         check_venv_module
         say "making .venv with $("$PYTHON_FOUND" --version)"
@@ -258,14 +274,15 @@ case $UNTIL in
     *) fail "there is no step '$UNTIL'; the steps are dependencies, project and everything." ;;
 esac
 check_tools
+check_engine
 exec 9<"$HOME_FOLDER"
 flock 9 # two at once: the second waits, then finds all of it done
-check_java
+if needs_java; then check_java; fi
 make_venv
 install_packages
-prepare_spark
+if needs_java; then prepare_spark; fi
 [[ $UNTIL != dependencies ]] || exit 0
 install_project
-archive_classes
+if needs_java; then archive_classes; fi
 [[ $UNTIL != project ]] || exit 0
 make_airflow_home

@@ -1,26 +1,71 @@
-"""The operators of what is quick: a `strandline` command as a plain process, without Spark."""
+"""The operators of what is quick: a plain process, without any engine."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.sdk import BaseOperator, Context
 
 from strandline_airflow import settings
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.params import ALL
+from strandline_airflow.processes import PlainProcess
 from strandline_airflow.requests import Rendered
 
 
-class _CommandOperator(BaseOperator):
-    """A `strandline` command as a plain process: quick, without Spark."""
+class _ProcessOperator(BaseOperator):
+    """A program as a plain process."""
+
+    def on_kill(self) -> None:
+        """End the process and whatever it has started."""
+        self._process.end()
+
+    def _run(self, name: str, *command: str) -> None:
+        """Run a program to its end.
+
+        Raises:
+            AirflowException: as for StrandlineJobOperator.
+        """
+        ended = self._process.run(command, settings.job_environment(), self.log)
+        if ended.exit_code:
+            raise failure_of(name, ended.exit_code, ended.output)
+
+    @cached_property
+    def _process(self) -> PlainProcess:
+        return PlainProcess()
+
+
+class StrandlineScriptOperator(_ProcessOperator):
+    """A script that needs no engine.
+
+    Args:
+        script: its name below `jobs/`.
+        arguments: its arguments.
+    """
+
+    ui_color = "#dcecf2"
+
+    def __init__(self, *, script: str, arguments: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.script = script
+        self.arguments = list(arguments)
+
+    def execute(self, context: Context) -> None:
+        """Run it to its end.
+
+        Raises:
+            AirflowException: as for StrandlineJobOperator.
+        """
+        path = str(settings.JOBS / self.script)
+        self._run(self.script, sys.executable, path, *self.arguments)
+
+
+class _CommandOperator(_ProcessOperator):
+    """A `strandline` command for a pipeline."""
 
     template_fields: Sequence[str] = ("pipeline",)
 
@@ -28,26 +73,9 @@ class _CommandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def on_kill(self) -> None:
-        """End the process."""
-        self._process.send_sigterm()  # type: ignore[no-untyped-call]
-
     def _call(self, *arguments: str) -> None:
-        """Run the command to its end.
-
-        Raises:
-            AirflowException: as for StrandlineSparkOperator.
-        """
-        command = Path(sys.executable).with_name("strandline")
-        done = self._process.run_command(
-            [str(command), *arguments], env={**os.environ, **settings.job_environment()}
-        )
-        if done.exit_code:
-            raise failure_of(command.name, done.exit_code, [done.output])
-
-    @cached_property
-    def _process(self) -> SubprocessHook:
-        return SubprocessHook()
+        program = settings.executable()
+        self._run(program.name, str(program), *arguments)
 
 
 class StrandlineReportOperator(_CommandOperator):
@@ -63,7 +91,7 @@ class StrandlineReportOperator(_CommandOperator):
             Where it lies.
 
         Raises:
-            AirflowException: as for StrandlineSparkOperator.
+            AirflowException: as for StrandlineJobOperator.
         """
         self._call("report", str(self.pipeline))
         return settings.report_file(str(self.pipeline))
@@ -87,7 +115,7 @@ class StrandlineMaintainOperator(_CommandOperator):
         """Maintain; what is done, and measured, is in the log.
 
         Raises:
-            AirflowException: as for StrandlineSparkOperator.
+            AirflowException: as for StrandlineJobOperator.
         """
         which = "--all" if self.pipeline == ALL else str(self.pipeline)
         self._call("maintain", which, *(["--dry-run"] if self.shows_only is True else []))

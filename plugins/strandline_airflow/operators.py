@@ -1,17 +1,13 @@
-"""The operators: a Strandline job as a Spark application, and the report as a plain process."""
+"""The operator of what needs an engine: a `strandline` command on Spark, Spark Connect or Sail."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
-import psutil
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import AssetAlias, BaseHook, Context
@@ -23,28 +19,33 @@ from strandline.spec import find_spec
 from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
+from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of, result_of
+from strandline_airflow.processes import LINES_KEPT, PlainProcess, end_tree
 from strandline_airflow.requests import Rendered, requested_range
 
-_LINES_KEPT = 20_000  # of which its JSON document may be most
-_GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
 
+class StrandlineJobOperator(SparkSubmitOperator):
+    """One `strandline` command on an engine.
 
-class StrandlineSparkOperator(SparkSubmitOperator):
-    """One job script as one Spark application.
-
-    Connection, templates and cluster modes are the provider's. Exit codes 2 (wrong input) and 3
-    (audit failed) fail the task for good; others are retried. What the job printed as JSON becomes
+    On `spark` it is one Spark application: connection, templates and cluster modes are the
+    provider's. On `connect` and `sail` it is a plain process of the task, since the engine is
+    elsewhere, or starts beside it. All else is the same: exit codes 2 (wrong input) and 3 (audit
+    failed) fail the task for good, others are retried; what the command printed as JSON becomes
     the task's XCom.
 
     Args:
-        job: the script's name below `jobs/`.
+        command: as `strandline` has it; its last word names the script below `jobs/` that
+            spark-submit is given.
+        application_args: its arguments, or a callable that gives them when rendered.
         pipeline: the pipeline that it runs for, or a callable that says so when it is rendered.
-        application_args: the script's arguments, or a callable that gives them when rendered.
+        engine: `spark`, `connect` or `sail`, or a callable that says so when it is rendered; empty:
+            as the connection `strandline_engine`, the environment or the pipeline's file says.
+        conf: Spark's settings, of the engine `spark`; the command itself reads the pipeline's.
     """
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline", "engine")
     template_fields_renderers: ClassVar[dict[str, str]] = dict.fromkeys(
         ("application_args", "conf", "env_vars"), "json"
     )
@@ -54,26 +55,29 @@ class StrandlineSparkOperator(SparkSubmitOperator):
     def __init__(
         self,
         *,
-        job: str,
+        command: str,
         application_args: Rendered | list[str],
         pipeline: Rendered | str | None = None,
+        engine: Rendered | str = "",
         conf: Rendered | dict[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("conn_id", settings.SPARK_CONNECTION)
-        kwargs.setdefault("name", f"strandline-{Path(job).stem}")
+        kwargs.setdefault("name", f"strandline-{command.rsplit(maxsplit=1)[-1]}")
         kwargs.setdefault("env_vars", settings.job_environment())
         super().__init__(
-            application=str(settings.JOBS / job),
+            application=settings.script_of(command),
             application_args=application_args,  # type: ignore[arg-type] # Airflow calls it
             conf=conf,  # type: ignore[arg-type] # the same
             **kwargs,
         )
-        self.job = job
+        self.command = command
         self.pipeline = pipeline
+        self.engine = engine
+        self._process = PlainProcess()
 
     def execute(self, context: Context) -> Any:
-        """Run the job to its end.
+        """Run the command to its end.
 
         Returns:
             The JSON document that it printed, or null.
@@ -82,11 +86,43 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             AirflowFailException: wrong input or a failed audit: not to be tried again.
             AirflowException: it failed otherwise; the message ends with what it said.
         """
-        repeated = self._repeated()
-        if repeated is not None:
-            self._announce(context)
-            return repeated
+        engine = engine_of_task(str(self.engine), self._name_of_pipeline())
+        self.log.info("The engine is %s", engine.name)
+        is_spark = engine.name == "spark"
+        # a plain process finds out by itself, and starts no engine for it
+        answer = self._repeated(engine) if is_spark else None
+        if answer is None:
+            output = self._submit(engine, context) if is_spark else self._call(engine)
+            answer = result_of(output)
+        self._announce(context)
+        if preview := preview_text(answer):
+            self.log.info("What would change:\n%s", preview)
+        return answer
+
+    def on_kill(self) -> None:
+        """End the plain process, or the Spark application: a JVM and the driver's Python."""
+        self._process.end()
+        if self._hook is None:
+            return
+        if self._hook._submit_sp:
+            # the JVM removes its temporary files; the driver's Python would outlive it
+            end_tree(self._hook._submit_sp, ask_all=True)
+        super().on_kill()
+
+    def _call(self, engine: TaskEngine) -> list[str]:
+        """The output of the command as a plain process."""
+        program = [str(settings.executable()), *self.command.split()]
+        arguments = [str(argument) for argument in self.application_args or ()]
+        environment = {**settings.job_environment(), **engine.environment}
+        ended = self._process.run([*program, *arguments], environment, self.log)
+        if ended.exit_code:
+            raise failure_of(f"strandline {self.command}", ended.exit_code, ended.output)
+        return ended.output
+
+    def _submit(self, engine: TaskEngine, context: Context) -> list[str]:
+        """The output of the command as a Spark application."""
         self._hook = hook = self._get_hook()
+        hook._env_vars = {**(hook._env_vars or {}), **engine.environment}
         try:
             super().execute(context)
         except AirflowException:
@@ -94,29 +130,9 @@ class StrandlineSparkOperator(SparkSubmitOperator):
             if not exit_code:
                 raise
             # From None: the provider's own error repeats all that is in the log already.
-            raise failure_of(self.job, exit_code, list(hook._last_submit_log_lines)) from None
-        self._announce(context)
-        answer = result_of(list(hook._last_submit_log_lines))
-        if preview := preview_text(answer):
-            self.log.info("What would change:\n%s", preview)
-        return answer
-
-    def on_kill(self) -> None:
-        """End the Spark application: its JVM, and the driver's Python, which would outlive it."""
-        submit = self._hook._submit_sp if self._hook else None
-        below: list[psutil.Process] = []
-        if submit and submit.poll() is None:
-            with suppress(psutil.NoSuchProcess):
-                below = psutil.Process(submit.pid).children(recursive=True)
-            _signal(below, "terminate")
-            submit.terminate()  # so that Spark removes its temporary files
-            # only its own Popen may wait for it: whoever else did would take its exit code away,
-            # and the hook, which waits as well, would take the end for a success
-            with suppress(subprocess.TimeoutExpired):
-                submit.wait(timeout=_GRACE_SECONDS)
-        psutil.wait_procs(below, timeout=_GRACE_SECONDS)
-        super().on_kill()
-        _signal(below, "kill")
+            said = list(hook._last_submit_log_lines)
+            raise failure_of(f"strandline {self.command}", exit_code, said) from None
+        return list(hook._last_submit_log_lines)
 
     def _get_hook(self) -> SparkSubmitHook:
         try:
@@ -132,7 +148,7 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         local = str(hook._connection["master"]).startswith("local")
         own = local_settings(short=self._is_short()) if local else cluster_settings()
         hook._conf = {**own, **hook._conf}
-        hook._last_submit_log_lines = deque(maxlen=_LINES_KEPT)  # it keeps 20 by itself
+        hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
         return hook
 
     def _is_short(self) -> bool:
@@ -141,43 +157,41 @@ class StrandlineSparkOperator(SparkSubmitOperator):
         from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.store import Lake  # noqa: PLC0415
 
-        if not isinstance(self.pipeline, str):
+        pipeline = self._name_of_pipeline()
+        if pipeline is None:
             return False
         try:
-            spec = find_spec(settings.pipelines_folder(), self.pipeline)
+            spec = find_spec(settings.pipelines_folder(), pipeline)
             lake = Lake.at(settings.lake())
             log = log_of(lake, spec)
             within = requested_range(self.application_args or ())
         except StrandlineError:
-            return False  # the job will say what is wrong
+            return False  # the command will say what is wrong
         return log is not None and is_small(spec, lake, log, within)
 
-    def _repeated(self) -> Any:
+    def _repeated(self, engine: TaskEngine) -> Any:
         """What `strandline` says of a run that would only repeat a published one; None: it is none.
 
         It is asked before Spark is started, which costs more than a small run.
         """
-        command = Path(sys.executable).with_name("strandline")
         asked = [str(argument) for argument in self.application_args or ()]
         if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:
             return None
         done = subprocess.run(
-            [str(command), Path(self.job).stem, *asked, "--repeat-only"],
-            env={**os.environ, **settings.job_environment()},
+            [str(settings.executable()), *self.command.split(), *asked, "--repeat-only"],
+            env={**os.environ, **settings.job_environment(), **engine.environment},
             capture_output=True,
             text=True,
             check=False,
         )
         return result_of(done.stdout.splitlines()) if done.returncode == 0 else None
 
+    def _name_of_pipeline(self) -> str | None:
+        return self.pipeline if isinstance(self.pipeline, str) else None
+
     def _announce(self, context: Context) -> None:
         """Tell the DAGs that wait for this pipeline's tables, where it was not known before."""
+        pipeline = self._name_of_pipeline()
         for outlet in self.outlets:
-            if isinstance(outlet, AssetAlias) and isinstance(self.pipeline, str):
-                context["outlet_events"][outlet].add(published_asset(self.pipeline))
-
-
-def _signal(processes: list[psutil.Process], how: str) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            getattr(process, how)()
+            if isinstance(outlet, AssetAlias) and pipeline is not None:
+                context["outlet_events"][outlet].add(published_asset(pipeline))

@@ -7,6 +7,8 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from strandline.lake.sessions.choice import ENGINES
+
 ALL = "(all)"
 """In place of a pipeline: every one of them; not a name that a pipeline can have."""
 
@@ -32,6 +34,7 @@ def daily_params() -> dict[str, Param]:
         ),
         "allow_removals": _allow_removals(),
         "force": _force(),
+        "engine": _engine(),
     }
 
 
@@ -75,6 +78,7 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
             description="Ask a person before anything is published, with the preview before them",
         ),
         "force": _force(),
+        "engine": _engine(),
     }
 
 
@@ -113,6 +117,22 @@ def _force() -> Param:
         title="Force",
         description="Compute also what would only repeat a published run: same request, same "
         "rules, same landed rows",
+    )
+
+
+def _engine() -> Param:
+    return Param(
+        "",
+        type="string",
+        title="Engine",
+        description="What computes it; each publishes the same rows",
+        enum=["", *ENGINES],
+        values_display={
+            "": "as the connection, the environment or the pipeline says",
+            "spark": "Apache Spark, by spark-submit",
+            "connect": "Apache Spark behind a Spark Connect server",
+            "sail": "Sail, beside the task and without Java",
+        },
     )
 
 

@@ -9,12 +9,13 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from strandline_airflow import settings
-from strandline_airflow.operators import StrandlineSparkOperator
+from strandline_airflow.engines import TaskEngine
+from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.outcomes import StagingIsStaleError
 from strandline_airflow.requests import PREPARE, Rendered
 
 
-class StrandlinePublishOperator(StrandlineSparkOperator):
+class StrandlinePublishOperator(StrandlineJobOperator):
     """`strandline runs publish`: what the task `prepare` has prepared, as it was shown.
 
     A staging may have become stale: somebody has published into its range since, rows have landed,
@@ -22,23 +23,24 @@ class StrandlinePublishOperator(StrandlineSparkOperator):
     Else the range is rebuilt and published in one go: nobody has looked at what would have been.
 
     Args:
-        again: the arguments of `backfill.py` for that, or a callable that gives them when rendered.
+        again: the arguments of `strandline backfill` for that, or a callable that gives them when
+            rendered.
     """
 
-    template_fields: Sequence[str] = (*StrandlineSparkOperator.template_fields, "again")
+    template_fields: Sequence[str] = (*StrandlineJobOperator.template_fields, "again")
 
     def __init__(self, *, again: Rendered | list[str], **kwargs: Any) -> None:
-        super().__init__(job="publish.py", **kwargs)
+        super().__init__(command="runs publish", **kwargs)
         self.again = again
 
     def execute(self, context: Context) -> Any:
         """Publish it.
 
         Returns:
-            As of StrandlineSparkOperator.
+            As of StrandlineJobOperator.
 
         Raises:
-            AirflowFailException: it is stale, and was approved; or as of StrandlineSparkOperator.
+            AirflowFailException: it is stale, and was approved; or as of StrandlineJobOperator.
         """
         try:
             return super().execute(context)
@@ -47,10 +49,10 @@ class StrandlinePublishOperator(StrandlineSparkOperator):
                 way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks anew."
                 raise AirflowFailException(f"{stale}\n{way_out}") from None
             self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
-        self.job, self.application = "backfill.py", str(settings.JOBS / "backfill.py")
+        self.command, self.application = "backfill", settings.script_of("backfill")
         self.application_args = self.again  # type: ignore[assignment] # Airflow has rendered it
         return super().execute(context)
 
-    def _repeated(self) -> Any:
+    def _repeated(self, engine: TaskEngine) -> Any:
         """What is prepared is no repetition."""
         return None

@@ -154,6 +154,11 @@ def requested_spec(context: Context) -> PipelineSpec:
         return specs[pipeline_of(context["params"], specs)]
 
 
+def requested_engine(context: Context, **_: object) -> str:
+    """The engine that the param `engine` names; empty: it names none."""
+    return str(context["params"]["engine"])
+
+
 def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
     """The Spark configuration of the pipeline that the param `pipeline` names."""
     return dict(requested_spec(context).spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
+ENGINE_CONNECTION = "strandline_engine"
+"""Says which engine tasks run on, and where it is; it need not be there."""
 
 RETRIES = 2
 """Tries after the first; exit codes 2 and 3 are never tried again."""
@@ -36,6 +39,16 @@ def pipelines_folder() -> Path:
 def job_environment() -> dict[str, str]:
     """What a job reads from its environment: the same lake and pipelines as the DAGs."""
     return {"STRANDLINE_LAKE": lake(), "STRANDLINE_PIPELINES": str(pipelines_folder())}
+
+
+def executable() -> Path:
+    """The `strandline` executable of this environment."""
+    return Path(sys.executable).with_name("strandline")
+
+
+def script_of(command: str) -> str:
+    """The script that runs a command of `strandline` under spark-submit."""
+    return str(JOBS / f"{command.rsplit(maxsplit=1)[-1]}.py")
 
 
 def report_file(pipeline: str) -> str:

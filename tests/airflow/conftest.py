@@ -11,6 +11,8 @@ import json
 import os
 import shutil
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,18 +103,20 @@ def bag(database: None) -> Iterator[DagBag]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: its state, and for each task its state, tries and XCom."""
+    """What became of a run: its state, and for each task its state, tries, XCom and fields."""
 
     state: str
     tasks: dict[str, str]
     tries: dict[str, int]
     values: dict[str, Any]
+    rendered: dict[str, Any]
 
 
 @pytest.fixture(scope="session")
 def run(bag: DagBag):
     """Runs a DAG to its end, here and now."""
     from airflow.dag_processing.dagbag import DagBag
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
 
     def run(
         dag_id: str, conf: dict[str, Any] | None = None, logical_date: datetime | None = None
@@ -126,6 +130,10 @@ def run(bag: DagBag):
             tasks={one.task_id: str(one.state) for one in instances},
             tries={one.task_id: one.try_number for one in instances},
             values={one.task_id: one.xcom_pull(task_ids=one.task_id) for one in instances},
+            rendered={
+                one.task_id: RenderedTaskInstanceFields.get_templated_fields(one)
+                for one in instances
+            },
         )
 
     return run
@@ -192,21 +200,23 @@ def signed_in_as(client: Any):
     return signed_in_as
 
 
-class SubmitStub:
-    """Stands in for `spark-submit`: notes what it is called with, says something, and exits."""
+class Stub:
+    """Stands in for a program: notes what it is called with, says something, and exits."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
+        folder = folder / f"stub of {name}"
+        folder.mkdir()
         self._calls, self._exits, self._says = (folder / n for n in ("calls", "exits", "says"))
         self._calls.touch()
         self.will_exit_with(0)
         self.will_say("")
-        script = folder / "spark-submit"
+        self.program = script = folder / name
         script.write_text(
             f"#!{sys.executable}\n"
-            "import json, pathlib, sys\n"
+            "import json, os, pathlib, sys\n"
             "folder = pathlib.Path(__file__).parent\n"
             "calls = (folder / 'calls').open('a+')\n"
-            "calls.write(json.dumps(sys.argv[1:]) + chr(10))\n"
+            "calls.write(json.dumps([sys.argv[1:], dict(os.environ)]) + chr(10))\n"
             "calls.seek(0)\n"
             "nth = len(calls.readlines()) - 1\n"
             "exits = json.loads((folder / 'exits').read_text())\n"
@@ -219,6 +229,14 @@ class SubmitStub:
     @property
     def calls(self) -> list[list[str]]:
         """The argv of each call."""
+        return [argv for argv, _ in self._noted()]
+
+    @property
+    def environments(self) -> list[dict[str, str]]:
+        """The environment of each call."""
+        return [environment for _, environment in self._noted()]
+
+    def _noted(self) -> list[tuple[list[str], dict[str, str]]]:
         return [json.loads(line) for line in self._calls.read_text().splitlines()]
 
     def will_exit_with(self, *codes: int) -> None:
@@ -231,10 +249,57 @@ class SubmitStub:
 
 
 @pytest.fixture
-def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SubmitStub:
+def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stub:
     """In place of the real `spark-submit`; no run is a repetition."""
-    from strandline_airflow.operators import StrandlineSparkOperator
+    from strandline_airflow.operators import StrandlineJobOperator
 
-    monkeypatch.setattr(StrandlineSparkOperator, "_repeated", lambda task: None)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return SubmitStub(tmp_path)
+    monkeypatch.setattr(StrandlineJobOperator, "_repeated", lambda task, engine: None)
+    stub = Stub(tmp_path, "spark-submit")
+    monkeypatch.setenv("PATH", f"{stub.program.parent}{os.pathsep}{os.environ['PATH']}")
+    return stub
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stub:
+    """In place of the real `strandline` as a plain process."""
+    from strandline_airflow import settings
+
+    stub = Stub(tmp_path, "strandline")
+    monkeypatch.setattr(settings, "executable", lambda: stub.program)
+    return stub
+
+
+HITL = "/api/v2/dags/strandline_reprocess/dagRuns/{run}/taskInstances/approval/-1/hitlDetails"
+
+
+@pytest.fixture
+def answered(run, client, signed_in_as):
+    """Runs the DAG with an approval that somebody answers; also gives what they were shown."""
+
+    def answered(conf, choice):
+        seen, headers, done = [], signed_in_as("admin"), threading.Event()
+
+        def answer():
+            while not seen and not done.is_set():
+                time.sleep(0.3)
+                asked = client.get(
+                    "/api/v2/dags/strandline_reprocess/dagRuns/~/hitlDetails",
+                    params={"response_received": False},
+                    headers=headers,
+                ).json()
+                for one in asked.get("hitl_details", ()):
+                    at = HITL.format(run=one["task_instance"]["dag_run_id"])
+                    said = client.patch(at, json={"chosen_options": [choice]}, headers=headers)
+                    assert said.status_code == 200, said.text
+                    seen.append(one)
+
+        person = threading.Thread(target=answer)
+        person.start()
+        try:
+            outcome = run("strandline_reprocess", conf | {"approval": True})
+        finally:
+            done.set()
+            person.join()
+        return outcome, seen[0]
+
+    return answered

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from types import SimpleNamespace
 
 import pytest
 from job_calls import FORM, arguments
 
 pytestmark = pytest.mark.airflow
-HITL = "/api/v2/dags/strandline_reprocess/dagRuns/{run}/taskInstances/approval/-1/hitlDetails"
 STALE = {"place": "flights run r1-1", "problem": "is stale: run r2-1 has published", "way_out": ""}
 
 
@@ -43,43 +40,10 @@ def prepared(key="EWR", **more):
     return json.dumps(answer | more)
 
 
-@pytest.fixture
-def answered(run, client, signed_in_as):
-    """Runs the DAG with an approval that somebody answers; also gives what they were shown."""
-
-    def answered(choice):
-        seen, headers, done = [], signed_in_as("admin"), threading.Event()
-
-        def answer():
-            while not seen and not done.is_set():
-                time.sleep(0.3)
-                asked = client.get(
-                    "/api/v2/dags/strandline_reprocess/dagRuns/~/hitlDetails",
-                    params={"response_received": False},
-                    headers=headers,
-                ).json()
-                for one in asked.get("hitl_details", ()):
-                    at = HITL.format(run=one["task_instance"]["dag_run_id"])
-                    said = client.patch(at, json={"chosen_options": [choice]}, headers=headers)
-                    assert said.status_code == 200, said.text
-                    seen.append(one)
-
-        person = threading.Thread(target=answer)
-        person.start()
-        try:
-            outcome = run("strandline_reprocess", FORM | {"approval": True})
-        finally:
-            done.set()
-            person.join()
-        return outcome, seen[0]
-
-    return answered
-
-
 def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered, submit):
     hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}"
     submit.will_say(prepared(hostile))
-    done, seen = answered("Approve")
+    done, seen = answered(FORM, "Approve")
     assert (done.state, done.tasks["approval"], done.tasks["publish"]) == ("success",) * 3
     _, publish = (arguments(call) for call in submit.calls)
     who = "--requested-by=airflow: dag_test, approved by ann"
@@ -93,7 +57,7 @@ def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered
 
 def test_what_is_rejected_is_not_published(answered, submit):
     submit.will_say(prepared())
-    done, _ = answered("Reject")
+    done, _ = answered(FORM, "Reject")
     assert (done.tasks["approval"], done.tasks["publish"]) == ("success", "skipped")
     assert len(submit.calls) == 1
     assert done.tasks["report"] == "success"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -41,6 +42,11 @@ def landed(lake: Path, run) -> None:
     assert done.state == "success"
 
 
+def the_connection_says(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = json.dumps({"conn_type": "spark_connect", "extra": {"engine": engine}})
+    monkeypatch.setenv("AIRFLOW_CONN_STRANDLINE_ENGINE", said)
+
+
 def starts(lake: Path) -> list[datetime]:
     """The starts of the published windows."""
     table = DeltaTable(str(lake / "flights" / "windows")).to_pyarrow_table(columns=["window_start"])
@@ -53,17 +59,24 @@ def ledger(tables: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["position"])
 
 
-def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake, home):
-    """One story, since each step costs a JVM."""
+@pytest.mark.parametrize("engine", ["spark", "sail"])
+def test_a_daily_run_an_approved_range_and_the_reports_on_an_engine(
+    run, answered, own_flights_lake, home, monkeypatch, engine
+):
+    """One story, since each step costs an engine; the connection says which, or the param does."""
+    lake = own_flights_lake
+    monkeypatch.setenv("STRANDLINE_LAKE", str(lake))
+    the_connection_says(engine, monkeypatch)
     daily = run("strandline_daily_flights", logical_date=THIRD)
     assert daily.tasks == {"advance": "success", "report": "success"}
     assert daily.values["advance"]["status"] == "published"
     assert daily.values["advance"]["frontier"] == "2013-01-03T00:00:00Z"
     assert starts(lake)[-1] < datetime(2013, 1, 3, tzinfo=UTC)
 
-    reprocessed = run("strandline_reprocess", RANGE)
+    the_connection_says("connect", monkeypatch)  # to no server: nothing would come of it
+    reprocessed, shown = answered(RANGE | {"engine": engine}, "Approve")
     assert reprocessed.state == "success"
-    assert reprocessed.tasks["approval"] == "skipped"
+    assert "2013-01-04" in shown["body"]
     prepared, published = reprocessed.values["prepare"], reprocessed.values["publish"]
     assert (prepared["status"], published["status"]) == ("prepared", "published")
     assert prepared["run_id"] == published["run_id"]
@@ -80,7 +93,7 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake, home):
     assert reported.state == "success"
     assert "flights" in page.read_text(encoding="utf-8")
 
-    again = run("strandline_daily_flights", logical_date=THIRD)
+    again = run("strandline_daily_flights", {"engine": "sail"}, logical_date=THIRD)
     assert again.values["advance"]["status"] == "repeated"
     assert again.values["advance"]["repeats"] == daily.values["advance"]["run_id"]
     assert again.state == "success"
@@ -88,7 +101,8 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake, home):
     by_hand = [row for row in ledger(lake / "flights") if row["kind"] == "backfill"]
     assert len({row["run_id"] for row in by_hand}) == 1  # the preview has left no trace
     assert {row["reason"] for row in by_hand} == {RANGE["reason"]}
-    assert {row["requested_by"] for row in by_hand} == {"airflow: dag_test"}
+    who = "airflow: dag_test"
+    assert {row["requested_by"] for row in by_hand} == {who, f"{who}, approved by ann"}
     assert {row["overrides"] for row in by_hand} == {'{"allowed_lateness":"7h"}'}
     spec = find_spec(home / "pipelines", "flights", {"allowed_lateness": RANGE["allowed_lateness"]})
     told = Tables(spec, replayed(spec, lake, ms(datetime(2013, 1, 7, tzinfo=UTC)))).windows()
@@ -106,9 +120,10 @@ def test_landing_a_daily_run_a_range_and_the_reports(run, landed, lake, home):
 
 def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed, lake, oracle):
     """Two pipelines in a line: the days go as far as the hours have come."""
-    hours = run("strandline_daily_flights_hourly", logical_date=THIRD)
+    on_sail = {"engine": "sail"}
+    hours = run("strandline_daily_flights_hourly", on_sail, logical_date=THIRD)
     assert hours.values["advance"]["frontier"] == "2013-01-03T00:00:00Z"
-    days = run("strandline_daily_flights_daily", {"to": "2013-01-09"})
+    days = run("strandline_daily_flights_daily", on_sail | {"to": "2013-01-09"})
     answer = days.values["advance"]
     assert (answer["status"], answer["frontier"]) == ("published", "2013-01-03T00:00:00Z")
     assert any("source.pipeline has not published all" in note for note in answer["notes"])
@@ -125,7 +140,7 @@ def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed,
 
 def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed, lake, home):
     spec = find_spec(home / "pipelines", "flights_early")
-    done = run("strandline_daily_flights_early", logical_date=THIRD)
+    done = run("strandline_daily_flights_early", {"engine": "sail"}, logical_date=THIRD)
     assert done.values["advance"]["status"] == "published"
 
     told = Counter(

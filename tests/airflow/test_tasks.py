@@ -41,19 +41,9 @@ def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
         ({"dry_run": True}, ["--all", "--dry-run"]),
     ],
 )
-def test_upkeep_is_of_all_pipelines_or_one_and_may_only_show(execute, monkeypatch, conf, asked_for):
-    from airflow.providers.standard.hooks.subprocess import SubprocessHook, SubprocessResult
-
-    calls = []
-
-    def run_command(self, command, **_):
-        calls.append(command)
-        return SubprocessResult(0, "")
-
-    monkeypatch.setattr(SubprocessHook, "run_command", run_command)
+def test_upkeep_is_of_all_pipelines_or_one_and_may_only_show(execute, command, conf, asked_for):
     execute("strandline_maintain", "maintain", conf)
-    ((program, *arguments),) = calls
-    assert (program.rsplit("/", 1)[-1], arguments) == ("strandline", ["maintain", *asked_for])
+    assert command.calls == [["maintain", *asked_for]]
 
 
 def test_a_daily_run_takes_its_param_before_the_interval(execute, submit):
@@ -165,7 +155,7 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    empty = dict.fromkeys(("as_of", "allowed_lateness", "bound"))
+    empty = {**dict.fromkeys(("as_of", "allowed_lateness", "bound")), "engine": ""}
     off = dict.fromkeys(("recreate", "allow_removals", "approval", "force"), False)
     assert asked("strandline_reprocess", FORM) == FORM | empty | off
     with pytest.raises(ParamValidationError):
@@ -322,16 +312,18 @@ def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
 
     from airflow.sdk.exceptions import AirflowException
 
-    from strandline_airflow.operators import StrandlineSparkOperator
+    from strandline_airflow.operators import StrandlineJobOperator
 
     started = tmp_path / "started"
-    job = tmp_path / "job.py"
-    job.write_text(
+    job = tmp_path / "job"
+    job.with_suffix(".py").write_text(
         "import os, pathlib, time\n"
         f"pathlib.Path({str(started)!r}).write_text(str(os.getpid()))\n"
         "time.sleep(600)\n"
     )
-    task = StrandlineSparkOperator(task_id="sleep", job=str(job), application_args=[])
+    task = StrandlineJobOperator(
+        task_id="sleep", command=str(job), application_args=[], engine="spark"
+    )
     ends: list[BaseException] = []
 
     def execute() -> None:

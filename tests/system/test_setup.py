@@ -41,6 +41,25 @@ class Machine:
         missing = "" if venv else "*ensurepip*) exit 1 ;; "
         self.command("python3", f'case "$*" in {missing}*version_info*) echo {version} ;; esac')
 
+    def installs_nothing(self, calls: Path) -> None:
+        """Its Python makes an environment of stand-ins, which note how they are called."""
+        venv = self.project / ".venv"
+        note = f'echo "${{0##*/}} $*" >>{calls}'
+        self.command(
+            "stand-in",
+            f'{note}; case "$*" in *version_info*) echo 3.12 ;; '
+            '"db migrate") : >"$AIRFLOW_HOME/airflow.db" ;; esac',
+        )
+        made = "".join(
+            f"{shutil.which('ln')} -sf {self.bin}/stand-in {venv}/bin/{name}; "
+            for name in ("python", "uv", "airflow")
+        )
+        self.command(
+            "python3",
+            'case "$*" in *version_info*) echo 3.12 ;; '
+            f'"-m venv"*) mkdir -p {venv}/bin; {made} echo {venv} >{venv}/bin/activate ;; esac',
+        )
+
     def user(self, uid: int) -> None:
         self.command("id", f"echo {uid}")
 
@@ -187,6 +206,15 @@ def test_a_path_with_a_space_is_refused_before_spark_trips_over_it(machine: Mach
     assert "a space in it" in Machine(moved, machine.bin).refusal()
 
 
+def test_an_environment_that_is_a_link_is_left_alone(machine: Machine) -> None:
+    elsewhere = machine.project.with_name("elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    (machine.project / ".venv").symlink_to(elsewhere)
+    assert ".venv is a link" in machine.refusal()
+    assert (elsewhere / "kept").exists()
+
+
 def test_an_unknown_step_is_refused(machine: Machine) -> None:
     assert "there is no step 'everthing'" in machine.refusal("everthing")
 
@@ -200,9 +228,35 @@ def test_no_network_is_one_sentence_that_says_which_step_needed_it(machine: Mach
     assert "PyPI and Maven Central once" in said
 
 
+def test_another_engine_than_there_is_is_refused(machine: Machine) -> None:
+    assert "ENGINE=flink is no engine" in machine.refusal(ENGINE="flink")
+
+
+@pytest.mark.parametrize("engine", ["sail", "connect"])
+def test_a_machine_without_java_is_set_up_for_an_engine_that_needs_none(
+    machine: Machine, engine: str
+) -> None:
+    """To its end, with stand-ins for what it installs: only their calls are noted."""
+    (machine.bin / "java").unlink()
+    calls = machine.project / "calls"
+    machine.installs_nothing(calls)
+    assert "Java 17 or 21 is missing" in machine.refusal()
+    done = machine.set_up(ENGINE=engine)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    called = calls.read_text()
+    for step in ("python -m pip install", "uv pip sync", "uv pip install", "airflow db migrate"):
+        assert step in called
+    assert "fetch_jars" not in called and "archive_classes" not in called
+    assert "rehearsing" not in done.stdout
+    again = machine.set_up(ENGINE=engine)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "Java 17 or 21 is missing" in machine.refusal()  # what needs it still asks for it
+
+
 @pytest.mark.skipif(
-    not (PROJECT / ".venv" / "share" / "strandline" / "project").exists(),
-    reason="this environment was not made by scripts/setup.sh",
+    (PROJECT / ".venv").is_symlink()
+    or not (PROJECT / ".venv" / "share" / "strandline" / "project").exists(),
+    reason="this environment was not made by scripts/setup.sh, or for another folder",
 )
 def test_a_second_set_up_finds_nothing_to_do() -> None:
     done = subprocess.run(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
+_SECONDS_TO_CONNECT = 10.0
 
 
 def require_answer(remote: str, timeout_s: float) -> None:
@@ -46,6 +47,7 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
 
     Raises:
         InputError: the client's packages are missing.
+        TimeoutError: a server elsewhere takes no connection.
     """
     # by this PySpark's functions are those of the client; they ask for no JVM
     os.environ[_MODE] = "1"
@@ -71,6 +73,7 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
 
     builder = Client.builder
     if target.startswith("sc://"):
+        _await_server(target)
         builder = builder.remote(target)
     else:
         # the path of a socket is no name of a host, and Sail refuses it as one
@@ -79,3 +82,20 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
     for name, value in settings.items():
         builder = builder.config(name, value)
     return cast("SparkSession", builder.create())
+
+
+def _await_server(remote: str) -> None:
+    """Wait until a server takes a connection: the client itself would go on for ten minutes.
+
+    Raises:
+        TimeoutError: it does not.
+    """
+    import grpc  # noqa: PLC0415 - the client's packages may be missing
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - the same
+
+    with DefaultChannelBuilder(remote).toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_CONNECT)
+        except grpc.FutureTimeoutError:
+            problem = f"no connection within {_SECONDS_TO_CONNECT:.0f} s"
+            raise TimeoutError(problem) from None

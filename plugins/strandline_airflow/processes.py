@@ -1,0 +1,97 @@
+"""A program as a plain process of a task, and the end of whatever a task has started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from logging import Logger
+from typing import Any
+
+import psutil
+
+LINES_KEPT = 20_000
+"""Of what a process says, of which its JSON document may be most."""
+_GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process has ended with, and the last lines that it said."""
+
+    exit_code: int
+    output: list[str]
+
+
+class PlainProcess:
+    """A process whose output is the task's log."""
+
+    def __init__(self) -> None:
+        self._running: subprocess.Popen[str] | None = None
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str], log: Logger) -> Ended:
+        """Run a command to its end.
+
+        Args:
+            command: the program and its arguments; the log shows them.
+            environment: what it reads beside the environment of the task; the log does not show it.
+            log: of the task.
+        """
+        log.info("Running %s", command)
+        self._running = running = subprocess.Popen(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="backslashreplace",
+        )
+        output: deque[str] = deque(maxlen=LINES_KEPT)
+        # no `with`: a task that takes too long is unwound from here and ends the process after
+        # that, so nothing may wait for it, nor close what it writes to
+        if running.stdout is not None:
+            for line in running.stdout:
+                output.append(line.rstrip())
+                log.info("%s", output[-1])
+            running.stdout.close()
+        return Ended(running.wait(), list(output))
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        if self._running is not None:
+            end_tree(self._running)
+
+
+def end_tree(process: subprocess.Popen[Any], *, ask_all: bool = False) -> None:
+    """End a process and whatever it has started; who has not ended in time is killed.
+
+    Args:
+        process: asked first, so that it can end its work in order.
+        ask_all: whether those that it has started are asked as well, since it does not ask them.
+    """
+    if process.poll() is not None:
+        return
+    deadline = time.monotonic() + _GRACE_SECONDS
+    below: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        below = psutil.Process(process.pid).children(recursive=True)
+    _signal(below if ask_all else [], "terminate")
+    process.terminate()
+    # only its own Popen may wait for it: whoever else did would take its exit code away, and who
+    # waits for it as well would take the end for a success
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_GRACE_SECONDS)
+    psutil.wait_procs(below, timeout=max(0.1, deadline - time.monotonic()))
+    process.kill()
+    _signal(below, "kill")
+
+
+def _signal(processes: list[psutil.Process], how: str) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            getattr(process, how)()
