@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from engines import ENGINE
 from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
 from spark_answers import EXAMPLE, Query, answer, keep, kept, register
 
@@ -20,8 +21,7 @@ from strandline.spec.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.spec.sql import NotUnderstood, read_sql
 
 pytestmark = pytest.mark.spark
-ENGINE = os.environ.get("ENGINE", "spark")
-on_spark = pytest.mark.skipif(ENGINE == "sail", reason="Spark's own answers: not with ENGINE=sail")
+only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
 on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
 NOT_KEPT = known.CHANCE | known.CLOCKS | known.OF_THE_SESSION | known.OTHER_ROWS
 """What no expression of a pipeline may call, on any engine."""
@@ -51,7 +51,7 @@ def is_for_pipelines(query: Query) -> bool:
     return True
 
 
-@on_spark
+@only_on_spark
 def test_the_answers_that_are_kept_are_those_of_spark(tables):
     queries = [*kept()]
     with ThreadPoolExecutor(2) as pool:
@@ -67,7 +67,7 @@ def test_the_answers_that_are_kept_are_those_of_spark(tables):
     assert differ == {}
 
 
-@pytest.mark.skipif(ENGINE != "spark", reason="asks the catalog in the JVM: with ENGINE=spark")
+@only_on_spark
 def test_the_examples_of_all_functions_are_kept(spark):
     names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
     catalog, jvm = spark._jsparkSession.sessionState().catalog(), spark._jvm
