@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal as D
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,11 +17,12 @@ import pyarrow.parquet as pq
 from sqlglot import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-KEPT = Path(__file__).parents[1] / "expressions" / "spark.json"
+EXPRESSIONS = Path(__file__).parents[1] / "expressions"
+KEPT = EXPRESSIONS / "spark.json"
 """Spark's own answers, a line for each query."""
 EXAMPLE = re.compile(r"> (SELECT .*?);\s*$", re.MULTILINE | re.DOTALL)
 """What the documentation of a function calls it in."""
@@ -278,9 +280,11 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def register(spark: SparkSession, folder: Path) -> None:
-    """Make the tables known to a session, as files: that is how an engine meets rows."""
-    for name, table in TABLES.items():
+def register(
+    spark: SparkSession, folder: Path, tables: Mapping[str, pa.Table] = MappingProxyType(TABLES)
+) -> None:
+    """Make tables known to a session, as files: that is how an engine meets rows."""
+    for name, table in tables.items():
         path = folder / f"{name}.parquet"
         pq.write_table(table, path)
         spark.read.parquet(path.as_uri()).createOrReplaceTempView(name)

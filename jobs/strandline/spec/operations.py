@@ -98,7 +98,9 @@ def _operation(node: exp.Expr, bound: frozenset[str]) -> Operation:
         if name in CONVERSIONS and len(operands) == 1:
             return Operation("cast", operands, name, given)
         return Operation(name, operands, None, given)
-    to = sql_of(node.to).lower() if isinstance(node, exp.Cast) else None
+    to = None
+    if isinstance(node, exp.Cast):  # Spark's dialect writes TIME as if it were TIMESTAMP
+        to = "time" if node.to.this is exp.DataType.Type.TIME else sql_of(node.to).lower()
     return Operation(_OPERATORS[type(node)], operands, to, given)
 
 

@@ -1,8 +1,8 @@
 """JSON as Spark writes it, for an engine whose own differs: by that, a row is one row everywhere.
 
-Sail writes floating point and DECIMAL in other digits (of -0.01 even without its sign), TIMESTAMP_NTZ
-with a zone, and leaves out nulls whatever is asked. All else it writes as Spark does, but for
-control characters of the letters a to f (`\\u001f`).
+Sail writes floating point and DECIMAL in other digits (of -0.01 even without its sign),
+TIMESTAMP_NTZ with a zone, and leaves out nulls whatever is asked. All else it writes as Spark does,
+but for eleven control characters, whose numbers have letters in lower case there.
 """
 
 from __future__ import annotations
