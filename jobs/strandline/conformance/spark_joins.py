@@ -73,7 +73,7 @@ def windows_of_two(
         for name, axis in zip(SIDES, axes, strict=True)
     )
     both = union_of_two(left, right, spec, (axes[0], axes[1]), scenario.horizon_ms)
-    columns = SourceColumns(tuple(landing.columns))
+    columns = SourceColumns.of(landing)
     scope = Scope(EVERYTHING)
     return close(spark, both.records, columns, both.history, clock_of(scenario), scope)
 
@@ -91,7 +91,7 @@ def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name:
     records = read_records(own, side, axis)
     known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
     history = observed_history(known, side, axis, scenario.horizon_ms)
-    return Input(records, SourceColumns(tuple(landing.columns)), history)
+    return Input(records, SourceColumns.of(landing), history)
 
 
 def _pairs(rebuild: PairRebuild) -> list[PairRow]:

@@ -127,7 +127,7 @@ class SparkEngine:
     def _closed(
         self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
     ) -> Rebuild:
-        columns, clock = SourceColumns(tuple(landing.columns)), clock_of(scenario)
+        columns, clock = SourceColumns.of(landing), clock_of(scenario)
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 

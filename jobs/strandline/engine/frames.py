@@ -17,11 +17,22 @@ _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 _COMPUTED_BY: dict[SparkSession, Callable[[DataFrame], DataFrame]] = {}
+_WITH_THEIR_OWN_JSON: set[SparkSession] = set()
 
 
 def compute_with(spark: SparkSession, computed: Callable[[DataFrame], DataFrame]) -> None:
     """Say how a session computes rows once and keeps them; every engine has its own way."""
     _COMPUTED_BY[spark] = computed
+
+
+def write_json_by_hand(spark: SparkSession) -> None:
+    """Say that a session's `to_json` gives other texts than Spark's."""
+    _WITH_THEIR_OWN_JSON.add(spark)
+
+
+def writes_its_own_json(spark: SparkSession) -> bool:
+    """Whether a session's `to_json` gives other texts than Spark's."""
+    return spark in _WITH_THEIR_OWN_JSON
 
 
 def computed(rows: DataFrame) -> DataFrame:

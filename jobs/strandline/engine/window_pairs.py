@@ -128,7 +128,9 @@ class WindowPairsRebuild(Rebuild):
         records = {name: F.col(side) for name, side in _SIDES.items()}
         times = [record[c.TS] for record in records.values()]
         columns = self._columns_of_sides
-        return [*times, *(content_of(record, columns[name]) for name, record in records.items())]
+        source = self.source_columns
+        rows = (content_of(record, columns[name], source) for name, record in records.items())
+        return [*times, *rows]
 
     @property
     def _columns_of_sides(self) -> dict[str, tuple[str, ...]]:

@@ -109,8 +109,10 @@ class JoinedLanding(Landing):
     @property
     def source_columns(self) -> SourceColumns:
         """See `Landing.source_columns`; of a row the columns of the other table are null."""
-        of_sides = {name: one.source_columns.names for name, one in self.inputs.items()}
-        return SourceColumns(self.columns, of_sides=of_sides)
+        sides = {name: one.source_columns for name, one in self.inputs.items()}
+        of_sides = {name: one.names for name, one in sides.items()}
+        kinds = {**sides["left"].kinds, **sides["right"].kinds}
+        return SourceColumns(self.columns, of_sides=of_sides, kinds=kinds)
 
     @cached_property
     def arrival_column(self) -> None:

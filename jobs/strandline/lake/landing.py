@@ -16,7 +16,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day, on_days
 from strandline.engine.records.duplicates import days_needed
-from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.identity import SourceColumns, kinds_to_write
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
@@ -98,7 +98,7 @@ class Landing:
         counted = frozenset(
             name for name, result in results if result.lower() in self.nulls_counted
         )
-        return SourceColumns(self.columns, counted)
+        return SourceColumns(self.columns, counted, kinds=kinds_to_write(self.frame))
 
     @cached_property
     def arrival_column(self) -> str | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import expression, quoted, require, type_of
 from strandline.engine.records.side_by_side import side_by_side
 from strandline.engine.results.aggregates import aggregate_column
-from strandline.errors import InputError
+from strandline.errors import InputError, telling_line
 from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
+from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.expressions import require_expressions
-from strandline.spec.expressions import as_one, left_to_the_engine
+from strandline.spec.expressions import as_one, expressions_of, left_to_the_engine
+from strandline.spec.on_sail import ON_SPARK, types_not_on_sail
 from strandline.spec.used_expressions import Use
+
+_FRACTIONS = re.compile("decimal|double|float")
 
 
 def require_all_expressions(landing: Landing) -> None:
@@ -26,13 +35,44 @@ def require_all_expressions(landing: Landing) -> None:
     spec = landing.spec
     require_expressions(spec, landing.log)
     problems = []
-    for use, _ in left_to_the_engine(spec, columns_by_log(spec, landing.log)):
+    tables = columns_by_log(spec, landing.log)
+    for use, _ in left_to_the_engine(spec, tables):
         try:
             _ask(use, _table_of(use, landing), f"{spec.pipeline}: {use.place}")
         except InputError as error:
             problems.append(error)
+    if session_of(landing.spark).engine == "sail":
+        for use in expressions_of(spec, tables):
+            problems += _not_on_sail(use, _table_of(use, landing), f"{spec.pipeline}: {use.place}")
     if problems:
         raise as_one(problems, spec.pipeline)
+
+
+def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
+    """What Sail does not know of an expression, or computes otherwise than Spark."""
+    try:
+        kind = asked(table, use.text)
+    except PySparkException as error:
+        found = telling_line(str(error.getMessage() or error))
+        return [InputError(place, f"{use.text!r} is not known to Sail ({found})", ON_SPARK)]
+    problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
+    if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
+        # maps are compared as JSON: of -0.01 Sail's has no sign
+        problems.append((f"Sail may miss changes of {kind}", f"give an array, or {ON_SPARK}"))
+    return [InputError(place, f"{use.text!r}: {problem}", way) for problem, way in problems]
+
+
+def type_or_none(table: DataFrame, text: str) -> str | None:
+    """The type of an expression over a table; None: the engine cannot say it."""
+    try:
+        return asked(table, text)
+    except PySparkException:
+        return None
+
+
+def asked(table: DataFrame, text: str) -> str:
+    """The type of an expression over a table, of an aggregate too, as the engine finds it."""
+    return table.select(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _ask(use: Use, table: DataFrame, place: str) -> None:

@@ -53,12 +53,17 @@ def as_one(problems: Sequence[InputError], origin: str) -> InputError:
     return InputError(origin, f"{len(problems)} mistakes in its expressions{lines}")
 
 
-def left_to_the_engine(spec: PipelineSpec, tables: Tables) -> Iterator[tuple[Use, str]]:
-    """The expressions that only the engine can judge, and why."""
+def expressions_of(spec: PipelineSpec, tables: Tables) -> Iterator[Use]:
+    """What a pipeline says that is more than a column by its exact name."""
     for use in uses_of(spec):
         columns = tables.get(use.table)
-        if use.wanted == "column" or (columns is not None and use.text in columns):
-            continue
+        if use.wanted != "column" and (columns is None or use.text not in columns):
+            yield use
+
+
+def left_to_the_engine(spec: PipelineSpec, tables: Tables) -> Iterator[tuple[Use, str]]:
+    """The expressions that only the engine can judge, and why."""
+    for use in expressions_of(spec, tables):
         sql = read_sql(use.text)
         if isinstance(sql, NotUnderstood):
             yield use, f"{use.text!r} is not understood here ({sql.reason})"

@@ -35,6 +35,7 @@ class _AsWritten(Spark):
     """Spark's SQL in which every function keeps the name that it is called by."""
 
     class Parser(SparkParser):
+        STRICT_CAST: ClassVar = True  # else a CAST is parsed as if it were TRY_CAST
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
         FUNCTION_PARSERS: ClassVar = {
             name: parser
@@ -58,6 +59,15 @@ _dialect = _AsWritten()
 def parse(text: str) -> Sql | NotUnderstood:
     """What an expression calls and reads."""
     try:
+        tree = tree_of(text)
+        return tree if isinstance(tree, NotUnderstood) else _pieces(tree)
+    except Exception:  # noqa: BLE001 - on deep texts it throws what Python throws
+        return NotUnderstood("it makes no sense", is_wrong=False)
+
+
+def tree_of(text: str) -> exp.Expr | NotUnderstood:
+    """An expression, taken to pieces."""
+    try:
         tokens = _dialect.tokenize(f"SELECT {text}")
     except SqlglotError:
         return NotUnderstood("a quote or a comment is not closed", is_wrong=True)
@@ -68,11 +78,17 @@ def parse(text: str) -> Sql | NotUnderstood:
         selected = [one for one in statements if one is not None]
         if len(selected) != 1 or not _selects_one(selected[0]):
             return NotUnderstood("it is not one expression", is_wrong=False)
-        return _pieces(selected[0].expressions[0])
+        tree: exp.Expr = selected[0].expressions[0]
     except ParseError as error:
         return NotUnderstood(_where(error), is_wrong=False)
     except Exception:  # noqa: BLE001 - on odd texts, or deep ones, it throws what Python throws
         return NotUnderstood("it makes no sense", is_wrong=False)
+    return tree
+
+
+def sql_of(tree: exp.Expr) -> str:
+    """A part of an expression, written as SQL."""
+    return str(tree.sql(dialect=_dialect))
 
 
 def _pieces(tree: exp.Expr) -> Sql:
@@ -205,7 +221,7 @@ def _certain_type(tree: exp.Expr) -> str | None:
     while isinstance(tree, exp.Paren | exp.Alias):
         tree = tree.this
     if isinstance(tree, exp.Cast):
-        return str(tree.to.sql(dialect=_dialect)).lower()
+        return sql_of(tree.to).lower()
     if isinstance(tree, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
         return "boolean"
     if isinstance(tree, exp.Literal):

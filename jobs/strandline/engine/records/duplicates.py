@@ -56,7 +56,7 @@ def with_duplicates(
     own = [name for name in read.columns if not c.is_ours(name)]
     well_formed = F.col(c.REASON).isNull()
     equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
-        c.ARRIVAL, c.SEQUENCE, c.TS, content(SourceColumns(tuple(own)))
+        c.ARRIVAL, c.SEQUENCE, c.TS, content(SourceColumns.of(read, own))
     )
     pause = F.col(c.ARRIVAL) - F.lag(c.ARRIVAL).over(equal)
     repeats = well_formed & (pause < F.lit(rule.within))

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from strandline.engine import columns as c
+from strandline.engine.frames import writes_its_own_json
+from strandline.engine.records.exact_json import OPTIONS, Field, exact_json
 from strandline.engine.records.expressions import quoted
 from strandline.spec.join import SIDES
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
-
-_EXACT_JSON = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 
 
 @dataclass(frozen=True)
@@ -32,15 +30,29 @@ class SourceColumns:
         nulls_counted: those whose nulls counted for more than no column when rows that are still
             published got their identity (see docs/decisions/0007).
         of_sides: where they are those of two landing tables: the columns of each, by its side.
+        kinds: their types, where the engine writes JSON otherwise than Spark (see `exact_json`).
     """
 
     names: tuple[str, ...]
     nulls_counted: frozenset[str] = frozenset()
     of_sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[str, T.DataType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: DataFrame, names: Iterable[str] | None = None) -> SourceColumns:
+        """The columns of a landing table; of some names, where it has others, too."""
+        return cls(tuple(rows.columns if names is None else names), kinds=kinds_to_write(rows))
 
     def of_side(self, name: str) -> tuple[str, ...]:
         """The columns of one of two landing tables; all of them, where that is not known."""
         return self.of_sides.get(name, self.names)
+
+
+def kinds_to_write(rows: DataFrame) -> dict[str, T.DataType]:
+    """The types of columns, where their engine writes JSON otherwise than Spark; else none."""
+    if not writes_its_own_json(rows.sparkSession):
+        return {}
+    return {field.name: field.dataType for field in rows.schema.fields}
 
 
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
@@ -55,10 +67,10 @@ def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
 
 def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
     if not source.of_sides:
-        return _as_text(spec.source.id or source.names, source.nulls_counted)
+        return _as_text(spec.source.id or source.names, source, source.nulls_counted)
     # side by side, so that nothing changes as one table gets a column that the other one has
     left, right = (
-        _as_text((*spec.ids_of_sides.get(name, source.of_side(name)), INPUT), frozenset())
+        _as_text((*spec.ids_of_sides.get(name, source.of_side(name)), INPUT), source)
         for name in SIDES
     )
     return F.when(F.col(INPUT) == SIDES[0], left).otherwise(right)
@@ -66,26 +78,33 @@ def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
 
 def content(source: SourceColumns) -> Column:
     """A hash of a whole row: an order among rows that are equal in all that counts."""
-    return F.sha2(_as_text(source.names, source.nulls_counted), 256)
+    return F.sha2(_as_text(source.names, source, source.nulls_counted), 256)
 
 
-def content_of(record: Column, names: Iterable[str]) -> Column:
+def content_of(record: Column, names: Iterable[str], source: SourceColumns) -> Column:
     """A hash of some columns of a row that stands in one column: an order as that of `content`."""
-    return F.sha2(_json((record[name].alias(name) for name in names), nulls=False), 256)
+    columns = {name: record[name] for name in names}
+    return F.sha2(_json(columns, source, nulls=False), 256)
 
 
-def _as_text(names: Collection[str], nulls_counted: frozenset[str]) -> Column:
+def _as_text(
+    names: Collection[str], source: SourceColumns, nulls_counted: frozenset[str] = frozenset()
+) -> Column:
     """Columns as a text: first those whose nulls are in it, then the others that are not null."""
-    before = [name for name in names if name in nulls_counted]
-    others = [name for name in names if name not in nulls_counted]
-    texts = [_json(map(quoted, before), nulls=True)] * bool(before)
+    before = {name: quoted(name) for name in names if name in nulls_counted}
+    others = {name: quoted(name) for name in names if name not in nulls_counted}
+    texts = [_json(before, source, nulls=True)] * bool(before)
     if others:
-        written = _json(map(quoted, others), nulls=False)
+        written = _json(others, source, nulls=False)
         # what is null is left out, so that a row without any of these keeps its text
         texts.append(F.nullif(written, F.lit("{}")) if before else written)
     return F.concat_ws("|", *texts)
 
 
-def _json(columns: Iterable[Column], *, nulls: bool) -> Column:
-    options = {**_EXACT_JSON, "ignoreNullFields": "false" if nulls else "true"}
-    return F.to_json(F.struct(*columns), options)
+def _json(columns: Mapping[str, Column], source: SourceColumns, *, nulls: bool) -> Column:
+    if source.kinds:
+        text = T.StringType()  # INPUT, which no landing table has
+        fields = (Field(n, one, source.kinds.get(n, text)) for n, one in columns.items())
+        return exact_json(fields, nulls=nulls)
+    options = {**OPTIONS, "ignoreNullFields": "false" if nulls else "true"}
+    return F.to_json(F.struct(*(one.alias(name) for name, one in columns.items())), options)

@@ -128,8 +128,11 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
     column = expression(landing, spec.source.arrival_date, place)
     found = type_of(column, landing)
     require("date", spec.source.arrival_date, found, place)
-    is_text = isinstance(found, T.StringType)
-    return column.try_cast("date") if is_text else column.cast("date")
+    if not isinstance(found, T.StringType):
+        return column.cast("date")
+    # the time behind a date counts for nothing, and not every engine takes one with a zone
+    before_the_time = F.substring_index(F.substring_index(F.trim(column), "T", 1), " ", 1)
+    return before_the_time.try_cast("date")
 
 
 def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from strandline.errors import InputError
 from strandline.lake.joined_log import JoinedLog
+from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store import Lake
 from strandline.spec.engines import not_on
+from strandline.spec.expressions import as_one, expressions_of
+from strandline.spec.on_sail import ON_SPARK, names_not_on_sail
 from strandline.spec.pipeline import PipelineSpec
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
@@ -41,7 +44,11 @@ def require_able(
             "give the lake another name, or --engine spark",
         )
     for place, problem in _problems(choice, spec, log):
-        raise InputError(f"{spec.pipeline}: {place}", problem, "give --engine spark")
+        raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
+    if choice.name == "sail":
+        problems = [*_of_expressions(spec, log)]
+        if problems:
+            raise as_one(problems, spec.pipeline)
 
 
 def _problems(
@@ -59,6 +66,16 @@ def _problems(
     for one in _logs(log):
         for problem in _of_table(one):
             yield "source.table", problem
+
+
+def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[InputError]:
+    """The functions that Sail computes otherwise, whatever they are of.
+
+    What only the types of the columns say is asked of Sail (`pipeline/ask_engine.py`).
+    """
+    for use in expressions_of(spec, columns_by_log(spec, log)):
+        for problem, way_out in names_not_on_sail(use.text):
+            yield InputError(f"{spec.pipeline}: {use.place}", f"{use.text!r}: {problem}", way_out)
 
 
 def _not_in_a_path(root: str) -> list[str]:

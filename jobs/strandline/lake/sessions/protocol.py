@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline.engine.frames import compute_with
+from strandline.engine.frames import compute_with, write_json_by_hand
 from strandline.spec.common import EngineName
 
 
@@ -52,6 +52,8 @@ def opened(session: EngineSession) -> EngineSession:
     """Make a session known to whoever has only its `SparkSession`."""
     _OPEN[session.spark] = session
     compute_with(session.spark, session.computed)
+    if session.engine == "sail":
+        write_json_by_hand(session.spark)
     return session
 
 

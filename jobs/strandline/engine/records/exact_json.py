@@ -1,0 +1,160 @@
+"""JSON as Spark writes it, for an engine whose own differs: by that, a row is one row everywhere.
+
+Sail writes floating point and DECIMAL in other digits (of -0.01 even without its sign),
+TIMESTAMP_NTZ with a zone, and leaves out nulls whatever is asked. All else it writes as Spark does,
+but for eleven control characters, whose numbers have letters in lower case there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+OPTIONS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "true",
+}
+"""Of `to_json`: times to the microsecond, no nulls."""
+_LEAST_PLAIN, _LEAST_SCIENTIFIC = 1e-3, 1e7
+"""Java writes floating point between these without an exponent."""
+_PLAIN_SCALE = 6
+"""Java writes a DECIMAL with an exponent where that is below minus this."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, its name in JSON and its type."""
+
+    name: str
+    column: Column
+    kind: T.DataType
+
+
+def exact_json(fields: Iterable[Field], *, nulls: bool) -> Column:
+    """Columns as one JSON object; `nulls`: whether what is null stands in it."""
+    parts: list[Column] = []
+    for is_same, run in groupby(fields, lambda field: not nulls and _is_written_so(field.kind)):
+        together = [*run]
+        if is_same:
+            own = F.to_json(F.struct(*(f.column.alias(f.name) for f in together)), OPTIONS)
+            parts.append(F.nullif(_within(own, 1), F.lit("")))
+        else:
+            parts += [_part(field, nulls=nulls) for field in together]
+    return F.concat(F.lit("{"), F.concat_ws(",", *parts), F.lit("}"))
+
+
+def _part(field: Field, *, nulls: bool) -> Column:
+    """The name and the value of a field; null: it is left out."""
+    value = _value(field.column, field.kind, nulls=nulls)
+    if nulls:
+        value = F.coalesce(value, F.lit("null"))
+    return F.concat(F.lit(json.dumps(field.name, ensure_ascii=False) + ":"), value)
+
+
+def _value(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
+    """A value as JSON; null where it is null."""
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        return _floating(column)
+    if isinstance(kind, T.DecimalType):
+        return _decimal(column, kind)
+    if isinstance(kind, T.StructType):
+        inside = (Field(f.name, column[f.name], f.dataType) for f in kind.fields)
+        return F.when(column.isNotNull(), exact_json(inside, nulls=nulls))
+    if isinstance(kind, T.ArrayType):
+        element = kind.elementType
+        values = F.transform(column, lambda one: _or_null(one, element, nulls=nulls))
+        return F.concat(F.lit("["), F.array_join(values, ","), F.lit("]"))
+    if isinstance(kind, T.MapType):
+        of = kind.valueType
+        entries = F.transform(
+            F.map_entries(column),
+            lambda one: F.concat(
+                _plain(one["key"].cast("string")),
+                F.lit(":"),
+                _or_null(one["value"], of, nulls=nulls),
+            ),
+        )
+        return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
+    text = _plain(column)
+    if isinstance(kind, T.TimestampNTZType):
+        text = F.regexp_replace(text, 'Z"$', '"')
+    return F.when(column.isNotNull(), text)
+
+
+def _or_null(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
+    return F.coalesce(_value(column, kind, nulls=nulls), F.lit("null"))
+
+
+def _plain(column: Column) -> Column:
+    """A value that the engine writes as Spark does."""
+    return _within(F.to_json(F.struct(column.alias("v")), OPTIONS), len('{"v":'))
+
+
+def _within(text: Column, before: int) -> Column:
+    """A text without so many signs before, and without its last one."""
+    return F.substring(text, F.lit(before + 1), F.length(text) - before - 1)
+
+
+def _is_written_so(kind: T.DataType) -> bool:
+    """Whether the engine writes values of a type as Spark does."""
+    if isinstance(kind, T.StructType):
+        return all(_is_written_so(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return _is_written_so(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return _is_written_so(kind.keyType) and _is_written_so(kind.valueType)
+    return not isinstance(kind, T.FractionalType | T.TimestampNTZType)
+
+
+def _decimal(column: Column, kind: T.DecimalType) -> Column:
+    """As Java writes a BigDecimal: with an exponent, where that is below -6."""
+    text = column.cast("string")
+    if kind.scale <= _PLAIN_SCALE:
+        return text
+    digits = F.regexp_replace(text, "^-?[0.]*", "")
+    digits = F.when(digits == "", F.lit("0")).otherwise(digits)
+    exponent = F.length(digits) - 1 - kind.scale
+    small = F.concat(_sign(text), _mantissa(digits, ""), F.lit("E"), exponent.cast("string"))
+    return F.when(exponent < -_PLAIN_SCALE, small).otherwise(text)
+
+
+def _floating(column: Column) -> Column:
+    """As Java writes a Double or a Float, from the shortest digits that tell it."""
+    text = column.cast("string")
+    size = F.abs(column.cast("double"))
+    is_plain = (size == 0.0) | ((size >= _LEAST_PLAIN) & (size < _LEAST_SCIENTIFIC))
+    digits = F.regexp_replace(F.regexp_replace(text, "e.*$", ""), "[-.]", "")
+    digits = F.regexp_replace(F.regexp_replace(digits, "^0+", ""), "0+$", "")
+    whole = F.regexp_extract(text, "^-?([0-9]+)", 1)
+    zeros = F.length(F.regexp_extract(text, "^-?0[.](0*)", 1))
+    exponent = (
+        F.when(text.contains("e"), F.regexp_extract(text, "e[+]?(-?[0-9]+)$", 1))
+        .when(whole == "0", (-1 - zeros).cast("string"))
+        .otherwise((F.length(whole) - 1).cast("string"))
+    )
+    scientific = F.concat(_sign(text), _mantissa(digits, ".0"), F.lit("E"), exponent)
+    infinite = F.when(column > 0.0, F.lit('"Infinity"')).otherwise(F.lit('"-Infinity"'))
+    return (
+        F.when(F.isnan(column), F.lit('"NaN"'))
+        .when(size == float("inf"), infinite)
+        .when(is_plain, text)
+        .otherwise(scientific)
+    )
+
+
+def _mantissa(digits: Column, of_one_digit: str) -> Column:
+    """Digits with a point behind the first; what follows it where there is but one."""
+    first, others = F.substring(digits, 1, 1), F.substring(digits, F.lit(2), F.length(digits))
+    rest = F.when(others == "", F.lit(of_one_digit)).otherwise(F.concat(F.lit("."), others))
+    return F.concat(first, rest)
+
+
+def _sign(text: Column) -> Column:
+    return F.when(text.startswith("-"), F.lit("-")).otherwise(F.lit(""))

@@ -1,0 +1,102 @@
+"""What Sail computes otherwise than Spark: refused there by name, with the way out.
+
+A law on both engines holds this against Spark's answers (`tests/expressions`). What differs only at
+the ends of what can be said, such as whole numbers that overflow, is not refused: the law lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from strandline.spec.column_types import Problem
+from strandline.spec.known_functions import KNOWN
+from strandline.spec.operations import Operation, operations_of
+from strandline.spec.sql import NotUnderstood
+from strandline.spec.types_on_sail import OF_TIMES_OF_DAY, RULES
+
+TypeOf = Callable[[str], str | None]
+"""The type of an expression over the table, as the engine says it; None: it cannot say it."""
+
+ON_SPARK = "give --engine spark"
+_OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
+
+BY_NAME: dict[str, Problem] = {
+    "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
+    "bround": ("rounds half up", "round(x, n)"),
+    "conv": ("does not know negative bases", "hex(x), or CAST"),
+    "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
+    "from_csv": ("strips blanks", "split(x, ',')"),
+    "get_json_object": ("writes numbers and signs as they stand", "from_json(x, 'field STRING')"),
+    "initcap": ("begins words at other signs", "upper and substring"),
+    "is_valid_utf8": ("gives false where Spark gives null", "leave it out"),
+    "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
+    "json_array_length": ("counts where Spark gives null", "land it as an array"),
+    "parse_url": ("takes wrong addresses", "regexp_extract"),
+    "quote": ("writes signs otherwise", "concat"),
+    "regexp_instr": ("counts signs otherwise", "instr(x, text)"),
+    "rint": ("rounds half up", "round(x)"),
+    "sentences": ("knows other words", "split(x, ' ')"),
+    "slice": ("takes what there is where Spark takes nothing", "filter(a, (v, i) -> i < n)"),
+    "to_json": ("writes numbers and times otherwise", "concat_ws, or keep the struct"),
+    "try_avg": ("gives another type", "avg(x)"),
+    "try_parse_url": ("takes wrong addresses", "regexp_extract"),
+    "weekday": ("is -1 on some days before 1970", "dayofweek(t)"),
+    **dict.fromkeys(
+        (
+            "parse_json", "schema_of_variant", "schema_of_variant_agg", "to_variant_object",
+            "try_parse_json", "try_variant_get", "variant_get",
+        ),
+        _OF_VARIANTS,
+    ),
+    **dict.fromkeys(
+        (
+            "make_time", "time_diff", "time_from_micros", "time_from_millis",
+            "time_from_seconds", "time_to_micros", "time_to_millis", "time_to_seconds",
+            "time_trunc", "to_time", "try_to_time",
+        ),
+        OF_TIMES_OF_DAY,
+    ),
+}  # fmt: skip
+"""Functions whose answer differs, how, and what to write instead."""
+
+_WORDS = {"case", "if", "cast", "try_cast", "div", "between", "in", "rlike", "extract"}
+"""Operations that are no calls of functions."""
+
+
+def names_not_on_sail(text: str) -> Iterator[Problem]:
+    """What is wrong with an expression on Sail, whatever its columns are."""
+    operations = operations_of(text)
+    if isinstance(operations, NotUnderstood):
+        yield (
+            f"nobody knows what Sail makes of it ({operations.reason})",
+            f"say it in other words, or {ON_SPARK}",
+        )
+        return
+    for operation in operations:
+        if found := BY_NAME.get(operation.name):
+            yield _said(operation, found)
+        elif operation.name.isidentifier() and operation.name not in KNOWN | _WORDS:
+            yield f"nobody knows what Sail makes of {operation.name}()", ON_SPARK
+
+
+def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
+    """What is wrong with an expression on Sail by the types of its parts.
+
+    Args:
+        text: the expression; one that is not understood gives nothing.
+        type_of: asks the engine.
+    """
+    operations = operations_of(text)
+    if isinstance(operations, NotUnderstood):
+        return
+    for operation in operations:
+        if operation.name in RULES:
+            types = [None if one.text is None else type_of(one.text) for one in operation.operands]
+            found = (rule(operation, types) for rule in RULES[operation.name])
+            yield from (_said(operation, problem) for problem in found if problem)
+
+
+def _said(operation: Operation, found: Problem) -> Problem:
+    name = operation.name
+    called = f"{name}()" if name.isidentifier() and name not in _WORDS else name.upper()
+    return f"{called}: Sail {found[0]}", f"for example {found[1]}, or {ON_SPARK}"

@@ -1,0 +1,298 @@
+"""What Sail computes otherwise than Spark by the types of what it is given; see `on_sail`.
+
+Each rule says of an operation, given the types of its operands as far as the engine can say them,
+what Sail does, and what to write instead; None: it does as Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from strandline.spec.column_types import Problem
+from strandline.spec.operations import Operand, Operation
+
+_Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
+
+OF_TIMES_OF_DAY = ("has a type TIME, which Spark has not", "use the TIMESTAMP itself")
+OF_ANOTHER_TYPE = {
+    "bitmap_bit_position": "BIGINT",
+    "bitmap_bucket_number": "BIGINT",
+    "date_diff": "INT",
+    "datediff": "INT",
+    "regexp_count": "INT",
+}
+"""Functions that give another type of whole number than the one that Spark gives."""
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Whole numbers, and the digits of the DECIMAL that each is beside another one."""
+_FLOATS = {"float", "double"}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_NUMBER = re.compile(r"-?\s*\d+")
+_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
+"""What a regular expression calls digits, words and blanks: Java's are those of ASCII."""
+
+
+def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """CASE and IF: Sail gives the type of the first branch, Spark the widest."""
+    known = [kind for kind in types if kind != "void"]
+    if None in known:
+        is_right = _of_one_kind(operation.operands)
+    else:
+        is_right = len({*known}) <= 1 or _first_is_widest(known)
+    return None if is_right else ("takes the type of the first branch", "CAST in each branch")
+
+
+def _first_is_widest(types: Sequence[str | None]) -> bool:
+    order = [*_WHOLE, "double"]
+    return {*types} <= {*order} and all(
+        order.index(str(types[0])) >= order.index(str(other)) for other in types
+    )
+
+
+def _of_one_kind(operands: Sequence[Operand]) -> bool:
+    kinds = {_kind_of_literal(one.literal) for one in operands}
+    return len(kinds) == 1 and None not in kinds
+
+
+def _kind_of_literal(literal: str | None) -> str | None:
+    if literal is None:
+        return None
+    return "whole" if _NUMBER.fullmatch(literal) else literal if "." in literal else literal[0]
+
+
+def _coalesced(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    is_nested = any(map(_is_nested, types))
+    of_times = any((kind or "").startswith("timestamp") for kind in types)
+    if is_nested or of_times or (len({*types}) > 1 and any(map(_is_decimal, types))):
+        return "gives another type", "coalesce(x, y)"
+    return None
+
+
+def _nullif(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if len({*types}) > 1 and types and _is_decimal(types[0]):
+        return "gives another DECIMAL", "CASE WHEN x <> y THEN x END"
+    return _mixed(operation, types)
+
+
+def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if any(map(_is_nested, types)):
+        return "orders nulls in structs and arrays otherwise", "values of plain types"
+    return _mixed(operation, types)
+
+
+def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """DOUBLE beside DECIMAL: Sail makes DECIMAL of both, and so rounds to 15 digits."""
+    if any(map(_is_decimal, types)) and any(kind in _FLOATS for kind in types):
+        return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
+    return None
+
+
+def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if len(types) != 2:
+        return None
+    one, other = types
+    name, operands = operation.name, operation.operands
+    if "float" in types and one != other and "double" not in types:
+        return "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"
+    if {*types} & _FLOATS:
+        return None
+    if name == "-" and types == ["date", "date"]:
+        return "gives a whole number", "CAST(datediff(a, b) AS INT)"
+    if any(map(_is_decimal, types)):
+        return _decimals(operation, types)
+    if {*types} <= {"tinyint", "smallint"} and None not in types:
+        return "lets them overflow in silence", "CAST(x AS BIGINT)"
+    both_small = all(kind in _WHOLE and kind != "bigint" for kind in types)
+    if name == "*" and both_small and not any(part.literal for part in operands):
+        return "lets it overflow in silence", "CAST(x AS BIGINT) * y"
+    return None
+
+
+def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if operation.name in {"/", "div"}:
+        return "cuts off DECIMAL where Spark rounds", "CAST(x AS DOUBLE) / y"
+    if any(one.literal and _NUMBER.fullmatch(one.literal) for one in operation.operands):
+        return "gives another DECIMAL beside a whole number", "the number with a point, as 2.0"
+    (p1, s1), (p2, s2) = (_digits(kind) for kind in types)
+    scale = s1 + s2 if operation.name == "*" else max(s1, s2)
+    digits = p1 + p2 + 1 if operation.name == "*" else max(p1 - s1, p2 - s2) + scale + 1
+    if digits > 38:
+        return "keeps other digits of what has more than 38", "CAST(x AS DECIMAL(18, 4))"
+    return None
+
+
+def _digits(kind: str | None) -> tuple[int, int]:
+    found = _DECIMAL.fullmatch(kind or "")
+    return (int(found[1]), int(found[2])) if found else (_WHOLE.get(kind or "", 38), 0)
+
+
+def _to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if any((kind or "").removeprefix("array<").rstrip(">") in _FLOATS for kind in types):
+        return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
+    if operation.name in _JOINS and any((kind or "").startswith("timestamp") for kind in types):
+        return "writes times otherwise", "CAST(t AS STRING)"
+    if operation.name == "cast" and any(map(_is_nested, types)):
+        return "writes nulls otherwise", "array_join(a, ',')"
+    if operation.name in {"format_string", "printf"} and any(map(_is_decimal, types)):
+        return "rounds halves otherwise", "CAST(x AS STRING)"
+    return None
+
+
+def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    to = operation.to or ""
+    if to == "string":
+        if operation.name == "cast":
+            return _to_text(operation, types)
+        return _to_text(Operation("cast", operation.operands), types)
+    if to.startswith("time") and not to.startswith("timestamp"):
+        return OF_TIMES_OF_DAY
+    is_read = to in {"date", *_FLOATS} or to.startswith("decimal")
+    if operation.name == "try_cast" and types == ["string"] and is_read:
+        return "gives null for some texts", f"CAST(x AS {to.upper()})"
+    return None
+
+
+def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if types and _is_decimal(types[0]):
+        return "gives another last digit or type of DECIMAL", f"{operation.name}(CAST(x AS DOUBLE))"
+    return None
+
+
+def _rounded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if operation.type_is_given or not (types and _is_decimal(types[0])):
+        return None
+    return "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"
+
+
+def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if any(_is_decimal(kind) or _is_nested(kind) for kind in types):
+        return "hashes DECIMAL and structs otherwise", "CAST(x AS STRING) for it"
+    return None
+
+
+def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Functions that order values: Sail puts nulls inside of them last."""
+    by = types[1:] if operation.name in {"max_by", "min_by"} else types[:1]
+    if len(types) == 3:
+        return "gives one value", "array_sort(collect_list(x))"
+    if operation.name in {"array_sort", "sort_array", "array_max", "array_min"}:
+        if operation.name == "array_sort" and len(types) == 2:
+            return None
+        by = [(kind or "").removeprefix("array<") for kind in by]
+    if any(map(_is_nested, by)):
+        return "orders nulls in structs and arrays otherwise", "by values of plain types"
+    return None
+
+
+def _binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    return ("makes text of BINARY", "hex(x)") if "binary" in types else None
+
+
+def _units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    unit = operation.operands[0].text or ""
+    if unit.strip("'\"").lower() in {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}:
+        return "begins the week elsewhere", "dayofweek(t)"
+    if any((kind or "").startswith("interval") for kind in types):
+        return "counts the whole interval", "CAST(x AS BIGINT)"
+    return None
+
+
+def _trunc(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if types[1:] and types[1] in {"string", "timestamp_ntz"}:
+        return "gives TIMESTAMP_NTZ", "CAST(x AS TIMESTAMP)"
+    return None
+
+
+def _from_json(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    schema = operation.operands[1].literal if len(operation.operands) > 1 else None
+    if schema is not None and schema.strip("'\"").lower().startswith("array"):
+        return "gives an array where Spark gives null", "a schema with fields"
+    return None
+
+
+def _tried(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if any((kind or "").startswith("timestamp") for kind in types):
+        return "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"
+    if all(one.literal for one in operation.operands):
+        return "gives BIGINT of two numbers", "the result itself"
+    return None
+
+
+def _seconds(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if types and types[0] not in _WHOLE:
+        return "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"
+    return None
+
+
+def _pattern(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if len(operation.operands) < 2:
+        return None
+    pattern = operation.operands[1].literal
+    if pattern is None:
+        return "may read the regular expression otherwise", "it as a literal"
+    if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
+        return "knows other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
+    return None
+
+
+def _another_type(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if operation.type_is_given or len(types) == 3:
+        return None
+    kind = OF_ANOTHER_TYPE[operation.name]
+    return "gives another type", f"CAST({operation.name}(…) AS {kind})"
+
+
+def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    return ("gives a null without a type", "CAST(NULL AS …)") if "void" in types else None
+
+
+def _is_decimal(kind: str | None) -> bool:
+    return (kind or "").startswith("decimal(")
+
+
+def _is_nested(kind: str | None) -> bool:
+    return (kind or "").startswith(("array<", "struct<", "map<"))
+
+
+_JOINS = ("||", "concat", "concat_ws", "format_string", "printf")
+"""Operations that make texts of whatever they are given."""
+_OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
+"""Functions of texts, which are given numbers, too."""
+RULES: dict[str, tuple[_Rule, ...]] = {
+    **dict.fromkeys(("case", "if"), (_choice,)),
+    **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
+    **dict.fromkeys(("greatest", "least"), (_greatest,)),
+    **dict.fromkeys(
+        ("coalesce", "array", "=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
+        (_mixed,),
+    ),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
+    **dict.fromkeys((*_JOINS, *_OF_TEXTS), (_to_text,)),
+    **dict.fromkeys(("cast", "try_cast"), (_cast,)),
+    **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
+    "round": (_rounded,),
+    "nullif": (_nullif,),
+    "from_json": (_from_json,),
+    **dict.fromkeys(("hash", "xxhash64"), (_hashed,)),
+    **dict.fromkeys(
+        ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
+        (_ordered,),
+    ),
+    "overlay": (_binary,),
+    **dict.fromkeys(("left", "right", "substr", "substring"), (_binary, _to_text)),
+    **dict.fromkeys(("extract", "date_part", "datepart"), (_units,)),
+    "date_trunc": (_trunc,),
+    **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
+    "timestamp_seconds": (_seconds,),
+    **dict.fromkeys(
+        (
+            "rlike", "regexp", "regexp_like", "regexp_count", "regexp_extract",
+            "regexp_extract_all", "regexp_replace", "regexp_substr", "split",
+        ),
+        (_pattern,),
+    ),
+    **dict.fromkeys(OF_ANOTHER_TYPE, (_another_type,)),
+    "regexp_count": (_pattern, _another_type),
+    **dict.fromkeys(("listagg", "make_date", "string_agg"), (_untyped,)),
+}  # fmt: skip
+"""What is asked of each operation, given the types of what it is of."""

@@ -1,0 +1,123 @@
+"""What expressions answer is what Spark answers, on each engine, or it is refused by name there.
+
+Spark's answers are kept in tests/expressions/spark.json: of all that the documentation of its
+functions gives as examples, and of hard rows. KEEP=1 writes them again, on Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from engines import ENGINE
+from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
+from spark_answers import EXAMPLE, Query, answer, keep, kept, register
+
+from strandline.pipeline.ask_engine import asked
+from strandline.spec import known_functions as known
+from strandline.spec.on_sail import names_not_on_sail, types_not_on_sail
+from strandline.spec.sql import NotUnderstood, read_sql
+
+pytestmark = pytest.mark.spark
+only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
+on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
+NOT_KEPT = known.CHANCE | known.CLOCKS | known.OF_THE_SESSION | known.OTHER_ROWS
+"""What no expression of a pipeline may call, on any engine."""
+
+
+@pytest.fixture(scope="module")
+def tables(session, tmp_path_factory):
+    """A session that knows the tables of the queries."""
+    register(session, tmp_path_factory.mktemp("tables"))
+    return session
+
+
+def is_for_pipelines(query: Query) -> bool:
+    """Whether a pipeline's file may say what a query selects, for all that is known."""
+    for text in query.selected:
+        sql = read_sql(text)
+        if isinstance(sql, NotUnderstood):
+            continue
+        if sql.over or sql.asks_tables or any(call.depends_on_order for call in sql.calls):
+            return False
+        if any(call.is_of(NOT_KEPT) or call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
+            return False
+        if any(read.path[0].lower() in known.WITHOUT_PARENTHESES for read in sql.reads):
+            return False
+        if any(call.name == "aes_encrypt" for call in sql.calls):  # it draws, but for six arguments
+            return False
+    return True
+
+
+@only_on_spark
+def test_the_answers_that_are_kept_are_those_of_spark(tables):
+    queries = [*kept()]
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.map(partial(answer, tables), (query.text for query, _ in queries))
+        found = {query: now for (query, _), now in zip(queries, asked, strict=True)}
+    if os.environ.get("KEEP"):
+        keep(found)
+    differ = {
+        query.text: (now, before)
+        for (query, before), now in zip(queries, found.values(), strict=True)
+        if now.error != before.error or not now.is_that_of(before)
+    }
+    assert differ == {}
+
+
+@only_on_spark
+def test_the_examples_of_all_functions_are_kept(spark):
+    names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
+    catalog, jvm = spark._jsparkSession.sessionState().catalog(), spark._jvm
+    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    known_queries = {query.text for query, _ in kept()}
+    lacking = set()
+    for name in {*names} & known.KNOWN:
+        for text in EXAMPLE.findall(catalog.lookupFunctionInfo(identifier(name)).getExtended()):
+            query = Query.of(text)
+            if "(SELECT" not in query.rest and is_for_pipelines(query):
+                lacking |= {query.text} - known_queries
+    assert lacking == set()
+
+
+def refused_on_sail(session, query: Query) -> list[str]:
+    """Why an expression of a query is refused on Sail, by what is asked of its types there."""
+    read = f"SELECT * {query.rest.split(' GROUP BY ')[0]}" if query.rest else "SELECT 1 AS one"
+    rows = session.sql(read)
+
+    def type_of(text: str) -> str | None:
+        try:
+            return asked(rows, text)
+        except Exception:  # noqa: BLE001 - whatever an engine throws
+            return None
+
+    found = []
+    for text in query.selected:
+        found += [problem for problem, _ in names_not_on_sail(text)]
+        found += [problem for problem, _ in types_not_on_sail(text, type_of)]
+    return found
+
+
+@on_sail
+def test_sail_answers_as_spark_does_or_fails_or_is_refused_by_name(tables):
+    otherwise, refused = {}, {}
+    for query, of_spark in kept():
+        of_sail = answer(tables, query.text)
+        why_not = refused_on_sail(tables, query)
+        is_same = of_sail.error is None and of_sail.is_that_of(of_spark)
+        if of_sail.error is None and not is_same and not why_not:
+            otherwise[query.text] = (of_sail, of_spark)
+        if is_same:
+            refused |= dict.fromkeys(map(named, why_not), query.text)
+    unexpected = {text: of for text, of in otherwise.items() if text not in AT_THE_ENDS}
+    assert unexpected == {}
+    assert {*AT_THE_ENDS} == {*otherwise}, "Sail answers some of them as Spark does by now"
+    assert {*refused} == {*REFUSED_WIDELY}
+
+
+def named(why_not: str) -> str:
+    """What a refusal is about: the function, or that nobody knows it."""
+    return re.split(r": Sail | \(", why_not)[0]

@@ -1,0 +1,38 @@
+"""Sail is asked of a pipeline's expressions before it observes by them."""
+
+from __future__ import annotations
+
+import pytest
+from engines import ENGINE
+from lakes import Line, a_record, a_spec, land
+
+from strandline.errors import InputError
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(ENGINE != "sail", reason="with ENGINE=sail"),
+]
+ONE = {"source__channels": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("aggregates__total", "sum(CASE WHEN amount > 1 THEN 1 ELSE 2.5 END)", "CASE: Sail takes"),
+        ("aggregates__total", "max_by(amount, struct(amount))", "max_by(): Sail orders nulls"),
+        ("aggregates__total", "map('a', max(amount) / 2)", "Sail may miss changes of map<"),
+        ("source__where", "amount * 1e0 > 0.5", ">: Sail makes DECIMAL of DOUBLE"),
+        ("source__valid", "zip_with(array(amount), array(1), (x, y) -> x > y)[0]", "is not known"),
+        ("aggregates__total", "max(vector_norm(array(CAST(amount AS FLOAT))))", "is not known"),
+    ],
+)
+def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
+    spark, tmp_path, path, text, problem
+):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    line = Line(spark, tmp_path, a_spec(**ONE, **{path: text}))
+    with pytest.raises(InputError, match="--engine spark") as caught:
+        line.backfill("1", "2")
+    assert caught.value.place == f"meter: {path.replace('__', '.')}"
+    assert problem in caught.value.problem
+    assert not (line.root / "timeline").exists()

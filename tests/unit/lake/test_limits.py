@@ -1,0 +1,35 @@
+"""What an engine cannot do of a pipeline is refused by name, before it is started."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import a_record, a_spec, land
+
+from strandline.errors import InputError
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.limits import require_able
+from strandline.lake.store import Lake
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("aggregates__total", "count_if(isnan(amount))", "isnan(): Sail gives null"),
+        ("source__where", "to_json(struct(amount)) > 'a'", "to_json(): Sail writes numbers"),
+        ("source__valid", "amount >>> 1 = 0", "nobody knows what Sail makes of it"),
+        ("source__event_time", "my_time(happened_at)", "nobody knows what Sail makes of my_time()"),
+    ],
+)
+def test_a_function_that_sail_computes_otherwise_is_refused_there_alone(
+    tmp_path, path, text, problem
+):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    lake = Lake(str(tmp_path))
+    spec = a_spec(**{path: text}).model_copy(update={"spark": {}})
+    log = LandingLog.open(lake.resolve(spec.source.table), "source.table", spec.source.table)
+    require_able(EngineChoice("spark"), lake, spec, log)
+    with pytest.raises(InputError, match="--engine spark") as caught:
+        require_able(EngineChoice("sail"), lake, spec, log)
+    assert caught.value.place == f"meter: {path.replace('__', '.')}"
+    assert caught.value.problem.startswith(f"{text!r}: {problem}")

@@ -1,0 +1,140 @@
+"""What Sail computes otherwise than Spark is refused there by name, and nothing beside it.
+
+That these are the differences there are, `tests/spark/engine/test_expressions_law.py` says.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.spec.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
+from strandline.spec.types_on_sail import OF_ANOTHER_TYPE
+
+TYPES = {
+    **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
+    **{"n": "decimal(10,2)", "w": "decimal(38,0)", "s": "string", "t": "timestamp", "d": "date"},
+    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
+    **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
+    "CAST(1.5 AS DOUBLE)": "double",
+    "CAST(i AS BIGINT)": "bigint",
+    "CAST(0 AS DOUBLE)": "double",
+    "COLLECT_LIST(r)": "array<struct<p:bigint>>",
+}
+"""Of the columns and the parts of expressions below."""
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("sum(CASE WHEN i > 0 THEN 1 ELSE 1.5 END)", "CASE: Sail takes the type of the first"),
+        ("IF(i > 0, i, x)", "IF: Sail takes the type"),
+        ("transform(a, v -> CASE WHEN v > 1 THEN v ELSE 0 END)", "CASE: Sail takes the type"),
+        ("nvl(n, 1)", "nvl(): Sail gives another type"),
+        ("ifnull(a, a)", "ifnull(): Sail gives another type"),
+        ("x > 1.5", ">: Sail makes DECIMAL of DOUBLE"),
+        ("count_if(x IN (1.5, 2))", "IN: Sail makes DECIMAL"),
+        ("greatest(x, n)", "greatest(): Sail makes DECIMAL"),
+        ("least(r, r)", "least(): Sail orders nulls"),
+        ("n / 2", "/: Sail cuts off DECIMAL"),
+        ("n * 2", "*: Sail gives another DECIMAL"),
+        ("w + n", "+: Sail keeps other digits"),
+        ("b + b", "+: Sail lets them overflow"),
+        ("sum(i * j)", "*: Sail lets it overflow"),
+        ("f * 2", "*: Sail gives FLOAT"),
+        ("d - d", "-: Sail gives a whole number"),
+        ("avg(n)", "avg(): Sail gives another last digit"),
+        ("round(n, 1)", "round(): Sail gives another DECIMAL"),
+        ("CAST(x AS STRING)", "CAST: Sail writes floating point"),
+        ("string(x)", "CAST: Sail writes floating point"),
+        ("CAST(r AS STRING)", "CAST: Sail writes nulls"),
+        ("s || x", "||: Sail writes floating point"),
+        ("concat(s, t)", "concat(): Sail writes times"),
+        ("format_string('%s', n)", "format_string(): Sail rounds halves"),
+        ("TRY_CAST(s AS DATE)", "TRY_CAST: Sail gives null for some texts"),
+        ("TRY_CAST(s AS DECIMAL(10,2))", "TRY_CAST: Sail gives null for some texts"),
+        ("CAST(s AS TIME)", "CAST: Sail has a type TIME"),
+        ("time(s)", "CAST: Sail has a type TIME"),
+        ("nvl(t, t)", "nvl(): Sail gives another type"),
+        ("nullif(n, 1)", "nullif(): Sail gives another DECIMAL"),
+        ("lpad(x, 9, '0')", "lpad(): Sail writes floating point"),
+        ("from_json(s, 'array<int>')", "from_json(): Sail gives an array"),
+        ("make_date(1, 2, NULL)", "make_date(): Sail gives a null"),
+        ("xxhash64(n)", "xxhash64(): Sail hashes DECIMAL"),
+        ("max(r)", "max(): Sail orders nulls"),
+        ("min_by(i, r)", "min_by(): Sail orders nulls"),
+        ("max_by(i, j, 2)", "max_by(): Sail gives one value"),
+        ("array_sort(collect_list(r))", "array_sort(): Sail orders nulls"),
+        ("left(y, 1)", "left(): Sail makes text of BINARY"),
+        ("EXTRACT(DOW FROM t)", "EXTRACT: Sail begins the week elsewhere"),
+        ("date_part('MINUTE', v)", "date_part(): Sail counts the whole interval"),
+        ("date_trunc('DAY', s)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
+        ("try_add(t, v)", "try_add(): Sail gives TIMESTAMP_NTZ"),
+        ("try_multiply(1, 2)", "try_multiply(): Sail gives BIGINT"),
+        ("timestamp_seconds(x)", "timestamp_seconds(): Sail leaves out the fraction"),
+        (r"s RLIKE '\\d'", "RLIKE: Sail knows other digits"),
+        ("split(s, '')", "split(): Sail knows other digits"),
+        ("regexp_replace(s, s, '')", "regexp_replace(): Sail may read the regular"),
+        ("max(datediff(d, d))", "datediff(): Sail gives another type"),
+        ("listagg(NULL)", "listagg(): Sail gives a null without a type"),
+    ],
+)
+def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
+    (said, way_out), *_ = types_not_on_sail(text, TYPES.get)
+    assert said.startswith(problem)
+    assert way_out.endswith("or give --engine spark")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(CASE WHEN i > 0 THEN 1 ELSE 2 END)",
+        "sum(CASE WHEN i > 0 THEN x ELSE 1 END)",
+        "CASE WHEN i > 0 THEN NULL ELSE i END",
+        "IF(i > 0, CAST(0 AS DOUBLE), x)",
+        "transform(a, v -> CASE WHEN v > 1 THEN 1 ELSE 2 END)",
+        "nvl(i, 1)",
+        "coalesce(n, 1)",
+        "x > 1.5D",
+        "x > 1",
+        "n > 1.5",
+        "n * 1.5",
+        "n - n",
+        "i + 1",
+        "i * 2",
+        "CAST(i AS BIGINT) * j",
+        "l * l",
+        "avg(i)",
+        "CAST(round(n, 1) AS DECIMAL(10,1))",
+        "concat(s, i)",
+        "CAST(t AS STRING)",
+        "TRY_CAST(s AS BIGINT)",
+        "CAST(s AS DATE)",
+        "xxhash64(l)",
+        "max(x)",
+        "min_by(r, i)",
+        "array_sort(a)",
+        "left(s, 1)",
+        "EXTRACT(HOUR FROM t)",
+        "timestamp_seconds(l)",
+        "s RLIKE '[0-9]+'",
+        "datediff(d, d) > 1",
+        "CAST(datediff(d, d) AS INT)",
+        "count(*)",
+    ],
+)
+def test_what_is_the_same_is_not_refused(text):
+    assert [*types_not_on_sail(text, TYPES.get), *names_not_on_sail(text)] == []
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_a_function_that_differs_is_refused_wherever_it_stands(name):
+    (problem, way_out), *_ = names_not_on_sail(f"max(coalesce({name}(x), y))")
+    assert problem.startswith(f"{name}(): Sail ")
+    assert way_out.endswith("or give --engine spark")
+    assert name not in OF_ANOTHER_TYPE
+
+
+@pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])
+def test_what_nobody_knows_is_refused(text):
+    (problem, _), *_ = names_not_on_sail(text)
+    assert problem.startswith("nobody knows what Sail makes of")
