@@ -16,7 +16,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.remote import connected, require_answer
+from strandline.lake.sessions.remote import connected
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _TASKS = 8
 """So many write probe files: the client is not told how many executors there are."""
 _PLACE = "engine connect"
-_TIMEOUT_S = 10.0
 _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -68,7 +67,7 @@ def start_connect(
     """
     settings = {**EVERYWHERE, **(conf or {})}
     try:
-        spark = _answering(remote, app_name)
+        spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
         version = spark.version
     except InputError:
         raise
@@ -86,12 +85,6 @@ def start_connect(
         session.stop()
         raise
     return session
-
-
-def _answering(remote: str, app_name: str) -> SparkSession:
-    with suppress(ImportError):  # what follows says which package is missing
-        require_answer(remote, _TIMEOUT_S)
-    return connected(remote, {"spark.app.name": app_name}, extra="connect")
 
 
 def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:

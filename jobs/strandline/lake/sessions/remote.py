@@ -15,28 +15,6 @@ _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _SECONDS_TO_CONNECT = 10.0
 
 
-def require_answer(remote: str, timeout_s: float) -> None:
-    """Wait until a server takes connections: a session would try for ten minutes.
-
-    Args:
-        remote: the server's address, `sc://host:port`; TLS counts where it asks for it.
-        timeout_s: how long.
-
-    Raises:
-        TimeoutError: it takes none.
-    """
-    import grpc  # noqa: PLC0415 - the packages of the client may be missing
-    from pyspark.sql.connect.client.core import DefaultChannelBuilder  # noqa: PLC0415
-
-    channel = DefaultChannelBuilder(remote).toChannel()
-    try:
-        grpc.channel_ready_future(channel).result(timeout=timeout_s)
-    except grpc.FutureTimeoutError:
-        raise TimeoutError from None
-    finally:
-        channel.close()
-
-
 def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkSession:
     """A session of its own on a server.
 
