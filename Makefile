@@ -29,6 +29,10 @@ up: setup ## Airflow with its UI on 127.0.0.1, over the flights (PORT=8080)
 test: check ## all checks, then all tests
 	@$(WITH) bash scripts/test.sh
 
+.PHONY: test-spark
+test-spark: check ## all checks, then all tests with everything on Apache Spark, and all goldens
+	@$(WITH) ENGINE=spark bash scripts/test.sh
+
 .PHONY: test-deep
 test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure ones, ROUNDS=5 on Spark)
 	@$(WITH) EXAMPLES="$(EXAMPLES)" ROUNDS="$(ROUNDS)" SEED="$(SEED)" bash scripts/test_deep.sh
@@ -59,12 +63,12 @@ format: setup ## format the code and mend what ruff can mend
 	@$(WITH) ruff format .
 
 .PHONY: conformance
-conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden ENGINE=spark)
+conformance: setup ## Flink's scenarios through the engine (FILES=tests/golden ENGINE=spark|connect|sail|reference)
 	@$(WITH) strandline conformance $(FILES) --engine $(ENGINE)
 
 .PHONY: bench
-bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session")
-	@$(WITH) python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
+bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling sliding session" ENGINE=sail)
+	@$(WITH) python benchmarks/bench.py --engine $(ENGINE) $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
 .PHONY: bench-model
 bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count join")
@@ -72,7 +76,7 @@ bench-model: setup ## triggers and joins beside the same without, or plain Spark
 
 .PHONY: bench-growth
 bench-growth: setup ## one more day after a long history, beside that day alone (HISTORY="1 30 365" CHANNELS=64)
-	@$(WITH) python benchmarks/bench_growth.py $(if $(HISTORY),--history $(HISTORY)) $(if $(CHANNELS),--channels $(CHANNELS)) \
+	@$(WITH) STRANDLINE_ENGINE=$(ENGINE) python benchmarks/bench_growth.py $(if $(HISTORY),--history $(HISTORY)) $(if $(CHANNELS),--channels $(CHANNELS)) \
 	    $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: lock

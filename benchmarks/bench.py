@@ -1,9 +1,10 @@
 """What exactness costs: ratios to plain Spark's groupBy, interleaved in one process.
 
     python benchmarks/bench.py [--rows 20000000] [--rounds 5] [--lake FOLDER] [--output FILE.json]
-                               [--windows tumbling sliding session]
+                               [--windows tumbling sliding session] [--engine spark|sail]
 
-P is the plain job: group by window and key, into Delta; it ignores lateness. Tumbling windows are
+P is the plain job of Apache Spark: group by window and key, into Delta; it ignores lateness. Beside
+another engine it runs in a process of its own, in turn with the others. Tumbling windows are
 told by integer arithmetic, sliding ones by Spark's `window`, sessions by its `session_window`.
 
 Beside the seconds stand the processor seconds of Spark and Python: on a machine that others use
@@ -15,19 +16,23 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import bids
 from bids import WINDOWS, land, of_bids
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from plain import PlainBeside, plain
+from pyspark.sql import SparkSession
 from rich.console import Console
-from rounds import figures, interleaved, machine, show
+from rounds import figures, interleaved, machine, meter, show
 
 from strandline.engine.position.axis import Axis
 from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import open_landing
-from strandline.lake.sessions.classic import start_classic
+from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.start import start
 from strandline.lake.staged_cells import CELLS
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
@@ -42,7 +47,6 @@ from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
 from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
-from strandline.spec.window import Session, Sliding
 
 _STAGING = "_staging"
 
@@ -57,25 +61,7 @@ class Bench:
 
     def plain(self) -> None:
         """P: what a plain groupBy takes."""
-        bids = self.spark.read.format("delta").load(str(self.folder / "landing" / "bids"))
-        (
-            bids.groupBy(self._plain_window(), "key")
-            .agg(*(F.expr(text).alias(name) for name, text in self.spec.aggregates.items()))
-            .write.format("delta")
-            .mode("overwrite")
-            .option("overwriteSchema", "true")
-            .save(str(self.folder / "plain"))
-        )
-
-    def _plain_window(self) -> Column:
-        window = self.spec.window
-        if isinstance(window, Session):
-            return F.session_window("bid_at", f"{window.gap_ms} milliseconds").alias("window")
-        if isinstance(window, Sliding):
-            size, slide = (f"{ms} milliseconds" for ms in (window.sliding, window.every))
-            return F.window("bid_at", size, slide).alias("window")
-        ts = F.unix_millis("bid_at")
-        return (ts - F.pmod(ts, F.lit(10_000))).alias("start_ms")
+        plain(self.spark, self.folder, self.spec)
 
     def engine_cold(self) -> None:
         """Timeline, windows, quarantine, completeness."""
@@ -132,30 +118,42 @@ def main() -> None:
     """Run the rounds and show the table."""
     options = _options()
     console = Console()
-    spark = start_classic("strandline bench", {"spark.driver.memory": "8g"}).spark
+    choice = EngineChoice(options.engine)
+    memory = {"spark.driver.memory": "8g"} if choice.name == "spark" else {}
+    session = start(choice, "strandline bench", memory)
+    spark, worked = session.spark, meter(session)
     folder = Path(options.lake or f"lake/bench-{options.rows}").absolute()
     began = time.perf_counter()
-    land(spark, folder, options.rows)
+    if choice.name == "spark":
+        land(spark, folder, options.rows)
+    else:
+        wanted = [sys.executable, bids.__file__, str(folder), str(options.rows)]
+        subprocess.run(wanted, check=True)
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
     results = {}
     for windows in options.windows:
         bench = Bench(spark, folder, of_bids(window=WINDOWS[windows]))
+        beside = None if choice.name == "spark" else PlainBeside(folder, windows)
         jobs = {
-            "plain Spark (P)": bench.plain,
+            "plain Spark (P)": beside or bench.plain,
             "engine, cold": bench.engine_cold,
             "engine, timeline at hand": bench.engine_warm,
             "whole first run": bench.whole_run,
         }
-        results[windows] = figures(interleaved(console, spark, jobs, options.rounds), bench.parts)
+        took = interleaved(console, worked, jobs, options.rounds)
+        if beside is not None:
+            beside.end()
+        results[windows] = figures(took, bench.parts)
         show(console, f"{windows}: {options.rows:,} bids", results[windows])
     if options.output:
         told = machine(options.rows) | {"windows": results}
         Path(options.output).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    spark.stop()
+    session.stop()
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", choices=["spark", "sail"], default="spark")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--windows", nargs="+", choices=list(WINDOWS), default=list(WINDOWS))

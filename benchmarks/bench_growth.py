@@ -173,7 +173,9 @@ class Home:
                 said.seek(0)
                 raise SystemExit(f"{arguments} ended with {process.returncode}: {said.read()}")
         wall_s = time.perf_counter() - begun
-        alive = [int(found) for found in _LEFT_ALIVE.findall(log.read_text())]
+        alive = [
+            int(found) for found in _LEFT_ALIVE.findall(log.read_text() if log.exists() else "")
+        ]
         return Cost(wall_s, peak / 2**20, float(max(alive, default=0)))
 
 

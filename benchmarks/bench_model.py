@@ -24,7 +24,7 @@ from bids import SIDES, land, land_halves, of_bids, of_pairs
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
-from rounds import figures, interleaved, machine, show
+from rounds import figures, interleaved, machine, meter, show
 
 from strandline.lake.sessions.classic import start_classic
 
@@ -72,18 +72,19 @@ def main() -> None:
     """Run the rounds and show the tables."""
     options = _options()
     console = Console()
-    spark = start_classic("strandline bench", {"spark.driver.memory": "8g"}).spark
+    session = start_classic("strandline bench", {"spark.driver.memory": "8g"})
+    spark, worked = session.spark, meter(session)
     results = {}
     folder = Path(options.lake or "lake").absolute() / f"bench-{options.rows}"
     land(spark, folder, options.rows)
     for line in options.lines:
-        seconds = interleaved(console, spark, LINES[line](spark, folder), options.rounds)
+        seconds = interleaved(console, worked, LINES[line](spark, folder), options.rounds)
         results[line] = figures(seconds)
         show(console, f"{line}: {options.rows:,} bids", results[line])
     if options.output:
         told = machine(options.rows) | {"lines": results}
         Path(options.output).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    spark.stop()
+    session.stop()
 
 
 def _options() -> argparse.Namespace:

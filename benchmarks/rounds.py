@@ -11,9 +11,12 @@ from importlib.metadata import version
 from typing import Any
 
 import psutil
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
+
+from strandline.lake.sessions.classic import ClassicSession
+from strandline.lake.sessions.embedded import EmbeddedSession
+from strandline.lake.sessions.protocol import EngineSession
 
 Seconds = dict[str, list[tuple[float, float]]]
 """By job, of each round: seconds, and processor seconds."""
@@ -21,18 +24,27 @@ Figures = dict[str, Any]
 
 
 def interleaved(
-    console: Console, spark: SparkSession, jobs: Mapping[str, Callable[[], None]], rounds: int
+    console: Console,
+    worked: Callable[[], float],
+    jobs: Mapping[str, Callable[[], tuple[float, float] | None]],
+    rounds: int,
 ) -> Seconds:
-    """Run all jobs in each round, after a round that warms up and does not count."""
+    """Run all jobs in each round, after a round that warms up and does not count.
+
+    Args:
+        console: where each round is shown.
+        worked: the processor seconds so far (`meter`).
+        jobs: one that runs in another process gives its own seconds, and processor seconds.
+        rounds: how many count.
+    """
     seconds: Seconds = {name: [] for name in jobs}
     names = list(jobs)
     for number in range(rounds + 1):
         # each round begins with another job, so that none always runs in the same one's wake
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            began, worked = time.perf_counter(), _processor_seconds(spark)
-            jobs[name]()
-            took = time.perf_counter() - began, _processor_seconds(spark) - worked
+            began, before = time.perf_counter(), worked()
+            took = jobs[name]() or (time.perf_counter() - began, worked() - before)
             console.print(
                 f"round {number}: {name}: {took[0]:.1f} s, of processors {took[1]:.1f} s"
                 + " (warm-up)" * (not number)
@@ -42,12 +54,23 @@ def interleaved(
     return seconds
 
 
-def _processor_seconds(spark: SparkSession) -> float:
-    """What Spark's JVM and this process have taken of the processors so far."""
-    gateway: Any = spark.sparkContext._jvm
-    jvm = gateway.java.lang.ProcessHandle.current().pid()
-    times = [psutil.Process(pid).cpu_times() for pid in (jvm, os.getpid())]
-    return float(sum(taken.user + taken.system for taken in times))
+def meter(session: EngineSession) -> Callable[[], float]:
+    """What an engine beside this process, and this process, have taken of the processors so far."""
+    if isinstance(session, ClassicSession):
+        gateway: Any = session.spark.sparkContext._jvm
+        engine = gateway.java.lang.ProcessHandle.current().pid()
+    elif isinstance(session, EmbeddedSession):
+        engine = session.server.pid
+    else:
+        msg = f"what {session.engine} takes of the processors is not known here"
+        raise SystemExit(msg)
+    processes = [psutil.Process(pid) for pid in (engine, os.getpid())]
+
+    def worked() -> float:
+        times = [process.cpu_times() for process in processes]
+        return float(sum(taken.user + taken.system for taken in times))
+
+    return worked
 
 
 def figures(seconds: Seconds, parts: Mapping[str, list[float]] | None = None) -> Figures:

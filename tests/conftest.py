@@ -27,11 +27,18 @@ settings.load_profile("ci" if os.environ.get("CI") else _QUICK)
 providers._get_local_constants = providers.Constants
 pytest.register_assert_rewrite("replayed")
 
-ENGINE = os.environ.get("ENGINE", "spark")
-"""Which the session of the tests is of."""
-
 # py4j tells of every closed connection after pytest has closed the log's stream
 logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+def pytest_collection_modifyitems(items):
+    """On another engine what only Apache Spark proves, or runs, is skipped by name."""
+    from engines import ENGINE
+
+    for item in items:
+        mark = item.get_closest_marker("only_on_spark")
+        if mark is not None and ENGINE != "spark":
+            item.add_marker(pytest.mark.skip(reason=f"only on spark: {mark.kwargs['reason']}"))
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +82,8 @@ def spark():
     Of Spark it is tuned for small input: few partitions, no replanning. A run over few rows has its
     queries interpreted; one over a year of flights, compiled.
     """
+    from engines import ENGINE
+
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.sessions.start import start
 

@@ -13,6 +13,7 @@ from answers import Answer, agree, reference
 from engine_under_test import Engine, firings_of, late_of, windows_of
 from pyspark.sql import functions as F
 
+from strandline.engine.frames import from_arrow
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import Upstream
 from strandline.engine.past.observed import cells_of
@@ -171,7 +172,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     landing = results_of(first.firings(told_by), first.windows(), spec).withColumns(
         {"id": F.expr(RESULT), "value": F.col("sum")}
     )
-    landing = session.createDataFrame(landing.drop("count", "sum", "ids").toArrow())
+    landing = from_arrow(session, landing.drop("count", "sum", "ids").toArrow())
     axis = first.history.axis
     records = read_records(landing, spec, axis)
     upstream = Upstream(first.records, in_probe_order(first.records, first.history))

@@ -12,6 +12,7 @@ from answers import Answer, by_id, by_window, in_order
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import from_arrow
 from strandline.engine.past.history import History
 from strandline.engine.past.observed import observed_history
 from strandline.engine.past.violations import violations
@@ -91,7 +92,7 @@ class Engine:
             partitions: into how many parts they are dealt.
         """
         rows = arranged([*stream.rows(), *beside])
-        landing = spark.createDataFrame(pa.Table.from_pylist(rows, schema=LANDING))
+        landing = from_arrow(spark, pa.Table.from_pylist(rows, schema=LANDING))
         spec = stream.spec.model_copy(update={"aggregates": AGGREGATES, "firings": True})
         if partitions > 1:
             landing = landing.repartition(partitions)

@@ -36,12 +36,35 @@ quality:
 """
 
 
+IN_WORKERS = """
+pipeline: ranked
+source:
+  table: landing/clicks
+  arrival_date: day
+  arrival_time: arrived_at
+  event_time: happened_at
+watermark: {strategy: bounded_out_of_orderness, bound: 10m}
+window: {tumbling: 1h}
+process: ranking:rank
+returns: {n: bigint}
+quality:
+  gaps: allow
+  max_late_share: 0.5
+"""
+RANKING = """
+def rank(key, window, records, watermark):
+    return [{"n": len(records)}]
+"""
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder with pipelines and a lake: four clicks of a day, the last of them late."""
     home = tmp_path_factory.mktemp("home")
     (home / "pipelines").mkdir()
     (home / "pipelines" / "clicks.yaml").write_text(PIPELINE.replace("SHARE", "0.5"))
+    (home / "pipelines" / "ranked.yaml").write_text(IN_WORKERS)
+    (home / "pipelines" / "ranking.py").write_text(RANKING)
     broken = PIPELINE.replace("clicks", "broken").replace("10m", "10 minutes")
     (home / "pipelines" / "broken.yaml").write_text(broken)
     midnight = datetime(2024, 3, 1, tzinfo=UTC)
@@ -82,6 +105,29 @@ def strandline(home):
         return done
 
     return call
+
+
+def test_workers_run_the_python_of_the_command_whatever_the_shell_has(home, tmp_path):
+    """A shell without any variable finds no other Python; one may name a wrong one."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    for environment in ({}, {"PYSPARK_PYTHON": str(other), "PATH": f"{tmp_path}:{os.defpath}"}):
+        done = subprocess.run(
+            [
+                *(COMMAND, "--pipelines", str(home / "pipelines")),
+                *("--lake", str(home / "lake")),
+                *("plan", "ranked", "--start", "2024-03-01", "--end", "2024-03-02", "--json"),
+            ],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["diff"]["windows"]["insert"] == 1
 
 
 def said(done) -> str:

@@ -24,6 +24,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures, Trans
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
+from pyspark.sql import functions as F
 
 from strandline.errors import RetryableError
 from strandline.lake.file_statistics import statistics_of
@@ -88,8 +89,10 @@ class Adoption:
             part: the name of what is written; one attempt writes each into a table once.
         """
         folder = self.folder(part)
-        partitioned = rows.repartition(self.partition).write.partitionBy(self.partition)
-        partitioned.parquet(f"{self.uri}/{folder}")
+        # as a text: of a date that is null Sail names the folder by the first of 1970
+        named = F.coalesce(F.col(self.partition).cast("string"), F.lit(_NULL))
+        partitioned = rows.withColumn(self.partition, named).repartition(self.partition)
+        partitioned.write.partitionBy(self.partition).parquet(f"{self.uri}/{folder}")
         return self._written(files_of(table), folder)
 
     def require(self, written: Written, least: int, most: int) -> None:

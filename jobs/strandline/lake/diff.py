@@ -10,13 +10,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine.frames import with_nulls_for
-from strandline.engine.records.expressions import in_quotes, quoted
+from strandline.engine.records.expressions import quoted
 from strandline.lake.schema import fit
 
 OP = "_strandline_op"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 TOLERANCE = 1e-9
 NOT_COMPARED = {"run_id"}
+_STAGED, _PUBLISHED = "_strandline_staged_", "_strandline_published_"
+"""What the columns of either side are named with."""
+_IS_STAGED, _IS_PUBLISHED = "_strandline_is_staged", "_strandline_is_published"
 
 
 def diff(
@@ -50,32 +53,40 @@ def diff(
     keys = [fitted.names.get(key, key) for key in keys]
     not_compared = {*keys, *kept, *NOT_COMPARED}
     op = (
-        F.when(F.col("p").isNull(), INSERT)
-        .when(F.col("s").isNull(), DELETE)
+        F.when(F.col(_IS_PUBLISHED).isNull(), INSERT)
+        .when(_is_deleted(), DELETE)
         .when(_differ(f for f in staged.schema.fields if f.name not in not_compared), UPDATE)
     )
-    columns = staged.columns
-    row = [_of("p" if name in kept else "row", name).alias(name) for name in columns]
-    left = staged.select(F.struct(*map(quoted, columns)).alias("s"))
-    right = published.select(F.struct(*map(quoted, columns)).alias("p"))
-    same_row = _all(_of("s", key).eqNullSafe(_of("p", key)) for key in keys)
-    return (
-        left.join(right, same_row, "full_outer")
-        .withColumn(OP, op)
-        .where(F.col(OP).isNotNull())
-        .select(OP, "p", F.coalesce("s", "p").alias("row"))
-        .select(OP, *row)
-    )
+    row = [_row(name, kept=name in kept).alias(name) for name in staged.columns]
+    left = staged.select(F.lit(True).alias(_IS_STAGED), *_named(_STAGED, staged.columns))
+    right = published.select(F.lit(True).alias(_IS_PUBLISHED), *_named(_PUBLISHED, staged.columns))
+    same_row = _all(_of(_STAGED, key).eqNullSafe(_of(_PUBLISHED, key)) for key in keys)
+    both = left.join(right, same_row, "full_outer").withColumn(OP, op)
+    return both.where(F.col(OP).isNotNull()).select(OP, *row)
+
+
+def _named(side: str, columns: Iterable[str]) -> list[Column]:
+    return [quoted(name).alias(side + name) for name in columns]
+
+
+def _row(name: str, *, kept: bool) -> Column:
+    """A column of a changed row: as staged; as published where nothing is staged, or it stays."""
+    published = _of(_PUBLISHED, name)
+    return published if kept else F.when(_is_deleted(), published).otherwise(_of(_STAGED, name))
+
+
+def _is_deleted() -> Column:
+    return F.col(_IS_STAGED).isNull()
 
 
 def _differ(fields: Iterable[T.StructField]) -> Column:
     """Whether any of these columns has another value on either side."""
-    differs = (~equal(_of("s", f.name), _of("p", f.name), f.dataType) for f in fields)
+    differs = (~equal(_of(_STAGED, f.name), _of(_PUBLISHED, f.name), f.dataType) for f in fields)
     return reduce(Column.__or__, differs, F.lit(False))
 
 
 def _of(side: str, name: str) -> Column:
-    return F.col(f"{side}.{in_quotes(name)}")
+    return quoted(side + name)
 
 
 def equal(staged: Column, published: Column, kind: T.DataType) -> Column:

@@ -156,7 +156,7 @@ def _size(field: T.StructField) -> Column:
     if isinstance(kind, T.NumericType):
         before_, after_ = before.cast("double"), after.cast("double")
         larger = F.greatest(F.abs(before_), F.abs(after_))
-        share = F.nanvl(F.try_divide(F.abs(before_ - after_), larger), size)
+        share = F.nanvl(F.when(larger > 0, F.abs(before_ - after_) / larger), size)
         one_is_null = before.isNull() | after.isNull()
         size = F.when(one_is_null, size).otherwise(F.greatest(share, F.lit(TOLERANCE)))
     return F.when(equal(after, before, kind), 0.0).otherwise(size)
@@ -169,7 +169,7 @@ def _as_shown(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.ArrayType | T.StructType | T.MapType):
         value = F.to_json(value)
     elif isinstance(kind, T.BinaryType):
-        value = F.hex(F.substring(value, 1, LONGEST_TEXT))
+        value = F.hex(value)
     return F.substring(value.cast("string"), 1, LONGEST_TEXT + 1)
 
 

@@ -11,8 +11,10 @@ from pyspark.errors import (
     ArrayIndexOutOfBoundsException,
     DateTimeException,
     NumberFormatException,
+    PySparkException,
     SparkRuntimeException,
 )
+from pyspark.sql import SparkSession
 
 from strandline.errors import (
     AuditFailedError,
@@ -22,6 +24,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
+from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.driver import INTERRUPTED
 from strandline.spec.functions import TOLD
 
@@ -32,20 +35,21 @@ _THROWN = (
     NumberFormatException,
     SparkRuntimeException,
 )
-"""What an expression of a pipeline throws on a value that it cannot take."""
+"""What an expression throws on a value that it cannot take; Sail has one class for all."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 """What Spark says where all executors died that had kept some rows."""
 
 
 @contextmanager
 def failures_recorded(
-    pipeline: str, run_id: str, say_failed: Callable[[str], object]
+    spark: SparkSession, pipeline: str, run_id: str, say_failed: Callable[[str], object]
 ) -> Iterator[None]:
     """Leave a `failed` step for whatever is raised inside; only then is it raised, as one of ours.
 
     A rejection has left a step of its own already. An interruption stays one.
 
     Args:
+        spark: the session of the run.
         pipeline: its name.
         run_id: of the run.
         say_failed: leaves the step, given its message; if even that fails, the error itself
@@ -70,13 +74,15 @@ def failures_recorded(
             _leave(say_failed, told)
             way_out = "mend the function: nothing has been published"
             raise InputError(f"{pipeline}: process", told, way_out) from error
-        if isinstance(error, _THROWN):
+        on_sail = session_of(spark).engine == "sail"
+        if isinstance(error, PySparkException if on_sail else _THROWN):
             problem = str(error).splitlines()[0]
             _leave(say_failed, problem)
+            way_out = "if an expression of the pipeline throws on some value, use its try_… form"
             raise InputError(
                 pipeline,
-                f"Spark cannot compute it ({problem})",
-                "if an expression of the pipeline throws on some value, use its try_… form",
+                f"{'Sail' if on_sail else 'Spark'} cannot compute it ({problem})",
+                f"{way_out}; or give --engine spark" if on_sail else way_out,
             ) from error
         if _LOST in str(error):
             _leave(say_failed, lost := "all executors have died that kept some rows of it")

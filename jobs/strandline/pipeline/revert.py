@@ -184,7 +184,7 @@ def revert_run(
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
 
-    with failures_recorded(spec.pipeline, ctx.run_id, say_failed):
+    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed):
         try:
             return _steps(ctx, first, reverted, progress)
         finally:

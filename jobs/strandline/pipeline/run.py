@@ -83,7 +83,7 @@ def run(
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
-    with failures_recorded(spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
+    with failures_recorded(spark, spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
         return _steps(ctx, request, journal, notes_before)
 
 

@@ -22,7 +22,11 @@ from strandline.spec.window import CountWindow, Global, Sliding, Tumbling, Windo
 if TYPE_CHECKING:
     from strategies import Stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.hypothesis,
+    pytest.mark.only_on_spark(reason="goes by the order of records"),
+]
 
 TUMBLING, SLIDING = Tumbling(tumbling="20ms"), Sliding(sliding="20ms", every="7ms")
 ALL_TIME = Global(**{"global": {}})

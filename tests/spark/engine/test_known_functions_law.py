@@ -14,7 +14,7 @@ from sqlglot import tokenize
 from strandline.spec import known_functions as known
 from strandline.spec.sql import Sql, read_sql
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="Spark's own functions")]
 
 OPERATORS = (
     "!", "!=", "%", "&", "*", "+", "-", "/", "<", "<<", "<=", "<=>", "<>", "=", "==", ">", ">=",

@@ -123,6 +123,7 @@ def range_of(stream: Stream) -> TimeRange:
     return TimeRange(times[len(times) // 2] - 10, EVERYTHING.end_ms)
 
 
+@pytest.mark.only_on_spark(reason="goes by the order of records")
 def test_what_only_a_walk_tells_is_what_the_reference_tells(session):
     streams = [walked(drawn_stream(row, n), row["how"]) for n, row in enumerate(WALKS)]
     answers = each(

@@ -29,7 +29,11 @@ from strandline.engine.windows.running import at_counts
 from strandline.engine.windows.walk import Records, walk
 from strandline.errors import InputError
 
-pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.hypothesis,
+    pytest.mark.only_on_spark(reason="goes by the order of records"),
+]
 
 KEY, ID, RULE = c.key_column("device"), "id", "rule"
 PURGING = {"trigger": {"count": 3, "purging": True}}

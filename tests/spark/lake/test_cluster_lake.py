@@ -13,7 +13,7 @@ from strandline.errors import InputError
 from strandline.lake.sessions.shared import require_shared
 from strandline.lake.store import Lake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="executors in a JVM")]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from values import INFINITY, KINDS
 from strandline.lake.diff import OP, diff
 from strandline.lake.small_diff import small_diff
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.story]
 
 
 @pytest.mark.parametrize(

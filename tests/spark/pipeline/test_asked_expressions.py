@@ -9,7 +9,7 @@ from lakes import Line, a_record, a_spec, a_week, land
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="functions of a catalog")]
 
 ROWS = [a_record("1 10:00", "1 09:00"), a_record("1 16:00", "1 15:00")]
 ONE = {"source__channels": ["a"]}

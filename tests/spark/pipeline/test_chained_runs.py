@@ -144,6 +144,7 @@ def assert_told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -
     assert_books_balance(chain.days)
 
 
+@pytest.mark.story
 def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path):
     rows = a_week(days=4)
     chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})

@@ -67,6 +67,7 @@ def test_a_retyped_aggregate_is_refused_also_where_rows_are_only_added(one_day, 
     assert unfinished_publish(line.ledger) is None
 
 
+@pytest.mark.story
 def test_a_wider_aggregate_and_a_new_one_go_into_the_table_that_is_there(one_day, tmp_path):
     line = one_day.copy(tmp_path)
     days = {"window_start", "total", "largest"}
@@ -193,6 +194,7 @@ def test_a_column_that_goes_keeps_what_stands_in_quarantine(spark):
     assert {(row["record_id"], row["x.y"]) for row in gone} == {("a", None), ("b", None)}
 
 
+@pytest.mark.only_on_spark(reason="Sail lacks transform_values")
 def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(spark):
     inner = "struct<a:int,b:array<int>,m:map<string,int>>"
     outer = "struct<a:bigint,b:array<bigint>,m:map<string,bigint>,z:string>"

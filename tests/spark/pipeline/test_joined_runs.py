@@ -30,6 +30,7 @@ def assert_told(join: Join, horizon: str) -> None:
     assert_books_balance(join.line)
 
 
+@pytest.mark.story
 def test_pairs_come_day_by_day_as_the_reference_tells_them_whatever_lands_when(spark, tmp_path):
     join = Join(spark, tmp_path)
     join.line.advance("3")
@@ -54,6 +55,7 @@ def sides(key, window, records, watermark):
 CALLED = COGROUP | {"process": "both:sides", "returns": {"came_from": "array<string>"}}
 
 
+@pytest.mark.story
 def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tmp_path):
     join = Join(spark, tmp_path, CALLED)
     process = Process(name="both:sides", files={"both.py": FUNCTION})
@@ -221,6 +223,7 @@ OVER_BOTH = {
 }
 
 
+@pytest.mark.only_on_spark(reason="goes by the order of records")
 def test_windows_of_a_join_that_count_to_their_firings_tell_of_pairs(spark, tmp_path):
     join = Join(spark, tmp_path, BY_ORDER)
     join.line.advance("3")

@@ -19,6 +19,7 @@ def spread(key, window, records, watermark):
 FAILS = SOURCE.replace("amounts =", "assert window.start.day < 2, key['device']; amounts =")
 
 
+@pytest.mark.story
 def test_what_a_function_returns_is_published_and_its_error_publishes_nothing(spark, tmp_path):
     plain = a_spec(
         process="meters:spread",

@@ -35,6 +35,7 @@ def until3(spark, tmp_path_factory):
 # ------------------------------------------------------------------------------------- the tables
 
 
+@pytest.mark.story
 def test_all_tables_exist_after_the_first_run_and_delta_rs_reads_them(spark, until3):
     partitions = {
         "timeline": ["arrival_date"],
@@ -110,6 +111,7 @@ def test_a_commit_names_its_run(until3):
     assert published.versions.items() >= until3.versions().items()
 
 
+@pytest.mark.story
 def test_source_columns_of_any_kind_are_kept_and_renamed_where_they_collide(spark, tmp_path):
     extra = pa.schema(
         [
@@ -303,6 +305,7 @@ def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
 # ---------------------------------------------------------------------------------- killed, raced
 
 
+@pytest.mark.story
 def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     spark, tmp_path, monkeypatch
 ):

@@ -72,10 +72,12 @@ def in_one_go(spark, tmp_path_factory):
 
 
 @pytest.mark.parametrize("day", ["2", "3", "5", "6", "7"])
+@pytest.mark.story
 def test_each_day_leaves_what_flink_would_have_said_by_then(stages, day):
     assert_told_by_replay(stages[day], WEEK, day)
 
 
+@pytest.mark.story
 def test_day_by_day_equals_in_one_go_equals_one_advance_whatever_the_files(
     spark, tmp_path, stages, in_one_go
 ):
@@ -86,6 +88,7 @@ def test_day_by_day_equals_in_one_go_equals_one_advance_whatever_the_files(
         assert stages["7"].rows(name) == in_one_go.rows(name) == advanced.rows(name), name
 
 
+@pytest.mark.story
 def test_every_book_of_every_run_balances(stages, in_one_go):
     assert_books_balance(stages["7"])
     assert_books_balance(in_one_go)
@@ -97,6 +100,7 @@ def test_every_book_of_every_run_balances(stages, in_one_go):
     assert landed == days | {"range": len(WEEK) - malformed}
 
 
+@pytest.mark.story
 def test_a_rerun_or_an_older_run_takes_nothing_back_and_writes_nothing(stages, tmp_path):
     line = stages["7"].copy(tmp_path)
     assert_nothing_written(line, lambda: line.backfill("1", "8"))
@@ -125,6 +129,7 @@ def test_a_schedule_heals_what_a_run_as_of_an_earlier_day_has_taken_back(stages,
     assert line.published() == stages["7"].published()
 
 
+@pytest.mark.story
 def test_a_range_rebuilt_alone_equals_that_range_of_the_full_rebuild(spark, tmp_path, in_one_go):
     start, end = "3 07:20", "5 12:00"
     line = Line(spark, tmp_path, SPEC)

@@ -46,11 +46,13 @@ def day_by_day(spark, tmp_path_factory):
     return by_days(Line(spark, tmp_path_factory.mktemp("days"), SPEC), WEEK, "2", "4", "6")
 
 
+@pytest.mark.story
 def test_sessions_day_by_day_are_what_flink_would_have_said(day_by_day):
     assert_told_by_replay(day_by_day, WEEK, "6")
     assert_books_balance(day_by_day)
 
 
+@pytest.mark.story
 def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, WEEK)
@@ -60,6 +62,7 @@ def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
+@pytest.mark.story
 def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)

@@ -36,12 +36,14 @@ def day_by_day(spark, tmp_path_factory):
     return by_days(Line(spark, tmp_path_factory.mktemp("days"), SPEC), WEEK, "2", "4", "6")
 
 
+@pytest.mark.story
 def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
     assert_told_by_replay(day_by_day, WEEK, "6")
     assert sum(row["missed_pairs"] for row in day_by_day.rows("completeness"))
     assert_books_balance(day_by_day)
 
 
+@pytest.mark.story
 def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothing(
     day_by_day, tmp_path
 ):
@@ -53,6 +55,7 @@ def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothi
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
+@pytest.mark.story
 def test_a_range_alone_is_that_range_of_the_whole(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)

@@ -14,6 +14,9 @@ from strandline.spec.expressions import problems_of_record
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
 
+_YEAR_1_MS = -62_135_596_800_000
+"""No event time lies before it: such a row is malformed."""
+
 
 def expression(landing: DataFrame, text: str, place: str) -> Column:
     """A column by its exact name, or else a Spark SQL expression over the landing table.
@@ -83,6 +86,13 @@ def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> C
     return column
 
 
+def _floored_ms(instant: Column) -> Column:
+    """The millisecond that an instant lies in; not every engine floors those before 1970."""
+    micros = F.unix_micros(instant)
+    from_year_1 = F.call_function("div", micros + F.lit(-_YEAR_1_MS * 1000), F.lit(1000))
+    return F.when(micros < 0, from_year_1 + F.lit(_YEAR_1_MS)).otherwise(F.unix_millis(instant))
+
+
 def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     """The milliseconds of a time column or expression, and whether the row has any value there."""
     column = expression(landing, text, place)
@@ -91,8 +101,8 @@ def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     given = column.isNotNull()
     if isinstance(found, T.StringType):
         plain = F.when(column.rlike(_LEADING_YEAR), column)
-        return F.unix_millis(plain.try_cast("timestamp")), given
-    return F.unix_millis(column.cast("timestamp")), given
+        return _floored_ms(plain.try_cast("timestamp")), given
+    return _floored_ms(column.cast("timestamp")), given
 
 
 def _first_line(error: AnalysisException) -> str:

@@ -106,7 +106,7 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
     if isinstance(kind, T.DoubleType):
         number = f"{part}_number"
         parts = {
-            part: F.expr(f"sum(CAST({argument} AS DOUBLE))"),
+            part: F.expr(f"sum(CAST({argument} AS DOUBLE) * 1D)"),
             number: F.expr(f"count({argument})"),
         }
         return Partial(parts, lambda of: of(F.sum(part)) / F.nullif(of(F.sum(number)), F.lit(0)))
