@@ -6,6 +6,7 @@ repetition, 130 interrupted, 1 anything else.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -64,6 +65,10 @@ from strandline.cli.validate import validate
 from strandline.errors import InputError, StrandlineError, UnexpectedError
 from strandline.pipeline.request import MOST_SHOWN
 from strandline.spec import find_spec
+
+_NEW_OBJECTS = 100_000
+"""So many are made before the garbage collector looks for cycles: of a command's objects most are
+those of the modules that it loads, which stay, and by default it looks after 700."""
 
 app = typer.Typer(
     help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
@@ -272,6 +277,7 @@ def report(
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code; an error is one message, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:

@@ -11,15 +11,16 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psutil
-from pyspark.sql import SparkSession
 
 from strandline.lake.adopt import Attempt
 from strandline.lake.ledger import FINAL, Entry
-from strandline.lake.sessions.protocol import session_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 INTERRUPTED = "interrupted"
 """What a `failed` step says where somebody has interrupted the run."""
@@ -34,6 +35,9 @@ def this_driver(spark: SparkSession) -> dict[str, Any]:
 
     By which program, and on which engine.
     """
+    # a run that only repeats one has no session, and need not load PySpark
+    from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
+
     session = session_of(spark)
     return {
         "host": socket.gethostname(),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from strandline.quality.audit.result import Audit, AuditResult, in_lines
-from strandline.quality.audit.wording import of_exception, of_result, shown
+from strandline.quality.audit.wording import RangeFigures, of_exception, of_result, shown
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,30 @@ def test_figures_are_what_was_observed_and_where(result, text):
     assert of_result(result, {"column": "v", "min_value": 4}, ["origin"]) == (
         f"column v, min_value 4: {text}"
     )
+
+
+def of_range(**counts):
+    without = {"accepted": 0, "late": 0, "gaps": 0, "gap_examples": (), "max_late_share": None}
+    return RangeFigures(**{**without, "slots_expected": 0, "slots_missing": (), **counts})
+
+
+@pytest.mark.parametrize(
+    ("late", "accepted", "limit", "text"),
+    [
+        (310, 9_690, 0.02, "late share 0.031 (310 of 10,000) > 0.02"),
+        (20_001, 979_999, 0.02, "late share 0.020001 (20,001 of 1,000,000) > 0.02"),
+        (1, 0, 0.0, "late share 1 (1 of 1) > 0"),
+        (2, 98, 0.02, "late share 0.02 (2 of 100) ≤ 0.02"),
+        (0, 0, 0.02, "no record in the range"),
+    ],
+)
+def test_a_late_share_is_shown_so_that_it_differs_from_its_limit(late, accepted, limit, text):
+    assert of_range(late=late, accepted=accepted, max_late_share=limit).of_late_share == text
+
+
+def test_gaps_that_are_not_listed_count_as_well():
+    assert of_range().of_gaps == "no gap"
+    assert of_range(gaps=1_000_001).of_gaps == "1,000,001 gaps"
 
 
 def test_an_exception_is_told_by_its_first_line():

@@ -6,6 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great Expectations
+
+# isort: split
 from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 

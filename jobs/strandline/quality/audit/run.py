@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great Expectations
+
+# isort: split
 import pandas as pd
 from great_expectations.core import ExpectationValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
