@@ -53,7 +53,7 @@ def engine_of_task(asked: str, pipeline: str | None) -> TaskEngine:
     except InputError as error:
         way_out = f"in Airflow the connection {settings.ENGINE_CONNECTION!r} says it"
         raise AirflowFailException(f"{error}; {way_out}") from None
-    handed_on = {ENGINE: choice.name}
+    handed_on: dict[str, str] = {ENGINE: choice.name}
     if choice.name == "sail":
         handed_on[TRUST] = str(int(choice.trust_this_machine))
     if choice.remote is not None:

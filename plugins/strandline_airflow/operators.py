@@ -19,7 +19,7 @@ from strandline.spec import find_spec
 from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
-from strandline_airflow.engines import TaskEngine, engine_of_task
+from strandline_airflow.engines import TOKEN, TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of, result_of
 from strandline_airflow.processes import LINES_KEPT, PlainProcess, end_tree
@@ -114,7 +114,8 @@ class StrandlineJobOperator(SparkSubmitOperator):
         program = [str(settings.executable()), *self.command.split()]
         arguments = [str(argument) for argument in self.application_args or ()]
         environment = {**settings.job_environment(), **engine.environment}
-        ended = self._process.run([*program, *arguments], environment, self.log)
+        secret = engine.environment.get(TOKEN)
+        ended = self._process.run([*program, *arguments], environment, self.log, secret=secret)
         if ended.exit_code:
             raise failure_of(f"strandline {self.command}", ended.exit_code, ended.output)
         return ended.output

@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from logging import Logger
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import Logger
 
 LINES_KEPT = 20_000
 """Of what a process says, of which its JSON document may be most."""
@@ -33,13 +35,21 @@ class PlainProcess:
     def __init__(self) -> None:
         self._running: subprocess.Popen[str] | None = None
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str], log: Logger) -> Ended:
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Logger,
+        *,
+        secret: str | None = None,
+    ) -> Ended:
         """Run a command to its end.
 
         Args:
             command: the program and its arguments; the log shows them.
             environment: what it reads beside the environment of the task; the log does not show it.
             log: of the task.
+            secret: what neither the log nor the output shows, should the process say it.
         """
         log.info("Running %s", command)
         self._running = running = subprocess.Popen(
@@ -56,7 +66,8 @@ class PlainProcess:
         # that, so nothing may wait for it, nor close what it writes to
         if running.stdout is not None:
             for line in running.stdout:
-                output.append(line.rstrip())
+                shown = line.replace(secret, "***") if secret else line
+                output.append(shown.rstrip())
                 log.info("%s", output[-1])
             running.stdout.close()
         return Ended(running.wait(), list(output))

@@ -117,19 +117,22 @@ def test_a_hostile_engine_is_refused_before_anything_is_called(asked, command, s
 def test_a_token_reaches_the_process_through_its_environment_alone(
     run, execute, command, connection, home, monkeypatch, capsys, where
 ):
-    """Also where the process itself says it, the log does not show it."""
+    """Also where the process itself says it, neither log nor XCom shows it."""
+    from airflow.sdk._shared.secrets_masker import redact
+
     from strandline_airflow.commands import StrandlineReportOperator
 
     monkeypatch.setattr(StrandlineReportOperator, "execute", lambda self, context: "no report")
     token = {"password": TOKEN, "extra": {}} if where == "password" else {"extra": {"token": TOKEN}}
     token["extra"] |= {"engine": "connect", "remote": SERVER}
     connection(**token)
-    command.will_say(f"the server wants {TOKEN}\n" + json.dumps({"run_id": "r1"}))
+    command.will_say(f"the server wants {TOKEN}\n" + json.dumps({"run_id": TOKEN}))
     execute("strandline_daily_flights", "advance", data_interval_end=END)
     said = "".join(capsys.readouterr())
     assert "the server wants ***" in said and TOKEN not in said
+    assert redact(f"it is {TOKEN}") == "it is ***"  # for what else Airflow logs
     done = run("strandline_daily_flights", logical_date=END)
-    assert done.values["advance"] == {"run_id": "r1"}
+    assert done.values["advance"] == {"run_id": "***"}
 
     noted = command.environments[-1]
     assert noted["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == TOKEN
