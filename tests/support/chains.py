@@ -177,7 +177,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     records = read_records(landing, spec, axis)
     upstream = Upstream(first.records, in_probe_order(first.records, first.history))
     history = history_behind(session, spec, Observed(cells_of(records, spec, axis)), upstream)
-    columns = SourceColumns(tuple(landing.columns))
+    columns = SourceColumns.of(landing)
     return close(session, records, columns, history, first.clock, Scope(EVERYTHING))
 
 

@@ -137,7 +137,7 @@ class Engine:
         return close(
             self.spark,
             self.observed_records(known),
-            SourceColumns(tuple(self.landing.columns)),
+            SourceColumns.of(self.landing),
             known,
             clock or self.clock,
             scope,
@@ -172,7 +172,7 @@ class Engine:
 
     def malformed(self) -> dict[int, str]:
         """The reason of every malformed row, by id."""
-        columns = SourceColumns(tuple(self.landing.columns))
+        columns = SourceColumns.of(self.landing)
         rows = quarantine_malformed(self.marked(), self.stream.spec, columns)
         return {row["id"]: row["reason"] for row in rows.toArrow().to_pylist()}
 

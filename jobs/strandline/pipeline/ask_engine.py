@@ -10,10 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.pairs.rebuild import of_side
-from strandline.engine.records.expressions import expression, quoted, require, type_of
+from strandline.engine.records.expressions import (
+    expression,
+    first_line,
+    quoted,
+    require,
+    type_of,
+)
 from strandline.engine.records.side_by_side import side_by_side
 from strandline.engine.results.aggregates import aggregate_column
-from strandline.errors import InputError, telling_line
+from strandline.errors import InputError
 from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
@@ -53,8 +59,8 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     try:
         kind = asked(table, use.text)
     except PySparkException as error:
-        found = telling_line(str(error.getMessage() or error))
-        return [InputError(place, f"{use.text!r} is not known to Sail ({found})", ON_SPARK)]
+        problem = f"{use.text!r} is not known to Sail ({first_line(error)})"
+        return [InputError(place, problem, ON_SPARK)]
     problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
     if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
         # maps are compared as JSON: of -0.01 Sail's has no sign

@@ -172,5 +172,5 @@ def test_what_panes_cannot_put_together_is_told_with_the_way_out(landing, text, 
 )
 def test_only_what_an_aggregate_reads_is_kept_of_a_record(landing, text, read):
     checked(landing, text)
-    source = SourceColumns(tuple(landing.columns))
+    source = SourceColumns.of(landing)
     assert columns_read(landing, a_spec(text), source) == read

@@ -80,8 +80,6 @@ def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
     )
     assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
     (fired,) = (
-        rebuild.firings(identity(spec, SourceColumns(tuple(engine.landing.columns))))
-        .toArrow()
-        .to_pylist()
+        rebuild.firings(identity(spec, SourceColumns.of(engine.landing))).toArrow().to_pylist()
     )
     assert (fired["sum"], fired["last"]) == (1, 0)

@@ -195,11 +195,7 @@ def test_the_whole_row_of_a_malformed_record_is_kept(landed):
     landing = landed({}, {"k": None}, {"k": None, "id": 1}, {"happened": "soon"})
     landing = landing.withColumnRenamed("n", "reason")
     records = read_records(landing, spec, Axis.of(spec, 0))
-    rows = (
-        quarantine_malformed(records, spec, SourceColumns(tuple(landing.columns)))
-        .toArrow()
-        .to_pylist()
-    )
+    rows = quarantine_malformed(records, spec, SourceColumns.of(landing)).toArrow().to_pylist()
     assert sorted((row["id"], row["reason"]) for row in rows) == [
         (1, "null_key"),
         (1, "null_key"),

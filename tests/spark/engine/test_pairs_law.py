@@ -86,7 +86,7 @@ def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:
     records = read_records(landing, spec, axis)
     known = records.where(F.col(c.ARRIVAL) < stream.horizon_ms)
     history = observed_history(known, spec, axis, stream.horizon_ms)
-    return Input(records, SourceColumns(tuple(landing.columns)), history)
+    return Input(records, SourceColumns.of(landing), history)
 
 
 def found(rebuild: PairRebuild) -> dict[str, Any]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    PySparkException,
+    UnsupportedOperationException,
+)
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -11,6 +16,12 @@ from strandline.errors import InputError
 from strandline.spec.column_types import Wanted, misfit
 from strandline.spec.expressions import problems_of_record
 
+REFUSED_BY_THE_ENGINE = (
+    AnalysisException,
+    IllegalArgumentException,
+    UnsupportedOperationException,
+)
+"""What engines throw of an expression that they do not take: Spark the first alone."""
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
 
@@ -32,12 +43,11 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
         column = F.expr(text)
         # beside the others: an aggregate is none of them; and only a schema makes Spark analyse
         _ = landing.select("*", column).schema
-    except AnalysisException as error:
+    except REFUSED_BY_THE_ENGINE as error:
         known = ", ".join(landing.columns)
         raise InputError(
             place,
-            f"{text!r} is no column and no expression over the landing table "
-            f"({_first_line(error)})",
+            f"{text!r} is no column and no expression over the landing table ({first_line(error)})",
             f"its columns are {known}",
         ) from None
     return column
@@ -105,5 +115,6 @@ def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     return _floored_ms(column.cast("timestamp")), given
 
 
-def _first_line(error: AnalysisException) -> str:
+def first_line(error: PySparkException) -> str:
+    """What an engine says first of an error."""
     return str(error.getMessage() or error).splitlines()[0]

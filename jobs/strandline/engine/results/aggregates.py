@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.records.expressions import quoted
+from strandline.engine.records.expressions import REFUSED_BY_THE_ENGINE, first_line, quoted
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
@@ -181,8 +180,8 @@ def aggregate_column(records: DataFrame, text: str, place: str) -> Column:
         raise InputError(place, problem, way_out)
     try:
         kind = _type_of(records, text)
-    except AnalysisException as error:
-        found = str(error.getMessage() or error).splitlines()[0]
+    except REFUSED_BY_THE_ENGINE as error:
+        found = first_line(error)
         raise InputError(
             place, f"{text!r} is no aggregate ({found})", "see Spark SQL's functions"
         ) from None
