@@ -6,6 +6,7 @@ import json
 from importlib import import_module
 
 import pytest
+from no_session import spark_of
 from pyspark.errors import AnalysisException, ArithmeticException, PySparkException
 
 from strandline.errors import (
@@ -19,6 +20,11 @@ from strandline.errors import (
 from strandline.pipeline.failures import failures_recorded
 
 command = import_module("strandline.cli.main")
+SPARK = spark_of()
+
+
+def recorded(say_failed):
+    return failures_recorded(SPARK, "meter", "abc-1", say_failed)
 
 
 class JavaError(Exception):
@@ -53,7 +59,10 @@ OTHERS = [
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
 def test_an_error_of_any_class_leaves_a_step_and_becomes_one_line(error):
     steps: list[str] = []
-    with pytest.raises(UnexpectedError) as told, failures_recorded("meter", "abc-1", steps.append):
+    with (
+        pytest.raises(UnexpectedError) as told,
+        failures_recorded(SPARK, "meter", "abc-1", steps.append),
+    ):
         raise error
     assert (told.value.exit_code, told.value.__cause__) == (1, error)
     assert str(told.value).startswith(f"meter run abc-1: {type(error).__name__}")
@@ -66,7 +75,7 @@ def test_an_error_of_any_class_leaves_a_step_and_becomes_one_line(error):
 @pytest.mark.parametrize("kind", [InputError, RetryableError])
 def test_an_error_of_ours_is_raised_as_it_is_with_its_step(kind):
     steps: list[str] = []
-    with pytest.raises(kind) as told, failures_recorded("meter", "abc-1", steps.append):
+    with pytest.raises(kind) as told, recorded(steps.append):
         raise kind("place", "problem", "way out")
     assert steps == [str(told.value)]
 
@@ -75,7 +84,7 @@ def test_what_an_expression_throws_is_wrong_input():
     steps: list[str] = []
     with (
         pytest.raises(InputError, match="try_…"),
-        failures_recorded("meter", "abc-1", steps.append),
+        failures_recorded(SPARK, "meter", "abc-1", steps.append),
     ):
         raise ArithmeticException("[DIVIDE_BY_ZERO] by zero\nmore")
     assert len(steps) == 1
@@ -83,7 +92,10 @@ def test_what_an_expression_throws_is_wrong_input():
 
 def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
     steps: list[str] = []
-    with pytest.raises(RetryableError) as told, failures_recorded("meter", "abc-1", steps.append):
+    with (
+        pytest.raises(RetryableError) as told,
+        failures_recorded(SPARK, "meter", "abc-1", steps.append),
+    ):
         raise PySparkException("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] rdd_1_0 not found")
     assert told.value.exit_code == 4
     assert steps == ["all executors have died that kept some rows of it"]
@@ -91,14 +103,14 @@ def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
 
 def test_a_rejection_has_left_its_step_already():
     steps: list[str] = []
-    with pytest.raises(AuditFailedError), failures_recorded("meter", "abc-1", steps.append):
+    with pytest.raises(AuditFailedError), failures_recorded(SPARK, "meter", "abc-1", steps.append):
         raise AuditFailedError("place", "problem")
     assert steps == []
 
 
 def test_an_interruption_leaves_a_step_and_stays_one():
     steps: list[str] = []
-    with pytest.raises(KeyboardInterrupt), failures_recorded("meter", "abc-1", steps.append):
+    with pytest.raises(KeyboardInterrupt), failures_recorded(SPARK, "meter", "abc-1", steps.append):
         raise KeyboardInterrupt
     assert steps == ["interrupted"]
 
@@ -107,7 +119,10 @@ def test_where_even_the_step_cannot_be_written_the_error_itself_is_told():
     def full_disk(_: str) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(InputError, match="place"), failures_recorded("meter", "a", full_disk):
+    with (
+        pytest.raises(InputError, match="place"),
+        failures_recorded(SPARK, "meter", "a", full_disk),
+    ):
         raise InputError("place", "problem")
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
+from strandline.cli.options import EngineOptions
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
 from strandline.lake.known_columns import columns_in_lake
@@ -202,7 +203,7 @@ def test_a_run_says_the_same_before_spark_is_started(home, monkeypatch, dry_run)
             "clicks",
             {"kind": "advance", "to_ms": 1_600_000_000_000, "dry_run": dry_run},
             as_json=True,
-            master=None,
+            on=EngineOptions(),
             pipelines=str(home / "pipelines"),
             lake=str(home / "lake"),
         )

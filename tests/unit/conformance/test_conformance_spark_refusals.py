@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+
+from no_session import spark_of
 
 from strandline.conformance import run_conformance
 from strandline.conformance.scenario import read_scenario
@@ -24,8 +25,7 @@ def test_a_scenario_that_the_engine_does_not_run_is_unsupported_by_name(tmp_path
     ]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(cases), encoding="utf-8")
-    no_session: Any = None
-    result = run_conformance([path], SparkEngine(no_session))
+    result = run_conformance([path], SparkEngine(spark_of()))
     assert Counter(o.verdict for o in result.outcomes) == {"unsupported": len(cases)}
     assert list(result.unsupported_features) == ["evictor: count"]
 

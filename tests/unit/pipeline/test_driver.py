@@ -9,6 +9,7 @@ from subprocess import Popen
 
 import psutil
 import pytest
+from no_session import spark_of
 
 from strandline.lake.ledger import Entry
 from strandline.pipeline.driver import process_of, state_of, this_driver
@@ -22,7 +23,8 @@ def step(name: str, **more: object) -> Entry:
 
 
 def test_a_step_says_which_process_of_which_host_writes_it_by_which_program():
-    said = this_driver()
+    said = this_driver(spark_of("sail"))
+    assert (said.pop("engine"), said.pop("engine_version")) == ("sail", "4.2.0")
     assert (said["host"], said["pid"]) == (socket.gethostname(), os.getpid())
     assert said["program_version"].count("+") == 1
 

@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from lakes import a_spec, instant
+from no_session import spark_of
 
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
@@ -35,7 +36,7 @@ def test_the_last_run_of_a_range_is_taken_back_with_what_stood_before_it():
     nights = [*NIGHTS, *published("elsewhere", "3", "4", 5)]
     nights[3] = replace(nights[3], settled=[date(2024, 3, 2)], closed=True)
     reverted = require_revertible("meter", nights, "second")
-    first = reverted.first_step(SPEC, "a mistake", "ann")
+    first = reverted.first_step(spark_of(), SPEC, "a mistake", "ann")
     assert (first.kind, first.range) == ("revert", nights[3].range)
     assert first.frontier_ms == instant("2")
     assert frontier_after(nights, first, None) == instant("2")
@@ -45,7 +46,7 @@ def test_the_last_run_of_a_range_is_taken_back_with_what_stood_before_it():
 
 def test_the_first_run_of_all_leaves_no_frontier():
     reverted = require_revertible("meter", NIGHTS[:2], "first")
-    first = reverted.first_step(SPEC, "a mistake", None)
+    first = reverted.first_step(spark_of(), SPEC, "a mistake", None)
     assert frontier_after(NIGHTS[:2], first, None) is None
 
 

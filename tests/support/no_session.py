@@ -1,0 +1,29 @@
+"""A session that computes nothing, for what only asks which engine it is of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from strandline.lake.sessions.protocol import opened
+
+
+@dataclass(frozen=True, eq=False)
+class NoSession:
+    engine: str = "spark"
+    version: str = "4.2.0"
+    spark: object = field(default_factory=object)
+    on_one_machine: bool = True
+    parallelism: int = 1
+    for_few_rows: dict[str, str] = field(default_factory=dict)
+
+    def computed(self, rows: Any) -> Any:
+        raise AssertionError
+
+    def stop(self) -> None:
+        raise AssertionError
+
+
+def spark_of(engine: str = "spark") -> Any:
+    """In place of a `SparkSession`."""
+    return opened(NoSession(engine)).spark
