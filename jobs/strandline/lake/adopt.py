@@ -24,7 +24,6 @@ from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures, Trans
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
-from pyspark.sql import functions as F
 
 from strandline.errors import RetryableError
 from strandline.lake.file_statistics import statistics_of
@@ -88,6 +87,9 @@ class Adoption:
             table: as it was opened.
             part: the name of what is written; one attempt writes each into a table once.
         """
+        # a run that only repeats one imports this module, and need not load PySpark
+        from pyspark.sql import functions as F  # noqa: PLC0415
+
         folder = self.folder(part)
         # as a text: of a date that is null Sail names the folder by the first of 1970
         named = F.coalesce(F.col(self.partition).cast("string"), F.lit(_NULL))

@@ -226,7 +226,7 @@ def test_a_hundred_pipelines_are_checked_in_a_second(home):
 
 def test_neither_spark_nor_the_parser_is_loaded_before_it_is_needed():
     loads = (
-        "import sys, strandline.cli.main; "
+        "import sys, strandline.cli.main, strandline.pipeline.repeated; "
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'pyspark', 'sqlglot'}))"
     )
     said = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
