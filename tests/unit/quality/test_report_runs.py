@@ -11,6 +11,7 @@ from strandline.quality.report.runs import run_lines
 COLUMNS = [
     "position", "run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",
     "horizon", "closed", "frontier", "diff", "audit", "reason", "requested_by", "message",
+    "engine", "engine_version",
 ]  # fmt: skip
 RESULT = {
     "expectation": "expect_books_to_balance",
@@ -71,3 +72,14 @@ def test_attempts_are_lines_of_their_own_the_last_written_first():
         ("b", 1, "published", "good"),
         ("a", 1, "started", "open"),
     ]
+
+
+def test_a_run_says_on_which_engine_it_was_computed_and_an_old_one_nothing():
+    of = {"attempt": 1, "step": "published"}
+    new, old = run_lines(
+        a_ledger(
+            {"run_id": "old", **of},
+            {"run_id": "new", **of, "engine": "sail", "engine_version": "0.7.2"},
+        )
+    )
+    assert (new.engine, old.engine) == ("sail 0.7.2", "")

@@ -15,6 +15,7 @@ from strandline.quality.report.format import NOTHING, day_or_moment, moment
 MOST_RUNS = 40
 """The runs that are listed, before the last published one."""
 _ATTEMPT = ["run_id", "attempt"]
+_ENGINE = ("engine", "engine_version")
 _OUTCOMES = {"published": "good", "repeated": "good", "rejected": "bad", "failed": "bad"}
 
 
@@ -25,6 +26,7 @@ class RunLine:
     Attributes:
         outcome: its last step.
         tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
+        engine: what it was computed on, with its version; empty: of an earlier program.
         rebuilt: start and end of its range; empty if it has none.
         changes: of each table, what the diff had to change; empty if there was no diff.
     """
@@ -39,6 +41,7 @@ class RunLine:
     horizon: str
     frontier: str
     closed: bool
+    engine: str
     changes: Mapping[str, str]
     audit: tuple[AuditResult, ...]
     requested_by: str
@@ -83,6 +86,7 @@ def _line(steps: pd.DataFrame) -> RunLine:
         horizon=day_or_moment(said.get("horizon")),
         frontier=day_or_moment(said.get("frontier")),
         closed=bool(said.get("closed")),
+        engine=" ".join(_text(said[name]) for name in _ENGINE if said.get(name) is not None),
         changes=dict(_changes(said.get("diff"))),
         audit=tuple(_audit(said.get("audit"))),
         requested_by=_text(said.get("requested_by")),
