@@ -75,12 +75,26 @@ _FOR_HALF_AN_HOUR = (
 )
 
 
-@pytest.fixture(scope="session")
-def spark():
-    """One session of the engine that the variable ENGINE names: spark, connect or sail.
+def _lives(fixture_name, config):
+    """Sail keeps some of each query until its session ends."""
+    from engines import ENGINE
 
-    Of Spark it is tuned for small input: few partitions, no replanning. A run over few rows has its
-    queries interpreted; one over a year of flights, compiled.
+    return "session" if ENGINE == "spark" else "module"
+
+
+@pytest.fixture(scope=_lives)
+def spark(engine):
+    """A session of the engine that the variable ENGINE names: spark, connect or sail."""
+    with engine.beside() as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def engine():
+    """The engine.
+
+    Apache Spark is tuned for small input: few partitions, no replanning. A run over few rows has
+    its queries interpreted; one over a year of flights, compiled.
     """
     from engines import ENGINE
 
@@ -92,7 +106,7 @@ def spark():
     else:
         remote = os.environ.get("STRANDLINE_REMOTE")
         started = start(EngineChoice(ENGINE, remote=remote), "strandline tests", few_rows=True)
-    yield started.spark
+    yield started
     started.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,11 @@ from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachi
 from strandline.cli.running import SHOWN_AS
 
 if TYPE_CHECKING:
+    from strandline.conformance.answer import AnyAnswer
     from strandline.conformance.run import ConformanceResult
+    from strandline.conformance.scenario import Scenario
     from strandline.lake.sessions.choice import EngineChoice
+    from strandline.lake.sessions.protocol import EngineSession
 
 
 def conformance(
@@ -45,7 +49,6 @@ def conformance(
 
 def _by_session(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
     from strandline.conformance import run_conformance  # noqa: PLC0415
-    from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
 
     with show.progress(quiet=as_json) as step:
@@ -54,12 +57,19 @@ def _by_session(files: list[Path], choice: EngineChoice, *, as_json: bool) -> Co
         try:
             return run_conformance(
                 files,
-                SparkEngine(session.spark),
+                partial(_answered, session),
                 at_once=4,
                 on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
             )
         finally:
             session.stop()
+
+
+def _answered(session: EngineSession, scenario: Scenario) -> AnyAnswer:
+    from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
+
+    with session.beside() as spark:
+        return SparkEngine(spark)(scenario)
 
 
 def _figures(result: ConformanceResult) -> dict[str, Any]:

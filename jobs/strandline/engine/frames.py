@@ -20,9 +20,15 @@ _COMPUTED_BY: dict[SparkSession, Callable[[DataFrame], DataFrame]] = {}
 _WITH_THEIR_OWN_JSON: set[SparkSession] = set()
 
 
-def compute_with(spark: SparkSession, computed: Callable[[DataFrame], DataFrame]) -> None:
-    """Say how a session computes rows once and keeps them; every engine has its own way."""
-    _COMPUTED_BY[spark] = computed
+def compute_with(spark: SparkSession, computed: Callable[[DataFrame], DataFrame] | None) -> None:
+    """Say how a session computes rows once and keeps them; every engine has its own way.
+
+    None: the session has ended.
+    """
+    if computed is None:
+        _COMPUTED_BY.pop(spark, None)
+    else:
+        _COMPUTED_BY[spark] = computed
 
 
 def write_json_by_hand(spark: SparkSession) -> None:

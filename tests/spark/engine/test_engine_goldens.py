@@ -45,11 +45,16 @@ def is_chosen(name: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def result(session, tmp_path_factory) -> ConformanceResult:
+def result(engine, session, tmp_path_factory) -> ConformanceResult:
     chosen = [case for case in supported() if is_chosen(case["scenario"]["name"])]
     path = tmp_path_factory.mktemp("goldens") / "sample.json"
     path.write_text(json.dumps(chosen), encoding="utf-8")
-    return run_conformance([path], SparkEngine(session), at_once=4)
+
+    def answered(scenario):
+        with engine.beside() as spark:
+            return SparkEngine(spark)(scenario)
+
+    return run_conformance([path], answered, at_once=4)
 
 
 def test_no_scenario_disagrees_and_none_fails_to_run(result):

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
@@ -89,6 +89,10 @@ class ClassicSession:
         if self.on_one_machine:
             return rows.localCheckpoint()
         return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+
+    def beside(self) -> AbstractContextManager[SparkSession]:
+        """The session itself: nothing is kept of a query that is done."""
+        return nullcontext(self.spark)
 
     def stop(self) -> None:
         """End Spark's application; a JVM that is gone already cannot be stopped."""

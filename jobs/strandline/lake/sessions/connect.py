@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,10 @@ class ConnectSession:
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows as the server's executors keep them."""
         return rows.localCheckpoint()
+
+    def beside(self) -> AbstractContextManager[SparkSession]:
+        """The session itself: nothing is kept of a query that is done."""
+        return nullcontext(self.spark)
 
     def stop(self) -> None:
         """End the session; the server goes on, and one that is gone cannot be told."""

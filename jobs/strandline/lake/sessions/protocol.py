@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,9 @@ class EngineSession(Protocol):
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept as long as the session lives."""
 
+    def beside(self) -> AbstractContextManager[SparkSession]:
+        """A session for a part of many queries; where an engine keeps some of each, it ends it."""
+
     def stop(self) -> None:
         """End the session, and whatever was started for it."""
 
@@ -55,6 +59,12 @@ def opened(session: EngineSession) -> EngineSession:
     if session.engine == "sail":
         write_json_by_hand(session.spark)
     return session
+
+
+def closed(session: EngineSession) -> None:
+    """Forget a session that has ended."""
+    _OPEN.pop(session.spark, None)
+    compute_with(session.spark, None)
 
 
 def session_of(spark: SparkSession) -> EngineSession:
