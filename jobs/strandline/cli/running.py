@@ -103,7 +103,9 @@ def run_pipeline(
         raise typer.Exit(_NO_REPETITION)
     require_expressions(spec, log)
     short = log is not None and is_small(spec, root, log, request.range)
-    # Great Expectations takes seconds to import: let it, while the JVM starts
+    # two threads that import PySpark at once meet in its circles of imports: first it, alone
+    import_module("pyspark.sql")
+    # Great Expectations takes seconds to import: let it, while the engine starts
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
     with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
