@@ -12,7 +12,7 @@ from connect_servers import connect_server
 from kills import Home
 from lakes import a_week, land
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.deep]
 
 COMMAND = str(Path(sys.executable).with_name("strandline"))
 GOLDENS = Path(__file__).parents[1] / "golden" / "flink" / "seed_00.json"
