@@ -68,17 +68,17 @@ def runs_publish(
         outcome = outcome_of(spec.pipeline, run)
     else:
         choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
-    with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
-        outcome = publish_staged(
-            spec,
-            root,
-            run_id,
-            spark,
-            accept=accept,
-            requested_by=requested_by,
-            progress=step,
-            log=log,
-        )
+        with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
+            outcome = publish_staged(
+                spec,
+                root,
+                run_id,
+                spark,
+                accept=accept,
+                requested_by=requested_by,
+                progress=step,
+                log=log,
+            )
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
 
 
