@@ -76,22 +76,15 @@ _FOR_HALF_AN_HOUR = (
 
 
 def _lives(fixture_name, config):
-    """Sail keeps some of each query until its session ends."""
+    """Sail keeps some of each query until its process ends."""
     from engines import ENGINE
 
     return "session" if ENGINE == "spark" else "module"
 
 
 @pytest.fixture(scope=_lives)
-def spark(engine):
-    """A session of the engine that the variable ENGINE names: spark, connect or sail."""
-    with engine.beside() as session:
-        yield session
-
-
-@pytest.fixture(scope="session")
-def engine():
-    """The engine.
+def spark():
+    """A session of the engine that the variable ENGINE names: spark, connect or sail.
 
     Apache Spark is tuned for small input: few partitions, no replanning. A run over few rows has
     its queries interpreted; one over a year of flights, compiled.
@@ -106,7 +99,7 @@ def engine():
     else:
         remote = os.environ.get("STRANDLINE_REMOTE")
         started = start(EngineChoice(ENGINE, remote=remote), "strandline tests", few_rows=True)
-    yield started
+    yield started.spark
     started.stop()
 
 

@@ -15,6 +15,7 @@ class NoSession:
     spark: object = field(default_factory=object)
     on_one_machine: bool = True
     parallelism: int = 1
+    writes_json_as_spark: bool = True
     for_few_rows: dict[str, str] = field(default_factory=dict)
 
     def computed(self, rows: Any) -> Any:
@@ -26,4 +27,6 @@ class NoSession:
 
 def spark_of(engine: str = "spark") -> Any:
     """In place of a `SparkSession`."""
-    return opened(NoSession(engine)).spark
+    session = NoSession(engine)
+    opened(session)
+    return session.spark

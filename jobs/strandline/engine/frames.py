@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -16,34 +18,33 @@ from pyspark.sql.window import WindowSpec
 _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
-_COMPUTED_BY: dict[SparkSession, Callable[[DataFrame], DataFrame]] = {}
-_WITH_THEIR_OWN_JSON: set[SparkSession] = set()
+class Executor(Protocol):
+    """What the engine's plans ask of a session's engine, besides the DataFrame API."""
+
+    @property
+    def writes_json_as_spark(self) -> bool:
+        """Whether `to_json` gives the texts that Apache Spark's gives."""
+
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """The rows, computed once and kept as long as the session lives."""
 
 
-def compute_with(spark: SparkSession, computed: Callable[[DataFrame], DataFrame] | None) -> None:
-    """Say how a session computes rows once and keeps them; every engine has its own way.
-
-    None: the session has ended.
-    """
-    if computed is None:
-        _COMPUTED_BY.pop(spark, None)
-    else:
-        _COMPUTED_BY[spark] = computed
+_EXECUTORS: dict[SparkSession, Executor] = {}
 
 
-def write_json_by_hand(spark: SparkSession) -> None:
-    """Say that a session's `to_json` gives other texts than Spark's."""
-    _WITH_THEIR_OWN_JSON.add(spark)
+def introduce(spark: SparkSession, executor: Executor) -> None:
+    """Make the engine of a session known to the plans that it will compute."""
+    _EXECUTORS[spark] = executor
 
 
-def writes_its_own_json(spark: SparkSession) -> bool:
-    """Whether a session's `to_json` gives other texts than Spark's."""
-    return spark in _WITH_THEIR_OWN_JSON
+def executor_of(spark: SparkSession) -> Executor:
+    """The engine of a session that was introduced."""
+    return _EXECUTORS[spark]
 
 
 def computed(rows: DataFrame) -> DataFrame:
     """The rows, computed once and kept as long as their session lives."""
-    return _COMPUTED_BY[rows.sparkSession](rows)
+    return executor_of(rows.sparkSession).computed(rows)
 
 
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -106,6 +107,11 @@ class PerIdentity:
         if by not in self._made:
             self._made[by] = self.make(identity)
         return self._made[by]
+
+
+def all_of(conditions: Iterable[Column]) -> Column:
+    """Whether all conditions hold, of which there is at least one."""
+    return reduce(Column.__and__, conditions)
 
 
 def collected(rows: DataFrame) -> pd.DataFrame:

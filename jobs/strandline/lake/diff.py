@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.frames import with_nulls_for
+from strandline.engine.frames import all_of, with_nulls_for
 from strandline.engine.records.expressions import quoted
 from strandline.lake.schema import fit
 
@@ -60,7 +60,7 @@ def diff(
     row = [_row(name, kept=name in kept).alias(name) for name in staged.columns]
     left = staged.select(F.lit(True).alias(_IS_STAGED), *_named(_STAGED, staged.columns))
     right = published.select(F.lit(True).alias(_IS_PUBLISHED), *_named(_PUBLISHED, staged.columns))
-    same_row = _all(_of(_STAGED, key).eqNullSafe(_of(_PUBLISHED, key)) for key in keys)
+    same_row = all_of(_of(_STAGED, key).eqNullSafe(_of(_PUBLISHED, key)) for key in keys)
     both = left.join(right, same_row, "full_outer").withColumn(OP, op)
     return both.where(F.col(OP).isNotNull()).select(OP, *row)
 
@@ -92,7 +92,7 @@ def _of(side: str, name: str) -> Column:
 def equal(staged: Column, published: Column, kind: T.DataType) -> Column:
     """Whether two values of a type are no change."""
     if _holds_map(kind):
-        return F.to_json(F.struct(staged)).eqNullSafe(F.to_json(F.struct(published)))
+        return _json(staged).eqNullSafe(_json(published))
     same = staged.eqNullSafe(published)
     if isinstance(kind, T.DoubleType | T.FloatType):
         larger = F.greatest(F.abs(staged), F.abs(published))
@@ -102,6 +102,10 @@ def equal(staged: Column, published: Column, kind: T.DataType) -> Column:
     return same
 
 
+def _json(value: Column) -> Column:
+    return F.to_json(F.struct(value.alias("value")))  # no name of its side's
+
+
 def _holds_map(kind: T.DataType) -> bool:
     """Whether values of a type hold a map, which Spark does not compare."""
     if isinstance(kind, T.ArrayType):
@@ -109,7 +113,3 @@ def _holds_map(kind: T.DataType) -> bool:
     if isinstance(kind, T.StructType):
         return any(_holds_map(field.dataType) for field in kind.fields)
     return isinstance(kind, T.MapType)
-
-
-def _all(conditions: Iterable[Column]) -> Column:
-    return reduce(Column.__and__, conditions)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
 
 from deltalake import DeltaTable, Schema
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from strandline.engine.frames import all_of
 from strandline.engine.records.days import in_days
 from strandline.engine.records.expressions import quoted
 from strandline.lake.adopt import Adoption, rows_by_log
@@ -71,7 +71,7 @@ def merge(
     there = read(changes.sparkSession, adoption, table).where(in_days(adoption.partition, days))
     written = adoption.write(with_changes(there, changes, keys), table)
     before = rows_by_log(table, adoption.partition, days)
-    if before is not None:  # brought in again, it finds rows that have come, or gone, already
+    if before is not None:  # of a second attempt rows may have come, or gone, already
         adoption.require(written, before - counts[DELETE], before + counts[INSERT])
     adoption.swap(table, written, days)
 
@@ -113,7 +113,7 @@ def read(spark: SparkSession, adoption: Adoption, table: DeltaTable) -> DataFram
 def with_changes(there: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Rows with a diff of them brought in; columns that the diff does not have stay as they are."""
     theirs = {key: _THEIRS.format(place) for place, key in enumerate(keys)}
-    same_key = _all(quoted(key).eqNullSafe(F.col(name)) for key, name in theirs.items())
+    same_key = all_of(quoted(key).eqNullSafe(F.col(name)) for key, name in theirs.items())
     renamed = [quoted(key).alias(name) for key, name in theirs.items()]
     kept = there.join(changes.select(*renamed), same_key, "left_anti")
     coming = changes.where(F.col(OP) != DELETE).drop(OP)
@@ -122,7 +122,3 @@ def with_changes(there: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
         before = there.select(*renamed, *map(quoted, lacking))
         coming = coming.join(before, same_key, "left")
     return kept.unionByName(coming.select(*map(quoted, there.columns)))
-
-
-def _all(conditions: Iterable[Column]) -> Column:
-    return reduce(Column.__and__, conditions)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.frames import with_nulls_for
+from strandline.engine.frames import all_of, with_nulls_for
 from strandline.engine.records.expressions import in_quotes, quoted
 from strandline.lake.diff import OP, TOLERANCE, UPDATE, equal
 from strandline.lake.schema import fit
@@ -89,7 +88,7 @@ def _sized(
     fitted = fit(updated.schema, published.schema, "published rows").of(published)
     after = updated.select(F.struct(*columns).alias("a"))
     before = with_nulls_for(updated, fitted).select(F.struct(*columns).alias("b"))
-    same_row = reduce(Column.__and__, (_of("b", key).eqNullSafe(_of("a", key)) for key in keys))
+    same_row = all_of(_of("b", key).eqNullSafe(_of("a", key)) for key in keys)
     sizes = [_size(field) for field in updated.schema.fields if field.name in values]
     return after.join(before, same_row).withColumn(_SIZE, F.greatest(F.lit(0.0), *sizes))
 

@@ -88,7 +88,7 @@ def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book])
     if not result.blocked:
         return Judged(said)
     way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return Judged(said, result.failures, way_out)
+    return Judged(said, result.blocking, way_out)
 
 
 def judge_removals(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import writes_its_own_json
+from strandline.engine.frames import executor_of
 from strandline.engine.records.exact_json import OPTIONS, Field, exact_json
 from strandline.engine.records.expressions import quoted
 from strandline.spec.join import SIDES
@@ -50,7 +50,7 @@ class SourceColumns:
 
 def kinds_to_write(rows: DataFrame) -> dict[str, T.DataType]:
     """The types of columns, where their engine writes JSON otherwise than Spark; else none."""
-    if not writes_its_own_json(rows.sparkSession):
+    if executor_of(rows.sparkSession).writes_json_as_spark:
         return {}
     return {field.name: field.dataType for field in rows.schema.fields}
 

@@ -7,14 +7,12 @@ holds the units that touch each other by then.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed
+from strandline.engine.frames import all_of, computed, long, up_to_here
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import event_ms, first_of
@@ -168,7 +166,7 @@ def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     session = session_of(spec)
     of_firing = Window.partitionBy(c.FIRING)
     by_start = of_firing.orderBy(c.START)
-    up_to_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = up_to_here(by_start)
     is_cause = F.col(c.UNIT) == F.col(c.FIRING)
     island_of_cause = F.max(F.when(is_cause, F.col(_ISLAND))).over(of_firing)
     return (
@@ -177,7 +175,7 @@ def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
         .where(_is_there_at(F.col(EVENT)))
         .withColumn(c.FIRING, F.col(EVENT)[c.UNIT])
         .withColumn(_BEGINS_ISLAND, begins(by_start).cast("int"))
-        .withColumn(_ISLAND, F.sum(_BEGINS_ISLAND).over(up_to_here))
+        .withColumn(_ISLAND, F.sum(_BEGINS_ISLAND).over(so_far))
         .withColumn(_ISLAND_OF_CAUSE, island_of_cause)
         .where(F.col(_ISLAND) == F.col(_ISLAND_OF_CAUSE))
         .drop(_BEGINS_ISLAND, _ISLAND, _ISLAND_OF_CAUSE)
@@ -266,7 +264,7 @@ def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
 
 def times_fired() -> Column:
     """How often a firing happens: records of one position and gap fire one after the other."""
-    return F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(1).cast("bigint"))
+    return F.when(is_late(), F.col(EVENT)["records"]).otherwise(long(1))
 
 
 def not_superseded(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
@@ -289,7 +287,7 @@ def not_superseded(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     later = windows.select(
         *(F.col(name).alias(_LATER + name) for name in (*session, c.START, c.END, ORDER))
     )
-    of_session = reduce(Column.__and__, (F.col(name) == F.col(_LATER + name) for name in session))
+    of_session = all_of(F.col(name) == F.col(_LATER + name) for name in session)
     covers = (F.col(_LATER + c.START) <= F.col(c.START)) & (F.col(_LATER + c.END) >= F.col(c.END))
     is_later = F.col(_LATER + ORDER) > F.col(ORDER)
     return windows.join(later, of_session & covers & is_later, "left_anti")

@@ -8,13 +8,11 @@ done afterwards.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import up_to_here
+from strandline.engine.frames import all_of, up_to_here
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.firings import LATE, ORDER, TIME, session_of
 from strandline.spec.evictor import TimeEvictor
@@ -103,7 +101,7 @@ def last_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
     covers = (F.col(_LATER + c.START) <= F.col(c.START)) & (F.col(_LATER + c.END) >= F.col(c.END))
     is_later = F.col(_LATER + ORDER) > F.col(ORDER)
     replaces = takes_place_of(F.col(NEWEST), F.col(OLDEST_TOLD), F.col(_LATER + NEWEST), spec)
-    of_session = reduce(Column.__and__, (F.col(name) == F.col(_LATER + name) for name in session))
+    of_session = all_of(F.col(name) == F.col(_LATER + name) for name in session)
     return last.join(later, of_session & covers & is_later & replaces, "left_anti")
 
 

@@ -6,8 +6,8 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
@@ -55,6 +55,7 @@ _ASKED_BY_EVERY_COLUMN = {
     "PythonSQLUtils": (),
 }
 """Classes of the JVM, and methods of theirs."""
+_HERE = "local[*]"
 _TIMEOUT_S = 5.0
 
 
@@ -65,6 +66,7 @@ class ClassicSession:
     spark: SparkSession
     engine: EngineName = "spark"
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
+    writes_json_as_spark: bool = True
 
     @property
     def version(self) -> str:
@@ -89,10 +91,6 @@ class ClassicSession:
         if self.on_one_machine:
             return rows.localCheckpoint()
         return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
-
-    def beside(self) -> AbstractContextManager[SparkSession]:
-        """The session itself: nothing is kept of a query that is done."""
-        return nullcontext(self.spark)
 
     def stop(self) -> None:
         """End Spark's application; a JVM that is gone already cannot be stopped."""
@@ -130,14 +128,25 @@ def start_classic(
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
-        builder = builder.master(master or "local[*]")
+        builder = builder.master(master or _HERE)
     if not submitted:
-        local = (master or "local").startswith("local")
+        local = (master or _HERE).startswith("local")
         settings |= local_settings(short=short) if local else cluster_settings()
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
+    session = ClassicSession(_created(builder, master or _HERE))
+    opened(session)
+    if session.on_one_machine:
+        _fit_this_machine(session.spark, own={*(conf or {})})
+    else:
+        equip_executors(session.spark)
+    return session
+
+
+def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
+    """The session that a builder makes; `master` is named where that fails."""
     try:
-        session = builder.getOrCreate()
+        spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise InputError(
             "Spark",
@@ -146,22 +155,21 @@ def start_classic(
         ) from None
     except Exception as error:  # noqa: BLE001 - py4j hands any JVM exception over as its own
         raise RetryableError(
-            f"Spark master {master or 'local[*]'}",
+            f"Spark master {master}",
             f"does not answer ({str(error).splitlines()[0]})",
             "check the address and that the master runs, then try again",
         ) from None
-    session.sparkContext.setLogLevel("ERROR")
-    _look_up_once(session)
-    found = ClassicSession(session)
-    opened(found)
-    if not found.on_one_machine:
-        equip_executors(session)
-        return found
+    spark.sparkContext.setLogLevel("ERROR")
+    _look_up_once(spark)
+    return spark
+
+
+def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
+    """Set what counts where the executors live in the driver's process; `own` settings stay."""
     # whatever `python3` comes first on the PATH, or PYSPARK_PYTHON names: it may lack pyarrow
-    session.sparkContext.pythonExec = sys.executable
-    for name in {_PARTITIONS, _LEAST_PARTITIONS} - set(conf or {}):
-        session.conf.set(name, _FEW_PARTITIONS)
-    return found
+    spark.sparkContext.pythonExec = sys.executable
+    for name in {_PARTITIONS, _LEAST_PARTITIONS} - {*own}:
+        spark.conf.set(name, _FEW_PARTITIONS)
 
 
 def _look_up_once(session: SparkSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TASKS = 8
-"""So many write probe files: the client is not told how many executors there are."""
+"""So many write probe files: the client does not know how many executors there are."""
 _PLACE = "engine connect"
 _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
@@ -38,18 +38,15 @@ class ConnectSession:
     engine: EngineName = "connect"
     on_one_machine: bool = False
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
+    writes_json_as_spark: bool = True
     parallelism: int = _TASKS
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows as the server's executors keep them."""
         return rows.localCheckpoint()
 
-    def beside(self) -> AbstractContextManager[SparkSession]:
-        """The session itself: nothing is kept of a query that is done."""
-        return nullcontext(self.spark)
-
     def stop(self) -> None:
-        """End the session; the server goes on, and one that is gone cannot be told."""
+        """End the session; the server goes on, or is gone already."""
         with suppress(Exception):
             self.spark.stop()
 
@@ -151,8 +148,8 @@ def _require_delta(spark: SparkSession) -> None:
             raise InputError(
                 _PLACE,
                 "the server has no Delta Lake",
-                "start it with the packages of delta-spark and its two settings (the guide: "
-                "Which engine)",
+                "start it with the packages of delta-spark and its two settings "
+                "(docs/which-engine.md)",
             ) from None
 
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -20,7 +20,7 @@ from strandline.errors import InputError, UnexpectedError, telling_line
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
-from strandline.lake.sessions.protocol import closed, opened
+from strandline.lake.sessions.protocol import opened
 from strandline.lake.sessions.remote import connected
 from strandline.lake.sessions.settings import EVERYWHERE
 from strandline.spec.common import EngineName
@@ -41,19 +41,16 @@ class EmbeddedSession:
     Attributes:
         server: the process of Sail; it ends with this one.
         folder: for rows that are computed once, and the server's socket.
-        target: the server's address.
-        settings: of each session.
     """
 
     spark: SparkSession
     server: subprocess.Popen[str]
     folder: Path
-    target: str
-    settings: Mapping[str, str]
     engine: EngineName = "sail"
     version: str = VERSION
     on_one_machine: bool = True
     for_few_rows: Mapping[str, str] = field(default_factory=dict)
+    writes_json_as_spark: bool = False
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
 
     @property
@@ -69,23 +66,10 @@ class EmbeddedSession:
         folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
         return self.spark.read.schema(schema).parquet(folder.as_uri())
 
-    @contextmanager
-    def beside(self) -> Iterator[SparkSession]:
-        """A session of its own on the same server, which keeps some of each query till it ends."""
-        spark = connected(self.target, self.settings, extra="sail")
-        session = replace(self, spark=spark)
-        opened(session)
-        try:
-            yield spark
-        finally:
-            closed(session)
-            with suppress(Exception):  # a server that is gone cannot be told
-                spark.stop()
-
     def stop(self) -> None:
         """End the session and its server, and remove what was computed."""
         try:
-            with suppress(Exception):  # a server that is gone cannot be told
+            with suppress(Exception):  # the server may be gone already
                 self.spark.stop()
             _end(self.server)
         finally:
@@ -115,14 +99,13 @@ def start_embedded(
     server = None
     try:
         server, target = _served(folder, trust_this_machine, needs_network)
-        settings = {**EVERYWHERE, **(conf or {})}
-        spark = connected(target, settings, extra="sail")
+        spark = connected(target, {**EVERYWHERE, **(conf or {})}, extra="sail")
     except BaseException:
         if server is not None:
             _end(server)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    session = EmbeddedSession(spark, server, folder, target, settings)
+    session = EmbeddedSession(spark, server, folder)
     opened(session)
     return session
 
@@ -131,7 +114,7 @@ def _served(
     folder: Path, trust_this_machine: bool, needs_network: bool
 ) -> tuple[subprocess.Popen[str], str]:
     """A server's process, and its address as gRPC takes it."""
-    why = "the lake lies on other machines"
+    why = "some table lies on other machines"
     if not needs_network:
         server, said = _started(folder, str(folder))
         if "socket" in said:

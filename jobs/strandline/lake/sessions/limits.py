@@ -37,32 +37,39 @@ def require_able(
     Raises:
         InputError: there is such a thing.
     """
-    if choice.name == "sail" and (signs := _not_in_a_path(lake.root)):
+    for path, feature in not_on(choice.name, spec).items():
+        problem = f"{feature} is not yet run on {choice.name}"
+        raise InputError(f"{spec.pipeline}: {path}", problem, ON_SPARK)
+    if choice.name == "sail":
+        _require_of_sail(lake, spec, log)
+
+
+def needs_network(lake: Lake, log: LandingLog | None) -> bool:
+    """Whether a lake, or a landing table, lies on other machines, such as an object store."""
+    places = [lake.root, *(one.uri for one in _logs(log))]
+    return any(Lake.at(place).folder is None for place in places)
+
+
+def _require_of_sail(lake: Lake, spec: PipelineSpec, log: LandingLog | None) -> None:
+    signs = sorted({repr(sign) for sign in lake.root if not _PLAIN.match(sign)})
+    if signs:
         raise InputError(
             f"lake {lake.root}",
             f"Sail finds no table below a path with {' '.join(signs)}",
             "give the lake another name, or --engine spark",
         )
-    for place, problem in _problems(choice, spec, log):
+    for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
-    if choice.name == "sail":
-        problems = [*_of_expressions(spec, log)]
-        if problems:
-            raise as_one(problems, spec.pipeline)
+    if problems := [*_of_expressions(spec, log)]:
+        raise as_one(problems, spec.pipeline)
 
 
-def _problems(
-    choice: EngineChoice, spec: PipelineSpec, log: LandingLog | None
-) -> Iterator[tuple[str, str]]:
-    for path, feature in not_on(choice.name, spec).items():
-        yield path, f"{feature} is not yet run on {choice.name}"
-    if choice.name != "sail":
-        return
+def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[str, str]]:
+    """Settings and landing tables that Sail does not know, by their place in the file."""
     for name in spec.spark:
         yield f"spark.{name}", "Sail has no such setting"
     if log is None:
         yield "source.table", "Sail knows no catalog"
-        return
     for one in _logs(log):
         for problem in _of_table(one):
             yield "source.table", problem
@@ -78,12 +85,11 @@ def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[Inpu
             yield InputError(f"{spec.pipeline}: {use.place}", f"{use.text!r}: {problem}", way_out)
 
 
-def _not_in_a_path(root: str) -> list[str]:
-    return sorted({repr(sign) for sign in root if not _PLAIN.match(sign)})
-
-
-def _logs(log: LandingLog) -> list[LandingLog]:
-    return [log.left, log.right] if isinstance(log, JoinedLog) else [log]
+def _logs(log: LandingLog | None) -> list[LandingLog]:
+    """The logs of the landing tables; none of one that only a catalog knows."""
+    if isinstance(log, JoinedLog):
+        return [log.left, log.right]
+    return [] if log is None else [log]
 
 
 def _of_table(log: LandingLog) -> Iterator[str]:

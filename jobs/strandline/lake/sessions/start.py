@@ -26,7 +26,7 @@ def start(
         conf: the pipeline's own settings; they win over the defaults.
         short: whether the run is over before a JVM on this machine would have warmed up.
         few_rows: whether all of its many queries have few rows.
-        needs_network: whether the lake lies on other machines.
+        needs_network: whether some table lies on other machines.
 
     Raises:
         InputError: the engine is not installed, cannot start, or is none that the program runs on.
