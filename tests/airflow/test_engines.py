@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from datetime import UTC, datetime
 
 import psutil
 import pytest
-from job_calls import FORM
+from job_calls import FORM, kill_once
 
 pytestmark = pytest.mark.airflow
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
@@ -200,34 +199,21 @@ def test_a_server_that_does_not_answer_is_tried_again_soon(execute, connection, 
 
 
 def test_killing_a_task_on_sail_ends_the_command_and_its_server(bag, lake):
-    from airflow.sdk.exceptions import AirflowException
-
     from strandline_airflow.operators import StrandlineJobOperator
 
     asked = ["flights", "--to=2014-01-02", "--json"]
     task = StrandlineJobOperator(
         task_id="year", command="advance", application_args=asked, engine="sail"
     )
-    ends: list[BaseException] = []
-
-    def execute() -> None:
-        try:
-            task.execute({})
-        except AirflowException as error:
-            ends.append(error)
-
-    thread = threading.Thread(target=execute)
-    thread.start()
     processes: list[psutil.Process] = []
-    deadline = time.monotonic() + 60
-    while not any("sail_server.py" in " ".join(one.cmdline()) for one in processes):
-        assert time.monotonic() < deadline and thread.is_alive()
-        time.sleep(0.2)
-        processes = descendants()
-    task.on_kill()
-    thread.join(timeout=10)
+
+    def has_a_server() -> bool:
+        processes[:] = descendants()
+        return any("sail_server.py" in " ".join(one.cmdline()) for one in processes)
+
+    failed = kill_once(task, has_a_server)
     _, left = psutil.wait_procs(processes, timeout=5)
-    assert (left, len(ends)) == ([], 1), "a killed task must not look like one that has succeeded"
+    assert (left, failed) == ([], 1), "a killed task must not look like one that has succeeded"
 
 
 def descendants() -> list[psutil.Process]:

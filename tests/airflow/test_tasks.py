@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import psutil
 import pyarrow as pa
 import pytest
-from job_calls import FORM, arguments
+from job_calls import FORM, arguments, kill_once
 
 pytestmark = pytest.mark.airflow
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
@@ -307,11 +307,6 @@ def test_the_link_leads_to_the_served_report(bag, monkeypatch):
 
 def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
     """With the real spark-submit: the driver's Python would outlive the JVM by itself."""
-    import threading
-    import time
-
-    from airflow.sdk.exceptions import AirflowException
-
     from strandline_airflow.operators import StrandlineJobOperator
 
     started = tmp_path / "started"
@@ -324,25 +319,16 @@ def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
     task = StrandlineJobOperator(
         task_id="sleep", command=str(job), application_args=[], engine="spark"
     )
-    ends: list[BaseException] = []
+    processes: list[psutil.Process] = []
 
-    def execute() -> None:
-        try:
-            task.execute({})
-        except AirflowException as error:
-            ends.append(error)
+    def has_a_driver() -> bool:
+        if started.is_file() and (pid := started.read_text()):
+            processes.append(psutil.Process(int(pid)))
+        return bool(processes)
 
-    thread = threading.Thread(target=execute)
-    thread.start()
-    deadline = time.monotonic() + 60
-    while not (started.is_file() and started.read_text()):
-        assert time.monotonic() < deadline and thread.is_alive()
-        time.sleep(0.2)
-    driver = psutil.Process(int(started.read_text()))
-    jvm = task._hook._submit_sp
-    task.on_kill()
+    failed = kill_once(task, has_a_driver)
+    (driver,), jvm = processes, task._hook._submit_sp
     psutil.wait_procs([driver], timeout=10)
-    thread.join(timeout=10)
     assert not driver.is_running() and jvm.poll() is not None
-    assert len(ends) == 1, "a killed task must not look like one that has succeeded"
+    assert failed == 1, "a killed task must not look like one that has succeeded"
     jvm.stdout.close()

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import psutil
 import yaml
 from deltalake import DeltaTable
-from lakes import SPEC, land
+from lakes import SPEC, a_week, land
 
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
@@ -65,6 +65,15 @@ class Home:
         """A home of its own that begins as this one stands."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         return Home(folder)
+
+    @classmethod
+    def of_five_days(cls, folder: Path) -> Home:
+        """Five days have landed, three are published."""
+        home = cls(folder)
+        home.write_spec({})
+        home.land(a_week(days=5))
+        home.run(("advance", "--to", "2024-03-04"))
+        return home
 
     def write_spec(self, edits: Mapping[str, Any]) -> None:
         content = deepcopy(SPEC)

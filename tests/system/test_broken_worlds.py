@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from kills import Home
-from lakes import a_week, land
 
 pytestmark = [pytest.mark.system, pytest.mark.kill]
 
@@ -20,11 +19,7 @@ COMMAND = ("advance", "--to", "2024-03-05")
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """Five days have landed, three are published."""
-    home = Home(tmp_path_factory.mktemp("base"))
-    home.write_spec({})
-    land(home.folder / "lake", a_week(days=5))
-    home.run(("advance", "--to", "2024-03-04"))
-    return home
+    return Home.of_five_days(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")

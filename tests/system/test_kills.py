@@ -10,7 +10,7 @@ import os
 
 import pytest
 from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
-from lakes import a_record, a_week, land
+from lakes import a_record
 
 from strandline.lake.steps import frontier
 
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.system
 KILLS = int(os.environ.get("KILLS", "1"))
 MOST_COMMITS = 20
 """Of one run: each of its commits is a place to die at."""
-WEEK = a_week(days=5)
 GROWN = [
     a_record("2 07:00", "2 06:40", amount=40, position=901),
     a_record("2 12:30", "2 12:05", "b", amount=41, position=902),
@@ -27,7 +26,6 @@ GROWN = [
     a_record("2 20:30", "2 20:25", position=904) | {"device": None},
 ]
 """Rows of a day that is published: on time, late, malformed."""
-BEFORE = ("advance", "--to", "2024-03-04")
 KINDS = [
     Kind("a scheduled day", ("advance", "--to", "2024-03-05")),
     Kind(
@@ -53,11 +51,7 @@ if KILLS > 2:  # `make test-kill`: each of its runs is one more observation of a
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """Five days have landed, three are published."""
-    home = Home(tmp_path_factory.mktemp("base"))
-    home.write_spec({})
-    land(home.folder / "lake", WEEK)
-    home.run(BEFORE)
-    return home
+    return Home.of_five_days(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from kills import TABLES, Home
-from lakes import a_week, land
 
 from strandline.lake.local import local_settings, spark_folder
 
@@ -37,10 +36,7 @@ _TIMEOUT_S = 300
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """Five days have landed, three are published; what an undisturbed run makes of the fourth."""
-    home = Home(tmp_path_factory.mktemp("base"))
-    home.write_spec({})
-    land(home.folder / "lake", a_week(days=5))
-    home.run(("advance", "--to", "2024-03-04"))
+    home = Home.of_five_days(tmp_path_factory.mktemp("base"))
     undisturbed = home.copy(tmp_path_factory.mktemp("undisturbed"))
     undisturbed.run(DAY)
     return home, undisturbed.content()

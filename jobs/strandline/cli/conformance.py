@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +14,8 @@ from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachi
 from strandline.cli.running import SHOWN_AS
 
 if TYPE_CHECKING:
-    from strandline.conformance.answer import AnyAnswer
     from strandline.conformance.run import ConformanceResult
-    from strandline.conformance.scenario import Scenario
     from strandline.lake.sessions.choice import EngineChoice
-    from strandline.lake.sessions.protocol import EngineSession
 
 
 def conformance(
@@ -41,35 +37,22 @@ def conformance(
         result = run_conformance(files, answer_by_reference)
     else:
         options = EngineOptions(engine, remote=remote, trust_this_machine=trust_this_machine)
-        result = _by_session(files, options.choice(), as_json=as_json)
+        result = _on_engine(files, options.choice(), as_json=as_json)
     show.document(_figures(result), as_json=as_json, human=_shown)
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _by_session(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
-    from strandline.conformance import run_conformance  # noqa: PLC0415
-    from strandline.lake.sessions.start import start  # noqa: PLC0415
+def _on_engine(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
+    from strandline.conformance.on_engine import run_on_engine  # noqa: PLC0415
 
     with show.progress(quiet=as_json) as step:
         step(f"start {SHOWN_AS[choice.name]}")
-        session = start(choice, "strandline conformance", few_rows=True)
-        try:
-            return run_conformance(
-                files,
-                partial(_answered, session),
-                at_once=4,
-                on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
-            )
-        finally:
-            session.stop()
-
-
-def _answered(session: EngineSession, scenario: Scenario) -> AnyAnswer:
-    from strandline.conformance.spark_runner import SparkEngine  # noqa: PLC0415
-
-    with session.beside() as spark:
-        return SparkEngine(spark)(scenario)
+        return run_on_engine(
+            files,
+            choice,
+            on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
+        )
 
 
 def _figures(result: ConformanceResult) -> dict[str, Any]:

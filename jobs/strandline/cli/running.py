@@ -140,7 +140,7 @@ def application(
         InputError: the engine cannot do what the pipeline asks for; before it is started.
         InterruptedByUserError: somebody has interrupted it.
     """
-    from strandline.lake.sessions.limits import require_able  # noqa: PLC0415
+    from strandline.lake.sessions.limits import needs_network, require_able  # noqa: PLC0415
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
 
@@ -150,7 +150,8 @@ def application(
         name = f"strandline {spec.pipeline}"
         # who asks the process to end is told as who types Ctrl-C
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        session = start(choice, name, spec.spark, short=short, needs_network=lake.folder is None)
+        network = needs_network(lake, log)
+        session = start(choice, name, spec.spark, short=short, needs_network=network)
         try:
             require_shared(session, lake, probe=uuid4().hex)
             yield session.spark, step

@@ -111,6 +111,17 @@ def run_conformance(
         InputError: a path or a file is broken.
     """
     cases = (case for path in scenario_files(paths) for case in read_cases(path))
+    return run_cases(cases, engine, at_once=at_once, on_outcome=on_outcome)
+
+
+def run_cases(
+    cases: Iterable[Case],
+    engine: Engine,
+    *,
+    at_once: int = 1,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> ConformanceResult:
+    """Run scenarios that are read already; arguments as of `run_conformance`."""
     outcomes = []
     with ThreadPoolExecutor(at_once) as pool:
         for outcome in pool.map(lambda case: run_case(case, engine), cases):

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.frames import PerIdentity, computed, long
 from strandline.engine.pairs.of_range import refuse_names_in_use
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
@@ -62,7 +62,7 @@ class WindowPairsRebuild(Rebuild):
         )
         last = self._last(self._told(identity(spec, self.source_columns)))
         both = counted.join(last.withColumn(_ACCEPTS, F.lit(True)), [*window, _ACCEPTS], "left")
-        none = F.lit(0).cast("bigint")
+        none = long(0)
         filled = {name: F.coalesce(name, none) for name in ("records", "firings")}
         return both.withColumns(filled).drop(_ACCEPTS)
 

@@ -31,8 +31,8 @@ def merge_with_feed(
 ) -> None:
     """Bring a diff into a table by a merge of delta-rs, which writes the feed.
 
-    Files that are swapped would tell the feed of rows that have not changed. The rows of the diff
-    pass through this process.
+    Files that are swapped would bring rows into the feed that have not changed. The rows of the
+    diff pass through this process.
 
     Args:
         adoption: of the table; call it under the lock.

@@ -32,22 +32,35 @@ def known_by_log(log: pa.Table) -> list[ds.Expression]:
     for name, least in _columns(log, "min"):
         if name not in largest or not _has_one_order(least.type):
             continue
-        column, most = ds.field(name), largest[name]
+        most = largest[name]
         if pa.types.is_timestamp(most.type):
             most = pc.add(most, _CUT_OFF)
-        for place, (first, last) in enumerate(zip(least, most, strict=True)):
-            count = nulls[name][place] if name in nulls else None
-            if count is not None and count == rows[place]:
-                known[place] = known[place] & column.is_null()
-            elif first.is_valid and last.is_valid and count == 0:
-                within = (column >= first) & (column <= last)
-                known[place] = known[place] & column.is_valid() & within
-            elif first.is_valid and last.is_valid:
-                above, below = column >= first, column <= last
-                known[place] = (
-                    known[place] & (above | column.is_null()) & (below | column.is_null())
-                )
+        counted = nulls.get(name, [None] * len(log))
+        for place, bounds in enumerate(zip(least, most, strict=True)):
+            holds = _between(ds.field(name), bounds, counted[place], rows[place])
+            known[place] = known[place] & holds
     return known
+
+
+def _between(
+    column: ds.Expression, bounds: tuple[pa.Scalar, pa.Scalar], nulls: int | None, rows: int | None
+) -> ds.Expression:
+    """What holds of a column in all rows of a file.
+
+    Args:
+        column: the column.
+        bounds: its least and its largest value; null: the log does not say it.
+        nulls: how many of its values are null; None: the log does not say it.
+        rows: how many rows the file has.
+    """
+    if nulls is not None and nulls == rows:
+        return column.is_null()
+    first, last = bounds
+    if not (first.is_valid and last.is_valid):
+        return ds.scalar(True)
+    if nulls == 0:
+        return column.is_valid() & (column >= first) & (column <= last)
+    return ((column >= first) | column.is_null()) & ((column <= last) | column.is_null())
 
 
 def _columns(log: pa.Table, fact: str) -> Iterator[tuple[str, pa.ChunkedArray]]:

@@ -1,7 +1,7 @@
 """What a Delta log says of a Parquet file, by that file's footer: how many rows, and their bounds.
 
 Readers leave a file out by its bounds, so that a bound may be too wide, and never too narrow. What
-a footer does not tell, or readers compare in several ways, has no bounds here.
+a footer does not say, or readers compare in several ways, has no bounds here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _put(into: dict[str, Any], path: _Path, value: Any) -> None:
 
 
 def _nulls(groups: Sequence[pq.Statistics | None]) -> int | None:
-    """How many values of a column are null; None: a group of rows does not tell."""
+    """How many values of a column are null; None: a group of rows does not say it."""
     if any(group is None or not group.has_null_count for group in groups):
         return None
     return sum(int(group.null_count) for group in groups if group is not None)

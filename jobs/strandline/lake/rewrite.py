@@ -34,7 +34,7 @@ def rewrite(
     Returns:
         Whether it was done. Nothing is where the touched partitions are large, where a key is of a
         type whose values Arrow and Spark compare differently, where a column is missing, or where
-        the table has a change data feed: that would tell of rows that have not changed.
+        the table has a change data feed: rows that have not changed would be written to it.
 
     Raises:
         RetryableError: somebody wrote the table meanwhile without the lock.

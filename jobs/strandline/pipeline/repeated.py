@@ -24,18 +24,13 @@ from strandline.pipeline.driver import program
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
-_DECIDES_NO_ROW = {"schedule", "spark", "engine", "quarantine_days"}
-"""Keys of a pipeline's file."""
-_OF_OTHERS = {"upstream": {"engine"}, "left": {"engine"}, "right": {"engine"}}
-"""The same of the pipelines that one is made of."""
-
 
 def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
     """Of all that decides what a run publishes, but for the rows of the landing table and the past.
 
-    Of what is asked; of the pipeline's file but for `_DECIDES_NO_ROW`; of
-    the landing table, which may have been created anew; of the program. Two runs of the same
-    fingerprint over the same rows publish the same.
+    Of what is asked; of the pipeline's file but for `schedule`, `spark`, `engine` and
+    `quarantine_days`; of the landing table, which may have been created anew; of the program. Two
+    runs of the same fingerprint over the same rows publish the same.
 
     Args:
         spec: the pipeline.
@@ -51,9 +46,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "close": request.close,
         "reopen": request.reopen,
         "accept_loss": request.accept_loss is not None,
-        "file": spec.model_dump(
-            mode="json", exclude={**dict.fromkeys(_DECIDES_NO_ROW, True), **_OF_OTHERS}
-        ),
+        "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
         "rules": [spec.spec_fingerprint, spec.timeline_fingerprint],
         "landing": landing_id,
         "program": program(),

@@ -41,7 +41,8 @@ class CommonSpec(SpecModel):
     pipeline: PipelineName
     quality: Quality = Field(default_factory=Quality)
     spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
-    engine: EngineName | None = None
+    # the engine decides no number, so that no fingerprint has it
+    engine: EngineName | None = Field(default=None, exclude=True)
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
     quarantine_days: Annotated[int, Field(ge=1)] | None = None
     max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None

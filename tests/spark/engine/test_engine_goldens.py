@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
@@ -15,10 +14,10 @@ import pytest
 from engines import ENGINE
 
 from strandline.conformance import ConformanceResult, run_conformance
+from strandline.conformance.on_engine import run_on_engine
 from strandline.conformance.scenario import read_scenario
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.lake.sessions.choice import EngineChoice
-from strandline.lake.sessions.start import start
 from strandline.spec.engines import not_on
 from strandline.spec.runnable import not_yet
 
@@ -26,7 +25,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.story]
 
 GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 ONE_IN = 10
-AT_ONE_SERVER = 60
 SAMPLED = ENGINE == "spark" and not os.environ.get("ALL_GOLDENS")
 CHAINED = {"pub_chained_009_sliding_all", "pub_chained_011_session_all"}
 """Chance chooses none of these few: one has thresholds on no grid, in one the source goes idle."""
@@ -51,26 +49,11 @@ def is_chosen(name: str) -> bool:
 @pytest.fixture(scope="module")
 def result(session, tmp_path_factory) -> ConformanceResult:
     chosen = [case for case in supported() if is_chosen(case["scenario"]["name"])]
-    folder, outcomes = tmp_path_factory.mktemp("goldens"), []
-    for number, first in enumerate(range(0, len(chosen), AT_ONE_SERVER)):
-        path = folder / f"{number}.json"
-        path.write_text(json.dumps(chosen[first : first + AT_ONE_SERVER]), encoding="utf-8")
-        with a_server(session) as spark:
-            outcomes += run_conformance([path], SparkEngine(spark), at_once=4).outcomes
-    return ConformanceResult(tuple(outcomes))
-
-
-@contextmanager
-def a_server(session):
-    """The session, or of Sail one of a server of its own: it keeps some megabytes of a scenario."""
-    if ENGINE != "sail":
-        yield session
-        return
-    own = start(EngineChoice("sail"), "goldens")
-    try:
-        yield own.spark
-    finally:
-        own.stop()
+    path = tmp_path_factory.mktemp("goldens") / "chosen.json"
+    path.write_text(json.dumps(chosen), encoding="utf-8")
+    if ENGINE == "sail":
+        return run_on_engine([path], EngineChoice("sail"))
+    return run_conformance([path], SparkEngine(session), at_once=4)
 
 
 def test_no_scenario_disagrees_and_none_fails_to_run(result):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from lakes import a_record, a_spec, land
 
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
-from strandline.lake.sessions.limits import require_able
+from strandline.lake.sessions.limits import needs_network, require_able
 from strandline.lake.store import Lake
 
 
@@ -33,3 +35,13 @@ def test_a_function_that_sail_computes_otherwise_is_refused_there_alone(
         require_able(EngineChoice("sail"), lake, spec, log)
     assert caught.value.place == f"meter: {path.replace('__', '.')}"
     assert caught.value.problem.startswith(f"{text!r}: {problem}")
+
+
+def test_a_lake_or_a_landing_table_on_other_machines_needs_the_network(tmp_path):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    here, elsewhere = Lake.at(str(tmp_path)), Lake.at("s3://bucket/lake")
+    log = LandingLog.of(here, a_spec())
+    assert not needs_network(here, None)
+    assert not needs_network(here, log)
+    assert needs_network(elsewhere, log)
+    assert needs_network(here, replace(log, uri="s3://bucket/landing/meter"))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
+from lakes import SPEC as CONTENT
 from lakes import a_record, a_spec, instant, land
 
+from strandline.cli import in_hand
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.publish_staged import require_publishable
@@ -133,3 +138,21 @@ def test_one_that_died_while_it_published_is_to_be_ended(kept):
 def test_a_run_that_is_not_there_is_not_published(kept):
     with pytest.raises(InputError, match=r"no such run.*strandline runs list meter"):
         kept.asked(replace(PREPARED, run_id="r-2"))
+
+
+def test_one_that_has_published_is_shown_again_without_a_session(kept, monkeypatch, capsys):
+    """Airflow tries a task once more whose process has died after the publish."""
+    published = replace(PREPARED, step="published", diff={"windows": {"inserted": 3}})
+    ledger = Ledger(kept.lake.pipeline("meter"))
+    for entry in (PREPARED, published):
+        ledger.append(replace(entry, position=0), datetime.now(UTC))
+    (kept.folder / "meter.yaml").write_text(yaml.safe_dump(CONTENT))
+
+    def no_session(*_: object, **__: object) -> None:
+        raise AssertionError("a session is opened")
+
+    monkeypatch.setattr(in_hand, "application", no_session)
+    places = {"pipelines": kept.folder, "lake": str(kept.folder)}
+    in_hand.runs_publish("meter", "r-1", as_json=True, **places)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["run_id"], said["status"], said["diff"]) == ("r-1", "published", published.diff)

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import union_by_name
+from strandline.engine.frames import long, union_by_name
 from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
 from strandline.engine.past.history import History
 from strandline.engine.past.inputs import HistoryOfTwo
@@ -98,7 +98,7 @@ class PairsOfRange(Rebuild):
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.TS) + 1,
-            c.MISSED: F.lit(1).cast("bigint"),
+            c.MISSED: long(1),
             c.ENDED_AT: F.lit(None).cast("bigint"),
         }
         rows = quarantine_late(late.withColumns(slots), given.history.spec, given.source_columns)

@@ -126,7 +126,7 @@ def _decimal(column: Column, kind: T.DecimalType) -> Column:
 
 
 def _floating(column: Column) -> Column:
-    """As Java writes a Double or a Float, from the shortest digits that tell it."""
+    """As Java writes a Double or a Float, from the shortest digits that only it has."""
     text = column.cast("string")
     size = F.abs(column.cast("double"))
     is_plain = (size == 0.0) | ((size >= _LEAST_PLAIN) & (size < _LEAST_SCIENTIFIC))

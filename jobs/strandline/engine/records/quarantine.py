@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
 from strandline.engine.records.side_by_side import side_by_side
@@ -43,7 +44,7 @@ def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: SourceCo
         watermark=F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)),
         late_by=F.when(~vanished, late_by),
         slot_start=F.timestamp_millis(c.SLOT),
-        missed=F.when(~vanished, F.greatest(F.col(c.MISSED), F.lit(0).cast("bigint"))),
+        missed=F.when(~vanished, F.greatest(F.col(c.MISSED), long(0))),
         day=F.timestamp_millis(c.SLOT).cast("date"),
     )
 

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
@@ -138,7 +139,7 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
 def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The order of records inside an arrival instant; a record without one comes first."""
     if spec.source.sequence is None:
-        return F.lit(0).cast("bigint")
+        return long(0)
     place = f"{spec.pipeline}: source.sequence"
     sequence = whole_number(landing, spec.source.sequence, place, "sequence")
     return F.coalesce(sequence.cast("bigint"), F.lit(MIN_WATERMARK))

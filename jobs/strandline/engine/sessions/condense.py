@@ -136,5 +136,5 @@ def with_watermarks(rows: DataFrame, emitted: Emissions) -> DataFrame:
     met = {c.ARRIVAL_DAY: date_of(F.col(AT)), **met_by(rows)}
     probes = rows.where(~is_ahead).withColumns(met)
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
-    ahead = rows.where(is_ahead).withColumn(c.WATERMARK, F.lit(AHEAD).cast("bigint"))
+    ahead = rows.where(is_ahead).withColumn(c.WATERMARK, long(AHEAD))
     return ahead.unionByName(behind)

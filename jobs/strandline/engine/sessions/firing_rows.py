@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, firing_columns, numbered
@@ -89,7 +90,7 @@ def _each_time(firings: DataFrame) -> DataFrame:
 
     Records of one position and gap are one unit, and fire one after the other, by their ids.
     """
-    times = F.sequence(F.lit(1).cast("bigint"), times_fired())
+    times = F.sequence(long(1), times_fired())
     return firings.withColumn(TIME, F.explode(times)).withColumn(LATE, is_late())
 
 

@@ -75,7 +75,7 @@ class SessionRebuild(SessionRows):
     def accepted_by_slot(self) -> DataFrame:
         """How many records the sessions accepted: SLOT, `accepted` and `late_accepted`."""
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
-        nothing = F.lit(0).cast("bigint")
+        nothing = long(0)
         accepted = self._accepted_rows.select(
             slot, F.col("records").alias("accepted"), nothing.alias("late_accepted"), c.START
         )
@@ -104,7 +104,7 @@ class SessionRebuild(SessionRows):
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.END),
-            c.MISSED: F.lit(1).cast("bigint"),
+            c.MISSED: long(1),
             c.ENDED_AT: self._ended_at(),
         }
         return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
@@ -192,8 +192,8 @@ class SessionRebuild(SessionRows):
             .withColumns(
                 {
                     c.FIRING: F.when(fires_once(), F.col(FIRST_UNIT)).otherwise(of_no_firing),
-                    "late_accepted": F.lit(0).cast("bigint"),
-                    "firings": F.lit(1).cast("bigint"),
+                    "late_accepted": long(0),
+                    "firings": long(1),
                     FIRED_AT: moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock),
                     "state": self._state(
                         F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM)

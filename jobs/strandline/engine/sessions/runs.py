@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed, long
+from strandline.engine.frames import computed, long, up_to_here
 from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
 from strandline.spec.pipeline import PipelineSpec
 
@@ -28,13 +28,13 @@ def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
     by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
-    up_to_here = by_start.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = up_to_here(by_start)
     begins_run = begins(by_start) | ~F.col(_IS_AHEAD)
     first_of_run = F.last(F.when(F.col(_BEGINS_RUN), F.col(c.ROW)), ignorenulls=True)
     return (
         rows.withColumn(_IS_AHEAD, is_ahead)
         .withColumn(_BEGINS_RUN, begins_run)
-        .withColumn(c.ROW, first_of_run.over(up_to_here))
+        .withColumn(c.ROW, first_of_run.over(so_far))
         .drop(_BEGINS_RUN)
         .transform(computed)
     )

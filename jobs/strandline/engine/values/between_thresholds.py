@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow, union_by_name
+from strandline.engine.frames import from_arrow, union_by_name, up_to_here
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 
@@ -39,7 +39,7 @@ def first_reaching(
     Returns:
         THRESHOLD, SEEN_FROM (never: not before the horizon) and RANK.
     """
-    grid, axis = history.grid, history.axis
+    grid = history.grid
     last = grid.residues[0]
 
     def edge(value: Column) -> Column:
@@ -48,18 +48,6 @@ def first_reaching(
 
     asked = thresholds.select(F.col(c.THRESHOLD).alias(_VALUE)).distinct()
     asked = asked.withColumn(_EDGE, edge(F.col(_VALUE)))
-    edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
-    seen, number = history.crossings.reached(edges, clock.horizon_ms)
-    at_edges = from_arrow(
-        thresholds.sparkSession,
-        pa.table(
-            {
-                _EDGE: pa.array(edges, pa.int64()),
-                c.SEEN_FROM: pa.array([int(at) for at in seen], axis.kind),
-                c.RANK: pa.array([int(n) for n in number], pa.int64()),
-            }
-        ),
-    )
     steps = rises.select(
         F.col(c.WATERMARK).alias(_VALUE),
         edge(F.col(c.WATERMARK)).alias(_EDGE),
@@ -67,16 +55,13 @@ def first_reaching(
         F.col(c.RANK).cast("bigint").alias(_AT_RANK),
         F.lit(True).alias(_IS_RISE),
     )
-    here = F.broadcast(at_edges)
+    here = F.broadcast(_at_edges(asked, history, clock))
     both = union_by_name(
         steps.join(here.select(_EDGE), _EDGE), asked.withColumn(_IS_RISE, F.lit(False))
     )
-    from_above = (
-        Window.partitionBy(_EDGE)
-        .orderBy(F.desc(_VALUE), F.desc(_IS_RISE), F.desc(_AT), F.desc(_AT_RANK))
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    # the watermark only rises: the least of the watermarks from above has come first
+    downwards = (F.desc(name) for name in (_VALUE, _IS_RISE, _AT, _AT_RANK))
+    from_above = up_to_here(Window.partitionBy(_EDGE).orderBy(*downwards))
+    # a watermark never falls: of all from above the least has come first
     first = {name: F.last(name, ignorenulls=True).over(from_above) for name in (_AT, _AT_RANK)}
     return (
         both.withColumns(first)
@@ -88,3 +73,17 @@ def first_reaching(
             F.when(F.col(_AT).isNull(), F.col(c.RANK)).otherwise(F.col(_AT_RANK)).alias(c.RANK),
         )
     )
+
+
+def _at_edges(asked: DataFrame, history: History, clock: Clock) -> DataFrame:
+    """The distinct _EDGEs of thresholds with SEEN_FROM and RANK: when the grid's are reached."""
+    edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
+    seen, number = history.crossings.reached(edges, clock.horizon_ms)
+    table = pa.table(
+        {
+            _EDGE: pa.array(edges, pa.int64()),
+            c.SEEN_FROM: pa.array([int(at) for at in seen], history.axis.kind),
+            c.RANK: pa.array([int(n) for n in number], pa.int64()),
+        }
+    )
+    return from_arrow(asked.sparkSession, table)

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed, from_arrow, long, union_by_name
+from strandline.engine.frames import computed, from_arrow, long, union_by_name, up_to_here
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
@@ -62,11 +62,8 @@ class RecordEmissions:
         where each stood just before anything that it emits later, or before the end.
         """
         axis = self.history.axis
-        later = (
-            Window.partitionBy(c.ARRIVAL_DAY, _PART)
-            .orderBy(F.desc(c.SEEN_FROM), F.desc(c.RANK))
-            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        )
+        from_last = (F.desc(c.SEEN_FROM), F.desc(c.RANK))
+        later = up_to_here(Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last))
         floor = reduce(
             lambda chain, step: F.when(
                 F.col(c.SEEN_FROM) > axis.literal(step[0]), long(step[1])

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import fields_of, union_by_name
+from strandline.engine.frames import fields_of, union_by_name, up_to_here
 from strandline.engine.records.expressions import quoted
 
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
@@ -71,4 +71,4 @@ def answered(rows: DataFrame) -> DataFrame:
 def seen_of_day() -> WindowSpec:
     """What a probe among what is emitted on its day sees."""
     of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
-    return of_day.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return up_to_here(of_day)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import fields_of
+from strandline.engine.frames import fields_of, long
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.met import met_by, risen
@@ -146,7 +146,7 @@ def last_told(told: DataFrame, records: DataFrame, group: Sequence[str]) -> Data
         .where(F.col(c.FIRING) == F.col(LAST))
         .join(superseded, [*group, c.FIRING], "left_anti")
         .join(late, [*group, c.START, c.END], "left")
-        .withColumn("late_accepted", F.coalesce(_LATE_RECORDS, F.lit(0).cast("bigint")))
+        .withColumn("late_accepted", F.coalesce(_LATE_RECORDS, long(0)))
         .drop(LAST, _LATE_RECORDS)
     )
 
@@ -161,7 +161,7 @@ def up_to_last(records: DataFrame, told: DataFrame, group: Sequence[str]) -> Dat
     """
     last = told.groupBy(*group).agg(F.max(c.FIRING).alias(LAST))
     both = records.join(last, [*group], "left")
-    return both.withColumn(LAST, F.coalesce(LAST, F.lit(0).cast("bigint")))
+    return both.withColumn(LAST, F.coalesce(LAST, long(0)))
 
 
 def is_left() -> Column:

@@ -89,7 +89,7 @@ def as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> Da
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         c.IN_NEWEST_WINDOW,
-        F.lit(0).cast("bigint").alias(c.MISSED_PAIRS),
+        long(0).alias(c.MISSED_PAIRS),
         c.ACCEPTED,
         F.when(is_closed, F.col(c.UNFIRED)).otherwise(F.lit(0)).alias(c.UNFIRED),
     )
@@ -183,4 +183,4 @@ def _or_of_nothing(
     evictor = spec.evicts_by
     if evictor is not None and not evictor.after:
         rows = with_contents_of_none(rows, records, aggregates, "records")
-    return rows.withColumn("records", F.coalesce("records", F.lit(0).cast("bigint")))
+    return rows.withColumn("records", F.coalesce("records", long(0)))

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import long
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import floor
 from strandline.engine.results.aggregates import Partial
@@ -59,9 +60,7 @@ def count_each(
             met.where(is_accepted())
             .groupBy(*keys, c.WINDOW)
             .agg(*contents, *_counts())
-            .withColumns(
-                {c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: F.lit(0).cast("bigint")}
-            )
+            .withColumns({c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: long(0)})
         )
     kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
     counted = (
@@ -150,7 +149,7 @@ def _counts() -> list[Column]:
 def _accepted_or_missed(counted: DataFrame) -> DataFrame:
     """Rows of what was refused hold no record: they only say how many were missed."""
     accepted = F.col(_ACCEPTED)
-    nothing = F.lit(0).cast("bigint")
+    nothing = long(0)
     return counted.withColumn(
         c.MISSED_PAIRS, F.when(accepted, nothing).otherwise(F.col("records"))
     ).withColumns(

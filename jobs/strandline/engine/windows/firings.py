@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.past.history import History
 from strandline.engine.records.met import met_by
 from strandline.engine.results.aggregates import Partial, with_contents_of_none
@@ -117,7 +118,7 @@ def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineS
         return kept.join(members.groupBy(*firing).agg(*causes), firing)
     found = members.groupBy(*firing).agg(*causes).join(kept, firing, "left")
     found = with_contents_of_none(found, members, aggregates, "records")
-    return found.withColumn("records", F.coalesce("records", F.lit(0).cast("bigint")))
+    return found.withColumn("records", F.coalesce("records", long(0)))
 
 
 def _placed(firings: DataFrame, history: History) -> DataFrame:

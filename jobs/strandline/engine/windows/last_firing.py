@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.past.history import History
 from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.windows.contents import count_each, fire
@@ -67,7 +68,7 @@ def fire_last(
     if spec.fires_at_times:
         fired = _fired_early(fired)
     return fired.withColumns(
-        {c.ACCEPTED: F.col("records"), "records": F.coalesce(_IN_LAST, F.lit(0).cast("bigint"))}
+        {c.ACCEPTED: F.col("records"), "records": F.coalesce(_IN_LAST, long(0))}
     ).drop(*more)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.calendar.timers import timer_columns
-from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.frames import PerIdentity, computed, long
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.past.rise_days import rise_days
@@ -228,7 +228,7 @@ class GridRebuild(Rebuild):
         refused = self._pairs(windows).where(~is_accepted())
         without_content = dict.fromkeys(spec.aggregates, F.lit(None))
         missed = count_each(refused, spec, {}, grid).withColumns(without_content)
-        none = F.lit(0).cast("bigint")
+        none = long(0)
         rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
         return fired.unionByName(rows)
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import fields_of
+from strandline.engine.frames import fields_of, up_to_here
 from strandline.engine.records.met import risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import FIRED_AT
@@ -105,7 +105,7 @@ def _with_running(
     records: DataFrame, in_window: WindowSpec, aggregates: Mapping[str, Column]
 ) -> DataFrame:
     """Records with what their window holds by then, named _RUNNING, and whether it is _IS_LAST."""
-    up_to_here = in_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = up_to_here(in_window)
     running = {
         **aggregates,
         "records": F.count(F.lit(1)),
@@ -114,7 +114,7 @@ def _with_running(
     }
     return records.select(
         "*",
-        *(column.over(up_to_here).alias(_RUNNING + name) for name, column in running.items()),
+        *(column.over(so_far).alias(_RUNNING + name) for name, column in running.items()),
         F.lead(F.lit(True)).over(in_window).isNull().alias(_IS_LAST),
     )
 

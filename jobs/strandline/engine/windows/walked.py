@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import window_table
 from strandline.engine.calendar.timers import end_columns
-from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.frames import PerIdentity, computed, long
 from strandline.engine.past.history import History
 from strandline.engine.records.arithmetic import event_ms
 from strandline.engine.records.met import met_by
@@ -62,7 +62,7 @@ class WalkedWindows(GridRebuild):
         )
         last = last_told(self._told_by(self._identity), self._walked(self._identity), window)
         told = last.select(*window, *spec.aggregates, "records", "firings", FIRED_AT)
-        none = F.lit(0).cast("bigint")
+        none = long(0)
         both = counted.join(told, window, "left").withColumns(
             {name: F.coalesce(name, none) for name in ("records", "firings")}
         )

@@ -1,0 +1,47 @@
+"""Scenarios on the engine that a command has chosen, in sessions that are opened for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from strandline.conformance.files import read_cases, scenario_files
+from strandline.conformance.run import ConformanceResult, Outcome, run_cases
+from strandline.conformance.spark_runner import SparkEngine
+from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.start import start
+
+_AT_ONCE = 4
+"""So many scenarios run at the same time: on few rows an engine mostly waits for itself."""
+_OF_ONE_SERVER = 60
+"""After so many scenarios Sail gets a new process: it keeps some 13 MB of each until it ends."""
+
+
+def run_on_engine(
+    paths: Iterable[Path],
+    choice: EngineChoice,
+    *,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> ConformanceResult:
+    """Run every scenario of some files or folders on an engine.
+
+    Args:
+        paths: files (`.json`, `.json.gz`) and folders of them.
+        choice: the engine.
+        on_outcome: called with each outcome as it comes.
+
+    Raises:
+        InputError: a path or a file is broken, or the engine cannot be started.
+        RetryableError: the engine does not answer.
+    """
+    cases = [case for path in scenario_files(paths) for case in read_cases(path)]
+    of_one = _OF_ONE_SERVER if choice.name == "sail" else max(len(cases), 1)
+    outcomes: list[Outcome] = []
+    for first in range(0, len(cases), of_one):
+        session = start(choice, "strandline conformance", few_rows=True)
+        try:
+            engine, part = SparkEngine(session.spark), cases[first : first + of_one]
+            outcomes += run_cases(part, engine, at_once=_AT_ONCE, on_outcome=on_outcome).outcomes
+        finally:
+            session.stop()
+    return ConformanceResult(tuple(outcomes))
