@@ -11,11 +11,10 @@ from pyspark.sql import functions as F
 
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import (
-    expression,
     first_line,
     quoted,
     require,
-    type_of,
+    typed,
 )
 from strandline.engine.records.side_by_side import side_by_side
 from strandline.engine.results.aggregates import aggregate_column
@@ -85,8 +84,8 @@ def _ask(use: Use, table: DataFrame, place: str) -> None:
     if use.wanted == "aggregate":
         aggregate_column(table, use.text, place)
     elif use.wanted != "column":
-        column = expression(table, use.text, place)
-        require(use.wanted, use.text, type_of(column, table), place)
+        _, found = typed(table, use.text, place)
+        require(use.wanted, use.text, found, place)
 
 
 def _table_of(use: Use, landing: Landing) -> DataFrame:

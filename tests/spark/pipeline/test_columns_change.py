@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -233,10 +234,12 @@ def test_columns_that_were_published_with_their_nulls_keep_the_identity_of_their
         hashlib.sha256(f"{json.dumps(row, separators=(',', ':'))}|5".encode()).hexdigest()[:32]
         for row in whole
     ]
-    told = identity(a_spec(), SourceColumns(names, frozenset(names)))
+    told = identity(
+        a_spec(), replace(SourceColumns.of(rows, names), nulls_counted=frozenset(names))
+    )
     assert [row[0] for row in rows.select(told).collect()] == expected
-    later = SourceColumns((*names, "new"), frozenset(names))
     wider = rows.withColumn("new", F.lit(None).cast("string"))
+    later = replace(SourceColumns.of(wider, (*names, "new")), nulls_counted=frozenset(names))
     assert [row[0] for row in wider.select(identity(a_spec(), later)).collect()] == expected
     filled = rows.withColumn("new", F.lit("y"))
     assert not {row[0] for row in filled.select(identity(a_spec(), later)).collect()} & {*expected}
@@ -248,7 +251,7 @@ def test_of_a_new_pipeline_a_column_that_comes_changes_no_identity_wherever_it_s
     wider = rows.withColumn("new", F.lit(None).cast("string"))
 
     def of(frame, *names: str) -> str:
-        return str(frame.select(identity(a_spec(), SourceColumns(names))).first()[0])
+        return str(frame.select(identity(a_spec(), SourceColumns.of(frame, names))).first()[0])
 
     assert of(rows, "a", "b") == of(wider, "new", "a", "b") == of(wider, "a", "new", "b")
     assert of(rows, "a", "b") != of(rows, "b")

@@ -35,14 +35,20 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
     Raises:
         InputError: it is neither, or does not follow from the record alone.
     """
+    column, _ = typed(landing, text, place)
+    return column
+
+
+def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
+    """A column or expression as of `expression`, and its type; raises what that does."""
     if text in landing.columns:
-        return quoted(text)
+        return quoted(text), landing.schema[text].dataType
     for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):
         raise InputError(place, problem, way_out)
     try:
         column = F.expr(text)
         # beside the others: an aggregate is none of them; and only a schema makes Spark analyse
-        _ = landing.select("*", column).schema
+        found = landing.select("*", column).schema.fields[-1].dataType
     except REFUSED_BY_THE_ENGINE as error:
         known = ", ".join(landing.columns)
         raise InputError(
@@ -50,7 +56,7 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
             f"{text!r} is no column and no expression over the landing table ({first_line(error)})",
             f"its columns are {known}",
         ) from None
-    return column
+    return column, found
 
 
 def quoted(name: str) -> Column:
@@ -65,14 +71,9 @@ def in_quotes(name: str) -> str:
 
 def condition(landing: DataFrame, text: str, place: str) -> Column:
     """A boolean column or expression; null counts as false."""
-    column = expression(landing, text, place)
-    require("condition", text, type_of(column, landing), place)
+    column, found = typed(landing, text, place)
+    require("condition", text, found, place)
     return F.coalesce(column, F.lit(False))
-
-
-def type_of(column: Column, landing: DataFrame) -> T.DataType:
-    """The type of a column over the landing table."""
-    return landing.select(column).schema[0].dataType
 
 
 def require(wanted: Wanted, text: str, found: T.DataType, place: str) -> None:
@@ -91,8 +92,8 @@ def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> C
     Raises:
         InputError: it gives anything else.
     """
-    column = expression(landing, text, place)
-    require(wanted, text, type_of(column, landing), place)
+    column, found = typed(landing, text, place)
+    require(wanted, text, found, place)
     return column
 
 
@@ -105,8 +106,7 @@ def _floored_ms(instant: Column) -> Column:
 
 def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     """The milliseconds of a time column or expression, and whether the row has any value there."""
-    column = expression(landing, text, place)
-    found = type_of(column, landing)
+    column, found = typed(landing, text, place)
     require("time", text, found, place)
     given = column.isNotNull()
     if isinstance(found, T.StringType):

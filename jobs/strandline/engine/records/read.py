@@ -16,7 +16,7 @@ from strandline.engine.records.expressions import (
     expression,
     require,
     time_ms,
-    type_of,
+    typed,
     whole_number,
 )
 from strandline.engine.records.malformed import reason_of
@@ -126,8 +126,7 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
         known = arrival.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
         return F.when(known, date_of(arrival))
     place = f"{spec.pipeline}: source.arrival_date"
-    column = expression(landing, spec.source.arrival_date, place)
-    found = type_of(column, landing)
+    column, found = typed(landing, spec.source.arrival_date, place)
     require("date", spec.source.arrival_date, found, place)
     if not isinstance(found, T.StringType):
         return column.cast("date")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -73,10 +74,12 @@ def not_in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Proble
 
 
 def _partials(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial | Problem]:
-    return {name: _partial(records, name, text) for name, text in spec.aggregates.items()}
+    simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
+    kinds = _types_of(records, simple)
+    return {name: _partial(kinds, name, text) for name, text in spec.aggregates.items()}
 
 
-def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
+def _partial(kinds: Mapping[str, T.DataType], name: str, text: str) -> Partial | Problem:
     """`count`, `sum`, `min`, `max` or `avg` of one expression, and nothing else around it."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
@@ -93,7 +96,7 @@ def _partial(records: DataFrame, name: str, text: str) -> Partial | Problem:
             "give it a pipeline of its own, so that it does not slow down the others",
         )
     function, argument = call[1].lower(), call[2]
-    kind = _type_of(records, text)
+    kind = kinds[text]
     part = f"_strandline_part_{name}"
     parts = {part: F.expr(text)}
     if function == "count":
@@ -164,14 +167,29 @@ def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Colum
         InputError: one is no aggregate over the landing table, or depends on the order of the
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
+    try:
+        kinds = _types_of(records, spec.aggregates.values())
+    except REFUSED_BY_THE_ENGINE:
+        kinds = {}  # which of them it is, each says alone
     return {
-        name: aggregate_column(records, text, f"{spec.pipeline}: aggregates.{name}")
+        name: aggregate_column(records, text, f"{spec.pipeline}: aggregates.{name}", kinds)
         for name, text in spec.aggregates.items()
     }
 
 
-def aggregate_column(records: DataFrame, text: str, place: str) -> Column:
-    """One aggregate, checked so; `place` is where it is said.
+def aggregate_column(
+    records: DataFrame,
+    text: str,
+    place: str,
+    kinds: Mapping[str, T.DataType] = MappingProxyType({}),
+) -> Column:
+    """One aggregate, checked so.
+
+    Args:
+        records: that it will see.
+        text: the aggregate.
+        place: where a problem is said to be.
+        kinds: the types of aggregates, as far as the engine was asked for them.
 
     Raises:
         InputError: see `aggregate_columns`.
@@ -179,7 +197,7 @@ def aggregate_column(records: DataFrame, text: str, place: str) -> Column:
     for problem, way_out in problems_of_aggregate(text, dict.fromkeys(records.columns)):
         raise InputError(place, problem, way_out)
     try:
-        kind = _type_of(records, text)
+        kind = kinds.get(text) or _types_of(records, [text])[text]
     except REFUSED_BY_THE_ENGINE as error:
         found = first_line(error)
         raise InputError(
@@ -194,9 +212,12 @@ def aggregate_column(records: DataFrame, text: str, place: str) -> Column:
     return F.expr(text)
 
 
-def _type_of(records: DataFrame, text: str) -> T.DataType:
-    """The type of an aggregate, as the engine finds it."""
-    return records.groupBy().agg(F.expr(text)).schema[0].dataType
+def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:
+    """The types of aggregates, as the engine finds them when it is asked once for all."""
+    if not texts:
+        return {}
+    fields = records.groupBy().agg(*(F.expr(text) for text in texts)).schema.fields
+    return {text: field.dataType for text, field in zip(texts, fields, strict=True)}
 
 
 def with_contents_of_none(

@@ -77,10 +77,12 @@ class RecordEmissions:
             for at in self._joins
         ]
         number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
-        stood = self._stood().drop(c.CHANNEL, c.CANDIDATE)
+        stood = self._stood.drop(c.CHANNEL, c.CANDIDATE)
         rows = with_probes(stood, probes).withColumn(_PART, number)
-        return answered(rows.withColumn(c.WATERMARK, F.greatest(F.min(_STOOD).over(later), floor)))
+        watermark = F.greatest(F.min(_STOOD).over(later), floor)
+        return answered(rows.withColumn(c.WATERMARK, watermark), probes)
 
+    @cached_property
     def _stood(self) -> DataFrame:
         """The offers, and the ends of parts of days, with where their channel STOOD just before."""
         before = (

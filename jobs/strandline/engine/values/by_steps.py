@@ -66,11 +66,8 @@ class StepEmissions:
                 F.col(c.RANK) < F.col(f"{_LAST}.{c.RANK}")
             )
             reached += F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
-        return answered(
-            rows.withColumn(_LAST, last).withColumn(
-                c.WATERMARK, F.coalesce(reached, F.lit(MIN_WATERMARK))
-            )
-        )
+        watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
+        return answered(rows.withColumn(_LAST, last).withColumn(c.WATERMARK, watermark), probes)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with the step that reaches them: see `Emissions.crossings`."""

@@ -10,13 +10,16 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import fields_of, union_by_name, up_to_here
+from strandline.engine.frames import up_to_here, with_nulls_for
 from strandline.engine.records.expressions import quoted
 
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
+_POSITION = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK, c.CHANNEL, c.CANDIDATE}
+"""The columns of a probe that say where it asks, or that what is emitted has of its own."""
 
 
 class Emissions(Protocol):
@@ -47,25 +50,30 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
     What a probe carries is one column, null where something is emitted: emissions are many, and
     are sorted with the probes. `answered` takes them out again.
     """
-    position = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK}
-    brought = [
-        quoted(name) for name in probes.columns if name not in position | {c.CHANNEL, c.CANDIDATE}
-    ]
+    carried = _carried(probes)
     rank = F.col(c.RANK).cast("bigint") * 2
     asked = probes.select(
         c.ARRIVAL_DAY,
         c.SEEN_FROM,
         (rank + 1).alias(c.RANK),
-        F.struct(F.lit(1).alias(_IS_PROBE), *brought).alias(_BROUGHT),
+        F.struct(F.lit(1).alias(_IS_PROBE), *(quoted(f.name) for f in carried)).alias(_BROUGHT),
     )
-    return union_by_name(emitted.withColumn(c.RANK, rank), asked)
+    brought = T.StructType([T.StructField(_IS_PROBE, T.IntegerType()), *carried])
+    rows = emitted.withColumn(c.RANK, rank)
+    asked = with_nulls_for(rows, asked)
+    return rows.withColumn(_BROUGHT, F.lit(None).cast(brought)).unionByName(asked)
 
 
-def answered(rows: DataFrame) -> DataFrame:
+def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
     """Of `with_probes` the probes, with what they brought and the WATERMARK that was found."""
-    probes = rows.where(F.col(_BROUGHT).isNotNull())
-    brought = fields_of(probes, _BROUGHT)
-    return probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *brought, c.WATERMARK).drop(_IS_PROBE)
+    brought = [F.col(_BROUGHT)[f.name].alias(f.name) for f in _carried(probes)]
+    of_probes = rows.where(F.col(_BROUGHT).isNotNull())
+    return of_probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *brought, c.WATERMARK)
+
+
+def _carried(probes: DataFrame) -> list[T.StructField]:
+    """The columns of probes besides their position."""
+    return [field for field in probes.schema.fields if field.name not in _POSITION]
 
 
 def seen_of_day() -> WindowSpec:

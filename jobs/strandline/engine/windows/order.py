@@ -17,7 +17,7 @@ from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.records.expressions import expression, quoted, require, type_of
+from strandline.engine.records.expressions import quoted, require, typed
 from strandline.engine.windows import walk
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.chained import ResultsSpec
@@ -247,7 +247,7 @@ def value_of(records: DataFrame, spec: PipelineSpec, part: str) -> Column:
     if not isinstance(rule, Delta | DeltaEvictor):
         return F.lit(None).cast("double")
     place = f"{spec.pipeline}: {part}.of"
-    value = expression(records, rule.of, place)
-    require("number", rule.of, type_of(value, records), place)
+    value, found = typed(records, rule.of, place)
+    require("number", rule.of, found, place)
     nothing = f"{place}: {rule.of} is null for a record; leave such records out, or give a default"
     return F.coalesce(value.cast("double"), F.raise_error(F.lit(nothing)).cast("double"))

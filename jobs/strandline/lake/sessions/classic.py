@@ -29,8 +29,6 @@ _SETTINGS = {
     # one snapshot task: the logs of these tables are small, and fifty tasks cost more than they do
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.ui.showConsoleProgress": "false",
-    # else every column that a plan names asks the JVM five times more, to tell its line in an error
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
 """One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""

@@ -13,6 +13,9 @@ EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # else every column that a plan names looks for its line, to tell it in an error: a third of the
+    # processor time in which a plan is made
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings that decide the answers, or the form in which they are written."""
 FEW_ROWS = {
