@@ -98,7 +98,8 @@ def spark():
         started = _classic()
     else:
         remote = os.environ.get("STRANDLINE_REMOTE")
-        started = start(EngineChoice(ENGINE, remote=remote), "strandline tests", few_rows=True)
+        choice = EngineChoice(ENGINE, remote=remote)
+        started = start(choice, "strandline tests", few_rows=ENGINE == "connect")
     yield started.spark
     started.stop()
 

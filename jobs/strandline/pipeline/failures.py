@@ -24,6 +24,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
+from strandline.lake.local import MEMORY
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.driver import INTERRUPTED
 from strandline.spec.functions import TOLD
@@ -36,6 +37,8 @@ _THROWN = (
     SparkRuntimeException,
 )
 """What an expression throws on a value that it cannot take; Sail has one class for all."""
+_NO_MEMORY = "Resources exhausted"
+"""What Sail says where its pool of memory is empty, and what it computes cannot go on disk."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 """What Spark says where all executors died that had kept some rows."""
 
@@ -75,6 +78,10 @@ def failures_recorded(
             way_out = "mend the function: nothing has been published"
             raise InputError(f"{pipeline}: process", told, way_out) from error
         on_sail = session_of(spark).engine == "sail"
+        if on_sail and _NO_MEMORY in str(error):
+            _leave(say_failed, problem := "it needs more memory than Sail has been given")
+            way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
+            raise InputError(pipeline, problem, way_out) from error
         if isinstance(error, PySparkException if on_sail else _THROWN):
             problem = str(error).splitlines()[0]
             _leave(say_failed, problem)

@@ -10,6 +10,7 @@ from lakes import a_record, a_spec, land
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.embedded import bytes_of
 from strandline.lake.sessions.limits import needs_network, require_able
 from strandline.lake.store import Lake
 
@@ -45,3 +46,20 @@ def test_a_lake_or_a_landing_table_on_other_machines_needs_the_network(tmp_path)
     assert not needs_network(here, log)
     assert needs_network(elsewhere, log)
     assert needs_network(here, replace(log, uri="s3://bucket/landing/meter"))
+
+
+def test_of_sparks_settings_sail_knows_the_memory_alone(tmp_path):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    lake, memory = Lake(str(tmp_path)), {"spark.driver.memory": "6g"}
+    spec = a_spec().model_copy(update={"spark": memory})
+    require_able(EngineChoice("sail"), lake, spec, LandingLog.of(lake, spec))
+    other = spec.model_copy(update={"spark": memory | {"spark.sql.shuffle.partitions": "8"}})
+    with pytest.raises(InputError, match=r"spark\.spark\.sql\.shuffle\.partitions"):
+        require_able(EngineChoice("sail"), lake, other, LandingLog.of(lake, spec))
+
+
+@pytest.mark.parametrize("size", ["4", "4 g", "g", "-1g", "1.5g", "4g; x", ""])
+def test_a_size_of_memory_is_written_as_spark_takes_it(size):
+    assert [bytes_of(text) for text in ("4g", "512M", " 2gb")] == [4 << 30, 512 << 20, 2 << 30]
+    with pytest.raises(InputError, match="write it as 4g or 512m"):
+        bytes_of(size)

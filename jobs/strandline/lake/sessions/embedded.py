@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from strandline.errors import InputError, UnexpectedError, telling_line
+from strandline.errors import InputError, UnexpectedError
+from strandline.lake.local import DRIVER_MEMORY, MEMORY
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
@@ -32,6 +34,8 @@ VERSION = "0.7.2"
 """Of `pysail`: the one that was held against Flink's answers."""
 _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
+_SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
+_SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class EmbeddedSession:
 def start_embedded(
     conf: Mapping[str, str] | None = None,
     *,
+    few_rows: bool = False,
     trust_this_machine: bool = False,
     needs_network: bool = False,
 ) -> EmbeddedSession:
@@ -86,6 +91,7 @@ def start_embedded(
 
     Args:
         conf: settings of the session.
+        few_rows: whether all of its many queries have few rows, so that one task each is quickest.
         trust_this_machine: whether it may listen where others could reach it.
         needs_network: whether it must reach other machines, such as an object store, so that it
             cannot be closed off.
@@ -95,11 +101,15 @@ def start_embedded(
             and others may log in on this machine.
     """
     _require_version()
+    settings = {**EVERYWHERE, **(conf or {})}
+    own = _pool_of(bytes_of(settings.pop(MEMORY, DRIVER_MEMORY)))
+    if few_rows:
+        own |= {"SAIL_EXECUTION__DEFAULT_PARALLELISM": "1"}
     folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
     server = None
     try:
-        server, target = _served(folder, trust_this_machine, needs_network)
-        spark = connected(target, {**EVERYWHERE, **(conf or {})}, extra="sail")
+        server, target = _served(folder, own, trust_this_machine, needs_network)
+        spark = connected(target, settings, extra="sail")
     except BaseException:
         if server is not None:
             _end(server)
@@ -110,13 +120,25 @@ def start_embedded(
     return session
 
 
+def bytes_of(size: str) -> int:
+    """A size as Spark writes it, `4g` or `512m`, in bytes.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _SIZE.fullmatch(size.strip().lower())
+    if found is None:
+        raise InputError(f"spark: {MEMORY}", f"{size!r} is no size", "write it as 4g or 512m")
+    return int(found[1]) << _SHIFTS[found[2]]
+
+
 def _served(
-    folder: Path, trust_this_machine: bool, needs_network: bool
+    folder: Path, own: Mapping[str, str], trust_this_machine: bool, needs_network: bool
 ) -> tuple[subprocess.Popen[str], str]:
-    """A server's process, and its address as gRPC takes it."""
+    """A server's process with settings of its `own`, and its address as gRPC takes it."""
     why = "some table lies on other machines"
     if not needs_network:
-        server, said = _started(folder, str(folder))
+        server, said = _started(own, folder, str(folder))
         if "socket" in said:
             return server, f"unix:{said['socket']}"
         _end(server)
@@ -129,11 +151,13 @@ def _served(
             f"{', '.join(others[:3])} may log in here and could run code as this user",
             f"give --trust-this-machine or {TRUST}=1 if that is no danger, or --engine spark",
         )
-    server, said = _started(folder)
+    server, said = _started(own, folder)
     return server, f"127.0.0.1:{said['port']}"
 
 
-def _started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+def _started(
+    own: Mapping[str, str], folder: Path, *arguments: str
+) -> tuple[subprocess.Popen[str], dict[str, str]]:
     """A process of the server, and the line that it says.
 
     Raises:
@@ -147,16 +171,25 @@ def _started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], dict
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={**os.environ, "RUST_LOG": "error"},
+            env={**own, **os.environ, "RUST_LOG": "error"},
         )
     out: IO[str] | None = server.stdout
     line = out.readline() if out is not None else ""
     if not line:
         _end(server)
-        problem = telling_line(log.read_text()) or f"it ended with {server.returncode}"
+        said_last = log.read_text().strip().splitlines()[-1:]
+        problem = "".join(said_last) or f"it ended with {server.returncode}"
         raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
     said: dict[str, str] = json.loads(line)
     return server, said
+
+
+def _pool_of(memory: int) -> dict[str, str]:
+    """Settings of a server: so many bytes for what it sorts, joins and groups, the rest on disk."""
+    return {
+        "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
+        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory),
+    }
 
 
 def _end(server: subprocess.Popen[str]) -> None:

@@ -9,6 +9,7 @@ from strandline.errors import InputError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing_log import LandingLog
+from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store import Lake
 from strandline.spec.engines import not_on
@@ -66,7 +67,7 @@ def _require_of_sail(lake: Lake, spec: PipelineSpec, log: LandingLog | None) -> 
 
 def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[str, str]]:
     """Settings and landing tables that Sail does not know, by their place in the file."""
-    for name in spec.spark:
+    for name in {*spec.spark} - {MEMORY}:
         yield f"spark.{name}", "Sail has no such setting"
     if log is None:
         yield "source.table", "Sail knows no catalog"
