@@ -1,28 +1,38 @@
 #!/usr/bin/env bash
-# All tests in two halves side by side, of about the same length. What asks about rules, diffs, the
-# ledger and the memory runs on Sail; beside it all that needs no session here, then what proves
-# Apache Spark: a story for each kind of pipeline, a sample of the goldens, and what only it runs.
-# What the second half says is shown at the end.
+# All tests, two pieces side by side. What asks about rules, diffs, the ledger and the memory runs on
+# Sail; on Apache Spark what proves it: a story for each kind of pipeline, a sample of the goldens,
+# and what only it runs. What a piece says is shown when it has ended.
 #
 # ENGINE=spark runs everything on Apache Spark instead, with all goldens.
 set -euo pipefail
 
-first_half() {
+# An engine, what of it is run, and where it stands; the longest first.
+pieces() {
     if [[ ${ENGINE:-} == spark ]]; then
-        ALL_GOLDENS=1 pytest -m 'spark and not deep' --durations=25 tests/spark
-        return
+        echo "spark|spark|tests/spark"
+    else
+        echo "sail|spark|tests/spark/engine"
+        echo "sail|spark|tests/spark/pipeline tests/spark/lake tests/spark/quality"
     fi
-    ENGINE=sail pytest -m 'spark and not deep' --durations=25 tests/spark
+    echo "spark|not spark and not kill|tests/system"
+    if [[ ${ENGINE:-} != spark ]]; then
+        echo "spark|spark and (story or only_on_spark)|tests/spark"
+    fi
+    echo "spark|not spark|tests/airflow tests/figures"
+    echo "spark|not spark|tests/unit"
 }
 
-second_half() {
-    local failed=0
-    ENGINE=spark pytest -m 'not spark and not deep and not kill' --durations=10 || failed=$?
-    if [[ ${ENGINE:-} != spark ]]; then
-        ENGINE=spark pytest -m 'spark and not deep and (story or only_on_spark)' \
-            --durations=10 tests/spark || failed=$?
+run_piece() {
+    local engine marks paths said
+    IFS='|' read -r engine marks paths <<<"$1"
+    said=$(mktemp)
+    # shellcheck disable=SC2086 # several paths
+    if ENGINE=$engine pytest -m "$marks and not deep" --durations=10 $paths >"$said" 2>&1; then
+        cat "$said"
+    else
+        cat "$said"
+        echo "$1" >>"$FAILED"
     fi
-    return "$failed"
 }
 
 # The tests write and remove thousands of small files: in memory, where there is room for them.
@@ -32,18 +42,23 @@ if ((memory_kib > 4 * 1024 * 1024)) && [[ -z ${TMPDIR:-} ]]; then
     export TMPDIR
     files_in_memory=$TMPDIR
 fi
+FAILED=$(mktemp)
+if [[ ${ENGINE:-} == spark ]]; then
+    export ALL_GOLDENS=1
+fi
+export FAILED
+export -f run_piece
 
 begun=$SECONDS
-second_half_said=$(mktemp)
 set -m # a process group of its own, so that it can be ended whole
-second_half >"$second_half_said" 2>&1 &
+pieces | xargs -d '\n' -P 2 -I {} bash -c 'run_piece "$1"' _ {} &
 group=$!
 set +m
-trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$second_half_said" "${files_in_memory:-}"' EXIT
+trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$FAILED" "${files_in_memory:-}"' EXIT
+wait "$group"
 
-failed=0
-first_half || failed=$?
-wait "$group" || failed=$?
-cat "$second_half_said"
 printf 'all tests took %d minutes\n' $(((SECONDS - begun + 59) / 60))
-exit "$failed"
+if [[ -s $FAILED ]]; then
+    printf 'failed: %s\n' "$(paste -sd ';' "$FAILED")"
+    exit 1
+fi

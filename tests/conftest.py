@@ -7,6 +7,7 @@ import os
 import shutil
 from functools import partial
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -75,33 +76,49 @@ _FOR_HALF_AN_HOUR = (
 )
 
 
-def _lives(fixture_name, config):
-    """Sail keeps some of each query until its process ends."""
-    from engines import ENGINE
-
-    return "session" if ENGINE == "spark" else "module"
+MOST_BYTES_OF_A_SERVER = 2**30
+"""Sail keeps some of each query until its process ends."""
 
 
-@pytest.fixture(scope=_lives)
-def spark():
+@pytest.fixture(scope="session")
+def started():
+    """Gives the session of all tests; of Sail another one once its server has grown."""
+    kept = []
+
+    def started():
+        if kept and hasattr(kept[0], "server"):
+            server = psutil.Process(kept[0].server.pid)
+            if server.memory_info().rss > MOST_BYTES_OF_A_SERVER:
+                kept.pop().stop()
+        if not kept:
+            kept.append(_start())
+        return kept[0]
+
+    yield started
+    for one in kept:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(started):
     """A session of the engine that the variable ENGINE names: spark, connect or sail.
 
     Apache Spark is tuned for small input: few partitions, no replanning. A run over few rows has
     its queries interpreted; one over a year of flights, compiled.
     """
+    return started().spark
+
+
+def _start():
     from engines import ENGINE
 
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.sessions.start import start
 
     if ENGINE == "spark":
-        started = _classic()
-    else:
-        remote = os.environ.get("STRANDLINE_REMOTE")
-        choice = EngineChoice(ENGINE, remote=remote)
-        started = start(choice, "strandline tests", few_rows=ENGINE == "connect")
-    yield started.spark
-    started.stop()
+        return _classic()
+    choice = EngineChoice(ENGINE, remote=os.environ.get("STRANDLINE_REMOTE"))
+    return start(choice, "strandline tests", few_rows=ENGINE == "connect")
 
 
 def _classic():

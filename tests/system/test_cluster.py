@@ -34,7 +34,7 @@ def begins(tmp_path_factory):
 @pytest.fixture(scope="module")
 def of_one_machine(begins, tmp_path_factory):
     home = begins.copy(tmp_path_factory.mktemp("of-one-machine"))
-    home.run((*BACKFILL, "--master", "local[2]"))
+    home.run_on_sail(BACKFILL)
     return home.content()
 
 

@@ -195,6 +195,7 @@ def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
 
     done = strandline(
         *("backfill", "clicks", "--start", "2024-03-01", "--end", "2024-03-02", "--json"),
+        *("--engine", "sail"),
         *("--reason", "the share was too strict", "--requested-by", "ann"),
     )
     outcome = json.loads(done.stdout)

@@ -38,7 +38,7 @@ def base(tmp_path_factory):
     """Five days have landed, three are published; what an undisturbed run makes of the fourth."""
     home = Home.of_five_days(tmp_path_factory.mktemp("base"))
     undisturbed = home.copy(tmp_path_factory.mktemp("undisturbed"))
-    undisturbed.run(DAY)
+    undisturbed.run_on_sail(DAY)
     return home, undisturbed.content()
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.conformance.answer import (
@@ -49,6 +49,7 @@ from strandline.spec.engines import not_on
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
+_BOUNDS = ("window_start", "window_end")
 _FIELDS = pa.schema(
     [
         ("id", pa.int64()),
@@ -79,12 +80,11 @@ class SparkEngine:
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            return _answer(rebuild, _firings(rebuild), pairs=spec.join.window is not None)
+            return _answer(rebuild, pairs=spec.join.window is not None)
         rebuild = self._rebuild(scenario)
-        firings = _firings(rebuild)
-        answer = _answer(rebuild, firings)
+        answer = _answer(rebuild)
         if isinstance(scenario, ChainedScenario):
-            return answer.model_copy(update={"then": self._then(scenario, rebuild, firings)})
+            return answer.model_copy(update={"then": self._then(scenario, rebuild)})
         return answer
 
     def _landing(self, scenario: Scenario) -> DataFrame:
@@ -100,10 +100,10 @@ class SparkEngine:
         history = observed_history(known, spec, axis, scenario.horizon_ms)
         return self._closed(scenario, records, landing, history)
 
-    def _then(self, scenario: ChainedScenario, first: Rebuild, firings: pa.Table) -> ThenAnswer:
+    def _then(self, scenario: ChainedScenario, first: Rebuild) -> ThenAnswer:
         """The same of the second windows: their records are the firings of the first."""
         spec = scenario.then.over(first.history.spec)
-        table = from_arrow(self._spark, _as_records(firings))
+        table = from_arrow(self._spark, _as_records(_firings(first).toArrow()))
         results = results_of(table, first.windows(), spec)
         records = read_records(results, spec, first.history.axis)
         upstream = Upstream(first.records, in_probe_order(first.records, first.history))
@@ -113,14 +113,14 @@ class SparkEngine:
         return ThenAnswer(
             firings=[
                 ThenFiring(**_content(row), **_moment(row, then), seqs=row["ids"])
-                for row in _rows(then.firings(F.col("fired_by")).toArrow())
+                for row in _rows(then.firings(F.col("fired_by")), *_BOUNDS, "fired_at")
             ],
             late=[
                 ThenLate(seq=row["id"], watermark=row["watermark_ms"])
-                for row in _rows(then.late().toArrow())
+                for row in then.late().select("id", "watermark_ms").collect()
             ],
             open_at_end=[
-                ThenOpen(**_held(row), seqs=row["ids"]) for row in _rows(then.held().toArrow())
+                ThenOpen(**_held(row), seqs=row["ids"]) for row in _rows(then.held(), *_BOUNDS)
             ],
         )
 
@@ -144,16 +144,16 @@ def _require_runnable(scenario: Scenario, engine: EngineName) -> None:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 
 
-def _firings(rebuild: Rebuild) -> pa.Table:
-    return rebuild.firings(F.col("id").cast("string")).toArrow()
+def _firings(rebuild: Rebuild) -> DataFrame:
+    return rebuild.firings(F.col("id").cast("string"))
 
 
-def _answer(rebuild: Rebuild, told: pa.Table, *, pairs: bool = False) -> Answer:
+def _answer(rebuild: Rebuild, *, pairs: bool = False) -> Answer:
     """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
-    firings = _rows(told)
+    firings = _rows(_firings(rebuild), *_BOUNDS, "fired_at")
     content = _pairs_of if pairs else _content
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
-    refused = _rows(rebuild.late().toArrow())
+    refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
     return Answer(
         firings=[
             FiringRow(**content(row), **_moment(row, rebuild), seq=seq)
@@ -162,23 +162,20 @@ def _answer(rebuild: Rebuild, told: pa.Table, *, pairs: bool = False) -> Answer:
         late=[_late(row) for row in refused if row["reason"] == "late"],
         no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
         final=[WindowRow(**content(row)) for row in last.values()],
-        open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held().toArrow())],
+        open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held(), *_BOUNDS)],
         final_watermark=rebuild.final_watermark(),
     )
 
 
-def _late(row: dict[str, Any]) -> LateRow:
+def _late(row: Row) -> LateRow:
     told = {"input": row["input"]} if row["input"] else {}
     return LateRow(id=row["id"], watermark=row["watermark_ms"], **told)
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a small result, their times in ms; firings in Flink's order."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            in_ms = table[field.name].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-            table = table.set_column(place, field.name, in_ms)
-    return _in_order(table.to_pylist())
+def _rows(frame: DataFrame, *times: str) -> list[dict[str, Any]]:
+    """The rows of a small result, these times of theirs in ms; firings in Flink's order."""
+    rows = frame.withColumns({name: F.unix_millis(name) for name in times}).collect()
+    return _in_order([row.asDict(recursive=True) for row in rows])
 
 
 def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from zlib import crc32
 
 import pytest
 from engines import ENGINE
@@ -24,6 +25,9 @@ from strandline.spec.sql import NotUnderstood, read_sql
 pytestmark = pytest.mark.spark
 only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
 on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
+ONE_IN = 8
+ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
+"""They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 NOT_KEPT = (
     known.CHANCE, known.CLOCKS, known.OF_NEIGHBOURS, known.OF_THE_SESSION, known.OTHER_ROWS,
 )  # fmt: skip
@@ -56,7 +60,7 @@ def is_for_pipelines(query: Query) -> bool:
 
 @only_on_spark
 def test_the_answers_that_are_kept_are_those_of_spark(tables):
-    queries = [*kept()]
+    queries = [one for one in kept() if ALL_OF_THEM or not crc32(one[0].text.encode()) % ONE_IN]
     with ThreadPoolExecutor(2) as pool:
         asked = pool.map(partial(answer, tables), (query.text for query, _ in queries))
         found = {query: now for (query, _), now in zip(queries, asked, strict=True)}

@@ -34,6 +34,7 @@ VERSION = "0.7.2"
 """Of `pysail`: the one that was held against Flink's answers."""
 _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
+_LEAST_TASKS = 2
 _SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
 _SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -83,7 +84,6 @@ class EmbeddedSession:
 def start_embedded(
     conf: Mapping[str, str] | None = None,
     *,
-    few_rows: bool = False,
     trust_this_machine: bool = False,
     needs_network: bool = False,
 ) -> EmbeddedSession:
@@ -91,7 +91,6 @@ def start_embedded(
 
     Args:
         conf: settings of the session.
-        few_rows: whether all of its many queries have few rows, so that one task each is quickest.
         trust_this_machine: whether it may listen where others could reach it.
         needs_network: whether it must reach other machines, such as an object store, so that it
             cannot be closed off.
@@ -102,9 +101,7 @@ def start_embedded(
     """
     _require_version()
     settings = {**EVERYWHERE, **(conf or {})}
-    own = _pool_of(bytes_of(settings.pop(MEMORY, DRIVER_MEMORY)))
-    if few_rows:
-        own |= {"SAIL_EXECUTION__DEFAULT_PARALLELISM": "1"}
+    own = _own_settings(bytes_of(settings.pop(MEMORY, DRIVER_MEMORY)))
     folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
     server = None
     try:
@@ -184,11 +181,13 @@ def _started(
     return server, said
 
 
-def _pool_of(memory: int) -> dict[str, str]:
+def _own_settings(memory: int) -> dict[str, str]:
     """Settings of a server: so many bytes for what it sorts, joins and groups, the rest on disk."""
     return {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory),
+        # of one task Sail sorts some unions in a way that it then refuses itself
+        "SAIL_EXECUTION__DEFAULT_PARALLELISM": str(max(os.cpu_count() or 1, _LEAST_TASKS)),
     }
 
 

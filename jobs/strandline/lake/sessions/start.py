@@ -37,10 +37,7 @@ def start(
         from strandline.lake.sessions.embedded import start_embedded  # noqa: PLC0415
 
         return start_embedded(
-            conf,
-            few_rows=few_rows,
-            trust_this_machine=choice.trust_this_machine,
-            needs_network=needs_network,
+            conf, trust_this_machine=choice.trust_this_machine, needs_network=needs_network
         )
     if choice.name == "connect":
         from strandline.lake.sessions.connect import start_connect  # noqa: PLC0415
