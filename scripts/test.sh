@@ -51,7 +51,7 @@ export -f run_piece
 
 begun=$SECONDS
 set -m # a process group of its own, so that it can be ended whole
-pieces | xargs -d '\n' -P 2 -I {} bash -c 'run_piece "$1"' _ {} &
+xargs -d '\n' -P 2 -I {} bash -c 'run_piece "$1"' _ {} < <(pieces) &
 group=$!
 set +m
 trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$FAILED" "${files_in_memory:-}"' EXIT

@@ -16,6 +16,7 @@ class NoSession:
     on_one_machine: bool = True
     parallelism: int = 1
     writes_json_as_spark: bool = True
+    has_ended: bool = False
     for_few_rows: dict[str, str] = field(default_factory=dict)
 
     def computed(self, rows: Any) -> Any:

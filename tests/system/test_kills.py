@@ -7,7 +7,9 @@ names the kind and the number.
 from __future__ import annotations
 
 import os
+import time
 
+import psutil
 import pytest
 from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record
@@ -17,6 +19,7 @@ from strandline.lake.steps import frontier
 pytestmark = pytest.mark.system
 
 KILLS = int(os.environ.get("KILLS", "1"))
+RETRYABLE = 4
 MOST_COMMITS = 20
 """Of one run: each of its commits is a place to die at."""
 GROWN = [
@@ -98,6 +101,24 @@ def test_so_it_does_after_a_kill_at_any_of_its_commits(undisturbed, tmp_path, nu
     assert usual.commits <= MOST_COMMITS
     if number <= usual.commits:
         kill_and_run_again(undisturbed, tmp_path, KillAtCommit(number))
+
+
+def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(base, tmp_path):
+    right, home = base.copy(tmp_path / "right"), base.copy(tmp_path / "killed")
+    right.run_on_sail(KINDS[0].command)
+    home.write_spec({"spark": {}})
+    observed = home.steps() + 2
+    run = home.start((*KINDS[0].command, "--engine", "sail"))
+    while home.steps() < observed:
+        assert run.poll() is None, home.said
+        time.sleep(0.002)
+    (server,) = psutil.Process(run.pid).children()
+    server.kill()
+    assert run.wait(timeout=120) == RETRYABLE
+    assert "the process of sail has ended before the run" in home.said
+    assert home.content()["windows"] == base.content()["windows"]
+    home.run((*KINDS[0].command, "--engine", "sail"))
+    assert home.content() == right.content()
 
 
 def kill_and_run_again(undisturbed, folder, kill: Kill):

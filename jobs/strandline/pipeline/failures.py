@@ -77,7 +77,12 @@ def failures_recorded(
             _leave(say_failed, told)
             way_out = "mend the function: nothing has been published"
             raise InputError(f"{pipeline}: process", told, way_out) from error
-        on_sail = session_of(spark).engine == "sail"
+        session = session_of(spark)
+        if session.has_ended:
+            _leave(say_failed, ended := f"the process of {session.engine} has ended before the run")
+            way_out = "run it again; where memory ends, with less at once or --engine spark"
+            raise RetryableError(f"{pipeline} run {run_id}", ended, way_out) from error
+        on_sail = session.engine == "sail"
         if on_sail and _NO_MEMORY in str(error):
             _leave(say_failed, problem := "it needs more memory than Sail has been given")
             way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pyspark import StorageLevel
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -75,6 +75,12 @@ class ClassicSession:
     def on_one_machine(self) -> bool:
         """Whether the executors live in the driver's own process."""
         return str(self.spark.sparkContext.master).startswith("local")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the JVM is gone that this process has started."""
+        process = getattr(SparkContext._gateway, "proc", None)
+        return process is not None and process.poll() is not None
 
     @property
     def parallelism(self) -> int:

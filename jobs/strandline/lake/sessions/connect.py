@@ -40,6 +40,7 @@ class ConnectSession:
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
     writes_json_as_spark: bool = True
     parallelism: int = _TASKS
+    has_ended: bool = False
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows as the server's executors keep them."""

@@ -35,6 +35,7 @@ VERSION = "0.7.2"
 _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
 _LEAST_TASKS = 2
+_RETRIES = 4
 _SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
 _SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -57,6 +58,11 @@ class EmbeddedSession:
     for_few_rows: Mapping[str, str] = field(default_factory=dict)
     writes_json_as_spark: bool = False
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server's process is gone: somebody, or the system, has killed it."""
+        return self.server.poll() is not None
 
     @property
     def parallelism(self) -> int:
@@ -107,6 +113,7 @@ def start_embedded(
     try:
         server, target = _served(folder, own, trust_this_machine, needs_network)
         spark = connected(target, settings, extra="sail")
+        _give_up_soon(spark)
     except BaseException:
         if server is not None:
             _end(server)
@@ -189,6 +196,13 @@ def _own_settings(memory: int) -> dict[str, str]:
         # of one task Sail sorts some unions in a way that it then refuses itself
         "SAIL_EXECUTION__DEFAULT_PARALLELISM": str(max(os.cpu_count() or 1, _LEAST_TASKS)),
     }
+
+
+def _give_up_soon(spark: SparkSession) -> None:
+    """Ask again for some seconds: a server of one's own that does not answer then is gone."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
 def _end(server: subprocess.Popen[str]) -> None:

@@ -31,6 +31,10 @@ class EngineSession(Executor, Protocol):
         """Whether the executors see the files of this machine, as they are."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether what computes for the session is known to be gone."""
+
+    @property
     def for_few_rows(self) -> Mapping[str, str]:
         """Settings with which the session is quick where a query has few rows."""
 
