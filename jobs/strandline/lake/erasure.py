@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -17,29 +15,6 @@ from strandline.spec.join import SIDES
 
 _OWN = "_strandline_own_"
 _NO_COLUMN = "No field named"
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-_NO_PREDICATE = re.compile(r";|--|/\*|\bselect\b|['\"`]", re.IGNORECASE)
-"""What ends a predicate, asks a question of its own, or opens a quotation that nothing closes."""
-
-
-def require_predicate(expression: str) -> None:
-    """Refuse what is more than a condition on a row, before anything parses it.
-
-    Raises:
-        InputError: it is empty, or holds a statement, a comment, a subquery or an open quotation.
-    """
-    rest = _QUOTED.sub("", expression)
-    found = _NO_PREDICATE.search(rest)
-    what = f"{found.group()!r} outside of quotes" if found else None
-    if not rest.strip():
-        what = "nothing is compared"
-    depths = [*accumulate({"(": 1, ")": -1}.get(sign, 0) for sign in rest)]
-    if min(depths, default=0) < 0:
-        what = "a parenthesis that nothing opens"
-    if what is not None:
-        raise InputError(
-            "--where", f"no condition on a row ({what})", "write one such as device = 'd-1'"
-        )
 
 
 def matching(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> int:
@@ -47,15 +22,14 @@ def matching(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> i
 
     Args:
         table: whose rows.
-        expression: the condition.
+        expression: the condition, as `condition_on_row` writes it.
         sides: of a table of pairs: a pair counts if the record of one of these sides meets it.
 
     Raises:
         InputError: it is none on a row of this table.
     """
-    require_predicate(expression)
     left = f"SELECT count(*) FROM ({_kept(table, expression, sides)})"
-    found = pa.table(_asked(table, f"SELECT count(*) - ({left}) AS found FROM rows"))
+    found = _answer(table, f"SELECT count(*) - ({left}) AS found FROM rows")
     return int(found["found"][0].as_py())
 
 
@@ -69,7 +43,6 @@ def has_columns(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -
 
     No row is read.
     """
-    require_predicate(expression)
     try:
         _asked(table, f"{_kept(table, expression, sides)} LIMIT 0")
     except InputError as error:
@@ -90,19 +63,18 @@ def erase(
     Args:
         table: partitioned by one date; call it under the lock.
         partition: that column.
-        expression: the condition.
+        expression: the condition, as `condition_on_row` writes it.
         by: named in the commit.
         sides: see `matching`.
 
     Raises:
         InputError: it is none on a row of this table.
     """
-    require_predicate(expression)
     views = (_seen(table, record, "rows") for record in _records_in(table, sides))
     day = in_double_quotes(_OWN + partition)
     dates = (f"SELECT {day} AS day FROM ({view}) WHERE ({expression}\n)" for view in views)
-    found = _asked(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
-    days = pa.table(found)["day"].combine_chunks()
+    found = _answer(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
+    days = found["day"].combine_chunks()
     if not len(days):
         return
     of_days, schema = in_days(partition, days), columns_of(table)
@@ -166,6 +138,15 @@ def _record_of(side: str, names: Sequence[str]) -> dict[str, str]:
     return of_pair | of_side
 
 
+def _answer(table: DeltaTable, question: str) -> pa.Table:
+    """All that is answered; a value that an expression cannot take is found as it is computed."""
+    rows = _asked(table, question)
+    try:
+        return pa.table(rows)
+    except Exception as error:  # noqa: BLE001 - the class is the reader's own
+        raise _refused(error) from None
+
+
 def _asked(table: DeltaTable, question: str) -> Any:
     try:
         return QueryBuilder().register("rows", table).execute(question)
@@ -177,5 +158,6 @@ def _refused(error: Exception) -> InputError:
     return InputError(
         "--where",
         f"no condition on a row of this table ({problem_of(error)})",
-        "compare columns as strandline read PIPELINE quarantine shows them, texts in single quotes",
+        "compare columns as strandline read PIPELINE quarantine shows them, texts in single "
+        "quotes; TRY_CAST gives null where CAST fails",
     )

@@ -20,10 +20,10 @@ from strandline.lake.erasure import erase as erase_rows
 from strandline.lake.erasure import (
     has_columns,
     matching,
-    require_predicate,
     sides_with_columns,
 )
 from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.row_condition import condition_on_row
 from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
@@ -47,7 +47,7 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         InputError: the condition is none on a row of any of these, or nothing has run yet.
     """
     store = lake.pipeline(spec.pipeline)
-    require_predicate(expression)
+    expression = condition_on_row(expression)
     quarantine = store.table("quarantine")
     if quarantine is None:
         raise InputError(
@@ -77,7 +77,7 @@ def erase(
         RetryableError: a run is in progress, which may hold the rows.
     """
     store = lake.pipeline(spec.pipeline)
-    ledger = Ledger(store)
+    ledger, expression = Ledger(store), condition_on_row(expression)
     with storage_errors(store.root), store.lock():
         _refuse_live_runs(spec, ledger.entries())
         found = erasure_of(spec, lake, expression)

@@ -1,0 +1,90 @@
+"""A condition on a row, as somebody types it: parsed, looked through, and written anew.
+
+Only what is written anew reaches a query, so that no text means more there than it did here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from strandline.errors import InputError
+
+_PLACE, _WAY_OUT = "--where", "write one such as device = 'd-1'"
+_OPERATORS = (
+    *(exp.And, exp.Or, exp.Not, exp.Paren),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.DPipe),
+)
+_OPERANDS = (
+    *(exp.Column, exp.Identifier, exp.Dot, exp.Bracket),
+    *(exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.TryCast, exp.DataType),
+)
+_FUNCTIONS = (
+    *(exp.Lower, exp.Upper, exp.Trim, exp.Length, exp.Substring, exp.Abs, exp.Coalesce),
+    *(exp.DateTrunc, exp.TimestampTrunc, exp.Var, exp.StartsWith, exp.Contains),
+)
+_ALLOWED = (*_OPERATORS, *_OPERANDS, *_FUNCTIONS)
+_TYPES = {
+    *(exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.TINYINT),
+    *(exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.BOOLEAN),
+    *(exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE, exp.DType.TIMESTAMP),
+}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_SIGNS = 10_000
+
+
+def condition_on_row(text: str) -> str:
+    """A condition as a query takes it: columns, literals, operators and some functions of them.
+
+    Examples:
+        >>> condition_on_row("device='d-1'")
+        "device = 'd-1'"
+
+    Raises:
+        InputError: it is empty, no condition, asks another table, or compares no column.
+    """
+    if len(text) > _MOST_SIGNS:
+        raise _refused(f"it has more than {_MOST_SIGNS:,} signs")
+    try:
+        tree = parse_one(text, into=exp.Condition)
+    except SqlglotError:
+        raise _refused("it is not one condition, whole") from None
+    except RecursionError:
+        raise _refused("it is too deep") from None
+    for problem in _problems(tree):
+        raise _refused(problem)
+    if tree.find(exp.Column) is None:
+        raise _refused("no column is compared")
+    return tree.sql(comments=False)
+
+
+def _problems(tree: exp.Expr) -> Iterator[str]:
+    """The parts of a condition that are neither columns nor literals nor known operators."""
+    for node in tree.walk():
+        if node.comments:
+            yield "it holds a comment"
+        if not isinstance(node, _ALLOWED):
+            yield f"{type(node).__name__} has no place in it: {_shown(node)}"
+        elif isinstance(node, exp.DataType) and node.this not in _TYPES:
+            yield f"{_shown(node)} is no type that a value is cast to here"
+        elif isinstance(node, exp.In) and not node.expressions:
+            yield f"IN takes a list of values: {_shown(node)}"
+        elif isinstance(node, exp.Identifier) and not _is_name(node):
+            yield f"{node.name!r} is no name of a column; put it into double quotes"
+
+
+def _is_name(node: exp.Identifier) -> bool:
+    return bool(node.quoted or _PLAIN.fullmatch(node.name))
+
+
+def _shown(node: exp.Expr) -> str:
+    return node.sql(comments=False)[:80]
+
+
+def _refused(problem: str) -> InputError:
+    return InputError(_PLACE, f"no condition on a row ({problem})", _WAY_OUT)
