@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from strandline.conformance.answer import (
     Answer,
@@ -50,6 +51,7 @@ from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
 _BOUNDS = ("window_start", "window_end")
+_OF_FIRING = (*_BOUNDS, "fired_at")
 _FIELDS = pa.schema(
     [
         ("id", pa.int64()),
@@ -80,11 +82,12 @@ class SparkEngine:
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            return _answer(rebuild, pairs=spec.join.window is not None)
+            return _answer(rebuild, _firings(rebuild), pairs=spec.join.window is not None)
         rebuild = self._rebuild(scenario)
-        answer = _answer(rebuild)
+        firings = _firings(rebuild)
+        answer = _answer(rebuild, firings)
         if isinstance(scenario, ChainedScenario):
-            return answer.model_copy(update={"then": self._then(scenario, rebuild)})
+            return answer.model_copy(update={"then": self._then(scenario, rebuild, firings)})
         return answer
 
     def _landing(self, scenario: Scenario) -> DataFrame:
@@ -100,10 +103,13 @@ class SparkEngine:
         history = observed_history(known, spec, axis, scenario.horizon_ms)
         return self._closed(scenario, records, landing, history)
 
-    def _then(self, scenario: ChainedScenario, first: Rebuild) -> ThenAnswer:
+    def _then(
+        self, scenario: ChainedScenario, first: Rebuild, firings: list[dict[str, Any]]
+    ) -> ThenAnswer:
         """The same of the second windows: their records are the firings of the first."""
         spec = scenario.then.over(first.history.spec)
-        table = from_arrow(self._spark, _as_records(_firings(first).toArrow()))
+        columns = to_arrow_schema(_firing_rows(first).schema, timezone="UTC")
+        table = from_arrow(self._spark, _as_records(firings, columns))
         results = results_of(table, first.windows(), spec)
         records = read_records(results, spec, first.history.axis)
         upstream = Upstream(first.records, in_probe_order(first.records, first.history))
@@ -113,7 +119,7 @@ class SparkEngine:
         return ThenAnswer(
             firings=[
                 ThenFiring(**_content(row), **_moment(row, then), seqs=row["ids"])
-                for row in _rows(then.firings(F.col("fired_by")), *_BOUNDS, "fired_at")
+                for row in _rows(then.firings(F.col("fired_by")), *_OF_FIRING)
             ],
             late=[
                 ThenLate(seq=row["id"], watermark=row["watermark_ms"])
@@ -144,13 +150,17 @@ def _require_runnable(scenario: Scenario, engine: EngineName) -> None:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 
 
-def _firings(rebuild: Rebuild) -> DataFrame:
+def _firing_rows(rebuild: Rebuild) -> DataFrame:
     return rebuild.firings(F.col("id").cast("string"))
 
 
-def _answer(rebuild: Rebuild, *, pairs: bool = False) -> Answer:
+def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
+    """Computed once: of equal order, each time another may come first."""
+    return _rows(_firing_rows(rebuild), *_OF_FIRING)
+
+
+def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], *, pairs: bool = False) -> Answer:
     """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
-    firings = _rows(_firings(rebuild), *_BOUNDS, "fired_at")
     content = _pairs_of if pairs else _content
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
     refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
@@ -184,13 +194,16 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: tuple(row[name] or 0 for name in ORDER))
 
 
-def _as_records(firings: pa.Table) -> pa.Table:
+def _as_records(firings: list[dict[str, Any]], columns: pa.Schema) -> pa.Table:
     """Firings with the fields that records of a scenario have: their number, and their value."""
-    columns = pa.schema([*firings.schema, ("id", pa.int64()), ("value", pa.int64())])
-    rows = enumerate(_in_order(firings.to_pylist()))
-    return pa.Table.from_pylist(
-        [row | {"id": seq, "value": row["sum"]} for seq, row in rows], schema=columns
-    )
+    columns = pa.schema([*columns, ("id", pa.int64()), ("value", pa.int64())])
+    records = [
+        row
+        | {name: row[name] * 1000 for name in _OF_FIRING if row[name] is not None}
+        | {"id": seq, "value": row["sum"]}
+        for seq, row in enumerate(firings)
+    ]
+    return pa.Table.from_pylist(records, schema=columns)
 
 
 def _of_all(row: dict[str, Any]) -> dict[str, Any]:
