@@ -18,11 +18,12 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
+from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
 _SETTINGS = {
     **EVERYWHERE,
+    **WITHOUT_LINES,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TASKS = 8
 """So many write probe files: the client does not know how many executors there are."""
 _PLACE = "engine connect"
+_CATALOG, _NO_CATALOG = "spark.sql.catalog.spark_catalog", "builtin"
+"""Spark's own catalog, in which Delta tables cannot be written; and what a session says of it."""
 _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -139,19 +141,20 @@ def _require_delta(spark: SparkSession) -> None:
     """Ask for a Delta table that is nowhere: whoever has no Delta says so, others that it is not.
 
     Raises:
-        InputError: the server has no Delta.
+        InputError: the server has no Delta, or was started without its settings.
     """
+    lacks = spark.conf.get(_CATALOG, _NO_CATALOG) == _NO_CATALOG
     try:
         _ = spark.read.format("delta").load("/strandline/no/such/table").schema
     except Exception as error:  # noqa: BLE001 - the class differs with what the server lacks
         said = str(error)
-        if "DATA_SOURCE_NOT_FOUND" in said or "Failed to find the data source" in said:
-            raise InputError(
-                _PLACE,
-                "the server has no Delta Lake",
-                "start it with the packages of delta-spark and its two settings "
-                "(docs/which-engine.md)",
-            ) from None
+        lacks |= "DATA_SOURCE_NOT_FOUND" in said or "Failed to find the data source" in said
+    if lacks:
+        raise InputError(
+            _PLACE,
+            "the server has no Delta Lake",
+            "start it with the packages of delta-spark and its two settings (docs/which-engine.md)",
+        )
 
 
 def _require_same_python(spark: SparkSession) -> None:

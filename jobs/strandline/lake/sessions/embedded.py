@@ -24,7 +24,7 @@ from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import opened
 from strandline.lake.sessions.remote import connected
-from strandline.lake.sessions.settings import EVERYWHERE
+from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def start_embedded(
             and others may log in on this machine.
     """
     _require_version()
-    settings = {**EVERYWHERE, **(conf or {})}
+    settings = {**EVERYWHERE, **WITHOUT_LINES, **(conf or {})}
     own = _own_settings(bytes_of(settings.pop(MEMORY, DRIVER_MEMORY)))
     folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
     server = None

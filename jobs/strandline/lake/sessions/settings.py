@@ -13,11 +13,11 @@ EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # else every column that a plan names looks for its line, to tell it in an error: a third of the
-    # processor time in which a plan is made
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings that decide the answers, or the form in which they are written."""
+WITHOUT_LINES = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+"""Else every column that a plan names looks for its line, to tell it in an error: a third of the
+processor time in which a plan is made. A session of a server cannot set it."""
 FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
