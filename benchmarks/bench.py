@@ -120,15 +120,15 @@ def main() -> None:
     console = Console()
     choice = EngineChoice(options.engine)
     memory = {"spark.driver.memory": "8g"} if choice.name == "spark" else {}
-    session = start(choice, "strandline bench", memory)
-    spark, worked = session.spark, meter(session)
     folder = Path(options.lake or f"lake/bench-{options.rows}").absolute()
     began = time.perf_counter()
-    if choice.name == "spark":
-        land(spark, folder, options.rows)
-    else:
+    if choice.name != "spark":  # before this process is a client, whose variables others inherit
         wanted = [sys.executable, bids.__file__, str(folder), str(options.rows)]
         subprocess.run(wanted, check=True)
+    session = start(choice, "strandline bench", memory)
+    spark, worked = session.spark, meter(session)
+    if choice.name == "spark":
+        land(spark, folder, options.rows)
     console.print(f"{options.rows:,} bids at hand after {time.perf_counter() - began:.0f} s")
     results = {}
     for windows in options.windows:

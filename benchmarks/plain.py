@@ -8,6 +8,7 @@ reads a line for each round, and answers it with a line of JSON: seconds, and pr
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from pyspark.sql import functions as F
 
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session, Sliding
+
+_IS_CLIENT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 def plain(spark: SparkSession, folder: Path, spec: PipelineSpec) -> None:
@@ -55,6 +58,8 @@ class PlainBeside:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # by it PySpark is a client's in this process
+            env={name: of for name, of in os.environ.items() if name != _IS_CLIENT},
         )
 
     def __call__(self) -> tuple[float, float]:

@@ -66,3 +66,13 @@ def test_runs_of_both_at_once_leave_what_one_leaves(base, of_one, tmp_path):
                 waiting[engine].pop(0)
     assert not any(waiting.values())
     assert home.content() == of_one[AT_ONCE - 1]
+
+
+def test_more_memory_than_sail_has_is_wrong_input_with_both_ways_out(base, tmp_path):
+    home = base.copy(tmp_path)
+    home.write_spec({"spark": {"spark.driver.memory": "1m"}})
+    assert home.start(on("sail", ADVANCES[0])).wait(timeout=120) == 2
+    assert "it needs more memory than Sail has been given" in home.said
+    assert "give --engine spark, or more: spark.driver.memory" in home.said
+    assert home.ledger()[-1].step == "failed"
+    assert not (home.root / "windows").exists()
