@@ -37,7 +37,7 @@ _THROWN = (
     SparkRuntimeException,
 )
 """What an expression throws on a value that it cannot take; Sail has one class for all."""
-_NO_MEMORY = "Resources exhausted"
+_NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
 """What Sail says where its pool of memory is empty, and what it computes cannot go on disk."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 """What Spark says where all executors died that had kept some rows."""
@@ -83,7 +83,7 @@ def failures_recorded(
             way_out = "run it again; where memory ends, with less at once or --engine spark"
             raise RetryableError(f"{pipeline} run {run_id}", ended, way_out) from error
         on_sail = session.engine == "sail"
-        if on_sail and _NO_MEMORY in str(error):
+        if on_sail and _NO_MEMORY.search(str(error)):
             _leave(say_failed, problem := "it needs more memory than Sail has been given")
             way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
             raise InputError(pipeline, problem, way_out) from error
