@@ -8,10 +8,10 @@ from pathlib import Path
 _QUIET = Path(__file__).with_name("log4j2.properties")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
-MEMORY, DRIVER_MEMORY = "spark.driver.memory", "4g"
+MEMORY = "spark.driver.memory"
 """Of the driver's process, which is all of Spark on one machine; of Sail's, where that computes."""
 _ANYWHERE = {
-    MEMORY: DRIVER_MEMORY,
+    MEMORY: "4g",
     # without checksum files beside every file: half as many files, and they are slow to make
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

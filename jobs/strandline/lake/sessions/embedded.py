@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from strandline.errors import InputError, UnexpectedError
-from strandline.lake.local import DRIVER_MEMORY, MEMORY
+from strandline.lake.local import MEMORY
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
@@ -107,7 +107,8 @@ def start_embedded(
     """
     _require_version()
     settings = {**EVERYWHERE, **WITHOUT_LINES, **(conf or {})}
-    own = _own_settings(bytes_of(settings.pop(MEMORY, DRIVER_MEMORY)))
+    memory = settings.pop(MEMORY, None)
+    own = _own_settings(_most_of_the_machines() if memory is None else bytes_of(memory))
     folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
     server = None
     try:
@@ -134,6 +135,11 @@ def bytes_of(size: str) -> int:
     if found is None:
         raise InputError(f"spark: {MEMORY}", f"{size!r} is no size", "write it as 4g or 512m")
     return int(found[1]) << _SHIFTS[found[2]]
+
+
+def _most_of_the_machines() -> int:
+    """Three fifths of this machine's memory, in bytes: Sail reserves more than it then takes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 5
 
 
 def _served(
