@@ -19,10 +19,9 @@ from bids import WINDOWS, of_bids
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session, Sliding
-
-_IS_CLIENT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 def plain(spark: SparkSession, folder: Path, spec: PipelineSpec) -> None:
@@ -58,8 +57,7 @@ class PlainBeside:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            # by it PySpark is a client's in this process
-            env={name: of for name, of in os.environ.items() if name != _IS_CLIENT},
+            env={name: of for name, of in os.environ.items() if name != CLIENT_MODE},
         )
 
     def __call__(self) -> tuple[float, float]:

@@ -85,7 +85,7 @@ def started():
     """Gives the session of all tests; of Sail another one once its server has grown."""
     kept = []
 
-    def started():
+    def current():
         if kept and hasattr(kept[0], "server"):
             server = psutil.Process(kept[0].server.pid)
             if server.memory_info().rss > MOST_BYTES_OF_A_SERVER:
@@ -94,7 +94,7 @@ def started():
             kept.append(_start())
         return kept[0]
 
-    yield started
+    yield current
     for one in kept:
         one.stop()
 

@@ -47,6 +47,12 @@ def scenario_files(paths: Iterable[Path]) -> list[Path]:
     return files
 
 
+def cases_of(paths: Iterable[Path]) -> Iterator[Case]:
+    """The cases of all files that paths name; see `scenario_files` and `read_cases`."""
+    for path in scenario_files(paths):
+        yield from read_cases(path)
+
+
 def read_cases(path: Path) -> Iterator[Case]:
     """The cases of one file, in its order.
 

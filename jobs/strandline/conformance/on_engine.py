@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from strandline.conformance.files import read_cases, scenario_files
+from strandline.conformance.files import cases_of
 from strandline.conformance.run import ConformanceResult, Outcome, run_cases
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.lake.sessions.choice import EngineChoice
@@ -34,7 +34,7 @@ def run_on_engine(
         InputError: a path or a file is broken, or the engine cannot be started.
         RetryableError: the engine does not answer.
     """
-    cases = [case for path in scenario_files(paths) for case in read_cases(path)]
+    cases = [*cases_of(paths)]
     of_one = _OF_ONE_SERVER if choice.name == "sail" else max(len(cases), 1)
     outcomes: list[Outcome] = []
     for first in range(0, len(cases), of_one):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from strandline.conformance.answer import Answer, AnyAnswer, PairsAnswer
 from strandline.conformance.compare import Disagreement, compare
-from strandline.conformance.files import Case, read_cases, scenario_files
+from strandline.conformance.files import Case, cases_of
 from strandline.conformance.golden import mistakes_in
 from strandline.conformance.scenario import Scenario, Unsupported, read_scenario
 from strandline.errors import InputError, StrandlineError
@@ -110,8 +110,7 @@ def run_conformance(
     Raises:
         InputError: a path or a file is broken.
     """
-    cases = (case for path in scenario_files(paths) for case in read_cases(path))
-    return run_cases(cases, engine, at_once=at_once, on_outcome=on_outcome)
+    return run_cases(cases_of(paths), engine, at_once=at_once, on_outcome=on_outcome)
 
 
 def run_cases(

@@ -103,7 +103,8 @@ def equal(staged: Column, published: Column, kind: T.DataType) -> Column:
 
 
 def _json(value: Column) -> Column:
-    return F.to_json(F.struct(value.alias("value")))  # no name of its side's
+    """A value as JSON, under the same name on either side of the diff."""
+    return F.to_json(F.struct(value.alias("value")))
 
 
 def _holds_map(kind: T.DataType) -> bool:

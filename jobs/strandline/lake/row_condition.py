@@ -1,6 +1,6 @@
-"""A condition on a row, as somebody types it: parsed, looked through, and written anew.
+"""A condition on a row, as somebody types it: parsed, checked node by node, and rewritten.
 
-Only what is written anew reaches a query, so that no text means more there than it did here.
+Only the rewritten text reaches a query: the query's own parser cannot read more into it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_SIGNS = 10_000
 
 
 def condition_on_row(text: str) -> str:
-    """A condition as a query takes it: columns, literals, operators and some functions of them.
+    """A condition in SQL, rewritten: columns, literals, operators and some functions of them.
 
     Examples:
         >>> condition_on_row("device='d-1'")

@@ -24,7 +24,7 @@ from strandline.lake.row_condition import condition_on_row
         ("device = 'a\\'", "device = 'a\\'"),
     ],
 )
-def test_a_condition_is_written_anew(typed, asked):
+def test_a_condition_is_rewritten(typed, asked):
     written = condition_on_row(typed)
     assert asked is None or written == asked
     assert condition_on_row(written) == written

@@ -40,7 +40,11 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
 
 
 def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
-    """A column or expression as of `expression`, and its type; raises what that does."""
+    """A column or Spark SQL expression over the landing table, and its type.
+
+    Raises:
+        InputError: see `expression`.
+    """
     if text in landing.columns:
         return quoted(text), landing.schema[text].dataType
     for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):

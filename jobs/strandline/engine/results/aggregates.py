@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -170,18 +169,17 @@ def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Colum
     try:
         kinds = _types_of(records, spec.aggregates.values())
     except REFUSED_BY_THE_ENGINE:
-        kinds = {}  # which of them it is, each says alone
+        kinds = {}  # asked one by one below, so that the error names the aggregate
     return {
-        name: aggregate_column(records, text, f"{spec.pipeline}: aggregates.{name}", kinds)
+        name: aggregate_column(
+            records, text, f"{spec.pipeline}: aggregates.{name}", kinds.get(text)
+        )
         for name, text in spec.aggregates.items()
     }
 
 
 def aggregate_column(
-    records: DataFrame,
-    text: str,
-    place: str,
-    kinds: Mapping[str, T.DataType] = MappingProxyType({}),
+    records: DataFrame, text: str, place: str, kind: T.DataType | None = None
 ) -> Column:
     """One aggregate, checked so.
 
@@ -189,7 +187,7 @@ def aggregate_column(
         records: that it will see.
         text: the aggregate.
         place: where a problem is said to be.
-        kinds: the types of aggregates, as far as the engine was asked for them.
+        kind: its type; None: the engine is asked for it.
 
     Raises:
         InputError: see `aggregate_columns`.
@@ -197,7 +195,7 @@ def aggregate_column(
     for problem, way_out in problems_of_aggregate(text, dict.fromkeys(records.columns)):
         raise InputError(place, problem, way_out)
     try:
-        kind = kinds.get(text) or _types_of(records, [text])[text]
+        kind = kind or _types_of(records, [text])[text]
     except REFUSED_BY_THE_ENGINE as error:
         found = first_line(error)
         raise InputError(

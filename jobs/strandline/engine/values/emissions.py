@@ -58,17 +58,17 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
         (rank + 1).alias(c.RANK),
         F.struct(F.lit(1).alias(_IS_PROBE), *(quoted(f.name) for f in carried)).alias(_BROUGHT),
     )
-    brought = T.StructType([T.StructField(_IS_PROBE, T.IntegerType()), *carried])
+    of_probe = T.StructType([T.StructField(_IS_PROBE, T.IntegerType()), *carried])
     rows = emitted.withColumn(c.RANK, rank)
     asked = with_nulls_for(rows, asked)
-    return rows.withColumn(_BROUGHT, F.lit(None).cast(brought)).unionByName(asked)
+    return rows.withColumn(_BROUGHT, F.lit(None).cast(of_probe)).unionByName(asked)
 
 
 def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
-    """Of `with_probes` the probes, with what they brought and the WATERMARK that was found."""
-    brought = [F.col(_BROUGHT)[f.name].alias(f.name) for f in _carried(probes)]
+    """Of `with_probes` the probes, with their own columns and the WATERMARK at their position."""
+    own = [F.col(_BROUGHT)[f.name].alias(f.name) for f in _carried(probes)]
     of_probes = rows.where(F.col(_BROUGHT).isNotNull())
-    return of_probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *brought, c.WATERMARK)
+    return of_probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *own, c.WATERMARK)
 
 
 def _carried(probes: DataFrame) -> list[T.StructField]:

@@ -108,11 +108,11 @@ def start_embedded(
     _require_version()
     settings = {**EVERYWHERE, **WITHOUT_LINES, **(conf or {})}
     memory = settings.pop(MEMORY, None)
-    own = _own_settings(_most_of_the_machines() if memory is None else bytes_of(memory))
+    server_settings = _server_settings(_default_memory() if memory is None else bytes_of(memory))
     folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
     server = None
     try:
-        server, target = _served(folder, own, trust_this_machine, needs_network)
+        server, target = _served(folder, server_settings, trust_this_machine, needs_network)
         spark = connected(target, settings, extra="sail")
         _give_up_soon(spark)
     except BaseException:
@@ -137,18 +137,18 @@ def bytes_of(size: str) -> int:
     return int(found[1]) << _SHIFTS[found[2]]
 
 
-def _most_of_the_machines() -> int:
+def _default_memory() -> int:
     """Three fifths of this machine's memory, in bytes: Sail reserves more than it then takes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 5
 
 
 def _served(
-    folder: Path, own: Mapping[str, str], trust_this_machine: bool, needs_network: bool
+    folder: Path, settings: Mapping[str, str], trust_this_machine: bool, needs_network: bool
 ) -> tuple[subprocess.Popen[str], str]:
-    """A server's process with settings of its `own`, and its address as gRPC takes it."""
+    """A server's process, and its address as gRPC takes it."""
     why = "some table lies on other machines"
     if not needs_network:
-        server, said = _started(own, folder, str(folder))
+        server, said = _started(settings, folder, str(folder))
         if "socket" in said:
             return server, f"unix:{said['socket']}"
         _end(server)
@@ -161,12 +161,12 @@ def _served(
             f"{', '.join(others[:3])} may log in here and could run code as this user",
             f"give --trust-this-machine or {TRUST}=1 if that is no danger, or --engine spark",
         )
-    server, said = _started(own, folder)
+    server, said = _started(settings, folder)
     return server, f"127.0.0.1:{said['port']}"
 
 
 def _started(
-    own: Mapping[str, str], folder: Path, *arguments: str
+    settings: Mapping[str, str], folder: Path, *arguments: str
 ) -> tuple[subprocess.Popen[str], dict[str, str]]:
     """A process of the server, and the line that it says.
 
@@ -181,31 +181,31 @@ def _started(
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={**own, **os.environ, "RUST_LOG": "error"},
+            env={**settings, **os.environ, "RUST_LOG": "error"},
         )
     out: IO[str] | None = server.stdout
     line = out.readline() if out is not None else ""
     if not line:
         _end(server)
-        said_last = log.read_text().strip().splitlines()[-1:]
-        problem = "".join(said_last) or f"it ended with {server.returncode}"
+        last_line = "".join(log.read_text().strip().splitlines()[-1:])
+        problem = last_line or f"it ended with {server.returncode}"
         raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
     said: dict[str, str] = json.loads(line)
     return server, said
 
 
-def _own_settings(memory: int) -> dict[str, str]:
-    """Settings of a server: so many bytes for what it sorts, joins and groups, the rest on disk."""
+def _server_settings(memory: int) -> dict[str, str]:
+    """Settings of a server, as variables: the bytes that it may sort, join and group in; tasks."""
     return {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory),
-        # of one task Sail sorts some unions in a way that it then refuses itself
+        # with one task Sail makes plans of some sorted unions that its own check refuses
         "SAIL_EXECUTION__DEFAULT_PARALLELISM": str(max(os.cpu_count() or 1, _LEAST_TASKS)),
     }
 
 
 def _give_up_soon(spark: SparkSession) -> None:
-    """Ask again for some seconds: a server of one's own that does not answer then is gone."""
+    """Retry a failed call for some seconds, and not for ten minutes: the server is a child."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
 
     spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])

@@ -11,7 +11,8 @@ from strandline.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MODE = "SPARK_CONNECT_MODE_ENABLED"
+CLIENT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""The variable that makes PySpark a client of Connect, in this process and those it starts."""
 _SECONDS_TO_CONNECT = 10.0
 
 
@@ -28,7 +29,7 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
         TimeoutError: a server elsewhere takes no connection.
     """
     # by this PySpark's functions are those of the client; they ask for no JVM
-    os.environ[_MODE] = "1"
+    os.environ[CLIENT_MODE] = "1"
     try:
         from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession as Client  # noqa: PLC0415

@@ -16,8 +16,8 @@ EVERYWHERE = {
 }
 """Settings that decide the answers, or the form in which they are written."""
 WITHOUT_LINES = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-"""Else every column that a plan names looks for its line, to tell it in an error: a third of the
-processor time in which a plan is made. A session of a server cannot set it."""
+"""By default PySpark looks for the caller's line at each call of its API, to show it in errors: a
+third of the processor time in which a plan is built. On a Connect server it cannot be set."""
 FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
