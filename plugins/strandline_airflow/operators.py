@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import AssetAlias, BaseHook, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
 
 from strandline.errors import StrandlineError
 from strandline.lake.local import cluster_settings, local_settings
@@ -85,6 +91,8 @@ class StrandlineJobOperator(SparkSubmitOperator):
         Raises:
             AirflowFailException: wrong input or a failed audit: not to be tried again.
             AirflowException: it failed otherwise; the message ends with what it said.
+            AirflowSkipException: the day was processed before, and the command has changed nothing:
+                nobody who waits for the pipeline's tables is to start.
         """
         engine = engine_of_task(str(self.engine), self._name_of_pipeline())
         self.log.info("The engine is %s", engine.name)
@@ -94,6 +102,9 @@ class StrandlineJobOperator(SparkSubmitOperator):
         if answer is None:
             output = self._submit(engine, context) if is_spark else self._call(engine)
             answer = result_of(output)
+        if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
+            context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
+            raise AirflowSkipException("\n".join(answer["notes"]))
         self._announce(context)
         if preview := preview_text(answer):
             self.log.info("What would change:\n%s", preview)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import psutil
@@ -31,6 +32,27 @@ def test_a_daily_run_advances_to_the_end_of_its_data_interval(run, submit):
     assert run_key.startswith("--run-key=strandline_daily_flights/manual__")
     assert who == "--requested-by=airflow: dag_test"
     assert done.values["advance"] == {"run_id": "r1"}
+
+
+def test_a_day_that_was_processed_before_skips_the_task_and_starts_nobody(run, submit):
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import func, select
+
+    def events() -> int:
+        with create_session() as session:
+            return session.scalar(select(func.count()).select_from(AssetEvent))
+
+    before = events()
+    answer = {"status": "already_processed", "notes": ["already processed up to the 20th"]}
+    submit.will_say(json.dumps(answer))
+    done = run("strandline_daily_flights", logical_date=END)
+    assert (done.state, done.tasks["advance"]) == ("success", "skipped")
+    assert done.values["advance"] == answer
+    assert events() == before
+    submit.will_say('{"status": "published"}')
+    run("strandline_daily_flights", logical_date=END.replace(day=16))
+    assert events() == before + 1
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Repetition(Enum):
-    """What becomes of a run that would only repeat a published one."""
+    """What becomes of a run that would only repeat a published one, or goes no further."""
 
     ASKED = "it says so, without Spark; else the run is computed"
     ONLY = "it says so, without Spark; else nothing is done"
@@ -86,6 +86,7 @@ def run_pipeline(
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
@@ -95,9 +96,13 @@ def run_pipeline(
     log = log_of(root, spec)
     entries = Ledger(root.pipeline(spec.pipeline)).entries()
     require_same_layout(spec, entries, recreate=request.recreate)
-    repeated = None if repetition is Repetition.COMPUTED else repeat(spec, root, request, log)
-    if repeated is not None:
-        show.document(repeated.to_json(), as_json=as_json, human=show.outcome)
+    answered = (
+        None
+        if repetition is Repetition.COMPUTED
+        else already_processed(spec, root, request, log) or repeat(spec, root, request, log)
+    )
+    if answered is not None:
+        show.document(answered.to_json(), as_json=as_json, human=show.outcome)
         return
     if repetition is Repetition.ONLY:
         raise typer.Exit(_NO_REPETITION)

@@ -68,18 +68,15 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 def outcome(run: Mapping[str, Any]) -> None:
     """A run: what it read, what became of the records, what changed, what the audit said."""
-    within = run["range"] or {"start": "–", "end": "–"}
-    verb = run["status"]
+    verb = run["status"].replace("_", " ")
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = _facts()
-    facts.add_row("windows from", f"{within['start']} to {within['end']}")
+    if run["range"]:
+        facts.add_row("windows from", f"{run['range']['start']} to {run['range']['end']}")
     facts.add_row("horizon", str(run["horizon"]))
-    if run["repeats"]:
+    if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
-        out.print(
-            f"nothing can change: run {run['repeats']} has published just this, from the same rows "
-            "by the same rules; --force computes it all the same"
-        )
+        _notes(run["notes"])
         return
     _add_cost(facts, run)
     if run["owed"]:
@@ -99,8 +96,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     for part in preview.parts(run["preview"]):
         out.print(part)
     _audit(run["audit"])
-    for note in run["notes"]:
-        out.print(f"note: {escape(note)}")
+    _notes(run["notes"])
     if run["status"] == "prepared":
         out.print(
             f"nothing is published yet: strandline runs publish {escape(run['pipeline'])} "
@@ -108,6 +104,11 @@ def outcome(run: Mapping[str, Any]) -> None:
         )
     if not run["changed"]:
         out.print("nothing changes: what is published is what this run computes")
+
+
+def _notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        out.print(f"note: {escape(note)}")
 
 
 def _audit(results: Sequence[Mapping[str, Any]]) -> None:

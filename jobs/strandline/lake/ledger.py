@@ -22,7 +22,16 @@ __all__ = ["FINAL", "SCHEMA", "UPKEEP", "Entry", "Ledger"]
 
 UPKEEP = ("maintain", "erase")
 """Kinds of steps that no run has made."""
-FINAL = ("published", "repeated", "rejected", "dropped", "failed", "maintained", "erased")
+FINAL = (
+    "published",
+    "repeated",
+    "already_processed",
+    "rejected",
+    "dropped",
+    "failed",
+    "maintained",
+    "erased",
+)
 _MOST_FILES = 32
 """Steps in files of their own: the most that a reader finds, but for those of a race."""
 

@@ -74,7 +74,8 @@ def state_of(steps: Sequence[Entry]) -> str:
     """What has become of a run, by its steps: its last word, or whether it can still say one.
 
     Returns:
-        `published`, `repeated`, `rejected`, `dropped` or `failed`, as the run's last step says it;
+        `published`, `repeated`, `already_processed`, `rejected`, `dropped` or `failed`, as the
+        run's last step says it;
         `interrupted`: it failed because somebody interrupted it; `prepared`: its staging waits to
         be published; `running` or `dead`: there is no such step, and its process lives, or does
         not; `unknown`: that process is of another host, or nobody has noted which it is.

@@ -127,7 +127,11 @@ def repeat(
         horizon_ms=last.horizon_ms,
         frontier_ms=frontier(ledger.entries()),
         versions=store.versions(),
-        notes=request.notes,
+        notes=[
+            *request.notes,
+            f"nothing can change: run {last.run_id} has published just this, from the same rows by "
+            "the same rules; --force computes it all the same",
+        ],
         repeats=last.run_id,
     )
 

@@ -16,7 +16,13 @@ MOST_RUNS = 40
 """The runs that are listed, before the last published one."""
 _ATTEMPT = ["run_id", "attempt"]
 _ENGINE = ("engine", "engine_version")
-_OUTCOMES = {"published": "good", "repeated": "good", "rejected": "bad", "failed": "bad"}
+_OUTCOMES = {
+    "published": "good",
+    "repeated": "good",
+    "already_processed": "good",
+    "rejected": "bad",
+    "failed": "bad",
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""A scheduled run to a midnight before the frontier: an answer by the ledger alone, without Spark.
+
+Such a run is asked for by clearing an old task, or by Airflow's backfill. Computing it would take
+back what later runs, or a person, have published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.steps import frontier, of_these_tables, owed_days, unfinished_publish
+from strandline.lake.store import Lake
+from strandline.model.intervals import day_of, text_of
+from strandline.pipeline.plan import named
+from strandline.pipeline.request import Outcome, Request
+from strandline.spec import PipelineSpec
+
+ALREADY_PROCESSED = "already_processed"
+"""The status of the answer, and the step that it leaves in the ledger."""
+
+
+def already_processed(
+    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+) -> Outcome | None:
+    """The answer to a scheduled run whose midnight lies before the frontier; None: it lies not.
+
+    Nothing is computed, and nothing but the ledger is written; a dry run writes nothing.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        request: what is asked.
+        log: of the landing table; None: only a catalog knows where it lies.
+    """
+    if request.kind != "advance" or request.recreate:
+        return None
+    request = request.ready(spec.source.ready_after)
+    known_until_ms = None if log is None else log.known_until_ms
+    request = request.known(known_until_ms)
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    entries = of_these_tables(ledger.entries())
+    reached_ms = _reached(entries, known_until_ms)
+    if reached_ms is None or request.until_ms >= reached_ms:
+        return None
+    notes = [
+        f"already processed up to {text_of(reached_ms)}; nothing is computed. To compute older "
+        f"windows again, reprocess their range: strandline backfill {spec.pipeline} --start … "
+        "--end …",
+        *_to_recompute(spec, log, entries, reached_ms),
+    ]
+    step = Entry(
+        run_id="",
+        attempt=0,
+        step=ALREADY_PROCESSED,
+        kind=request.kind,
+        horizon_ms=request.until_ms,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        message="; ".join(notes),
+    )
+    as_run = partial(request.as_next_attempt, step)
+    run = as_run(entries) if request.dry_run else ledger.append_named(as_run, datetime.now(UTC))
+    return Outcome(
+        pipeline=spec.pipeline,
+        kind=request.kind,
+        dry_run=request.dry_run,
+        run_id=run.run_id,
+        status=ALREADY_PROCESSED,
+        horizon_ms=request.until_ms,
+        frontier_ms=reached_ms,
+        notes=[*request.notes, *notes],
+    )
+
+
+def _reached(entries: list[Entry], known_until_ms: int | None) -> int | None:
+    """The frontier, which is not after what a chained pipeline's upstream stands for."""
+    reached_ms = frontier(entries)
+    if reached_ms is None or known_until_ms is None:
+        return reached_ms
+    return min(reached_ms, known_until_ms)
+
+
+def _to_recompute(
+    spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
+) -> Sequence[str]:
+    """What a run to the frontier itself would recompute; nothing, where there is nothing."""
+    if unfinished := unfinished_publish(entries):
+        what = f"run {unfinished.run_id} has begun to publish and not ended"
+    elif days := owed_days(entries):
+        what = f"{named(days)} changed or landed late"
+    elif _landing_changed(spec, log, entries, reached_ms):
+        what = "the landing table holds other rows of processed days than it did"
+    else:
+        return ()
+    heals = f"strandline advance {spec.pipeline} --to {text_of(reached_ms)}"
+    return (f"to be recomputed: {what}; {heals} does it",)
+
+
+def _landing_changed(
+    spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
+) -> bool:
+    """Whether rows of processed days may have changed since the frontier's run has read them."""
+    read = [e for e in entries if e.step == "published" and e.completes_ms == reached_ms]
+    if log is None or not read or read[-1].landing_version is None:
+        return False
+    days_by = log.day_partition(spec.source.arrival_date)
+    last_day = day_of(reached_ms - 1)
+    return not log.same_rows_since(read[-1].landing_version, days_by=days_by, last_day=last_day)
