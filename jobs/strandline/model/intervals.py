@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -69,3 +70,9 @@ def text_of(instant_ms: int) -> str:
         return f"{instant_ms} ms"
     fraction = "milliseconds" if instant_ms % 1000 else "seconds"
     return datetime_of(instant_ms).replace(tzinfo=None).isoformat(timespec=fraction) + "Z"
+
+
+def named(days: Sequence[date]) -> str:
+    """Some days as a text: the first three, and how many more."""
+    first = ", ".join(str(day) for day in days[:3])
+    return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"

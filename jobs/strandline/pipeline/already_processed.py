@@ -14,8 +14,7 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.steps import frontier, of_these_tables, owed_days, unfinished_publish
 from strandline.lake.store import Lake
-from strandline.model.intervals import day_of, text_of
-from strandline.pipeline.plan import named
+from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 

@@ -18,12 +18,12 @@ from strandline.lake.known_columns import columns_by_log
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import Lake
-from strandline.model.intervals import TimeRange, text_of
+from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.plan import Plan, named
+from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import WindowPairsSpec

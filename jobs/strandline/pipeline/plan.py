@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,12 +15,7 @@ from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.steps import clock_start, largest_horizon
-from strandline.model.intervals import (
-    EVERYTHING,
-    TimeRange,
-    midnight_of,
-    text_of,
-)
+from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of, named, text_of
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
 
@@ -125,9 +119,3 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
         f"{text_of(events.start_ms)} to {text_of(events.end_ms)}",
         "give a range that holds them all, or let advance find it",
     )
-
-
-def named(days: Sequence[date]) -> str:
-    """Some days as a text: the first three, and how many more."""
-    first = ", ".join(str(day) for day in days[:3])
-    return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"

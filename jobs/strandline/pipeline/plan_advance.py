@@ -18,11 +18,12 @@ from strandline.model.intervals import (
     TimeRange,
     midnight_before,
     midnight_of,
+    named,
     text_of,
 )
 from strandline.pipeline.closures import closures_in, stay_closed
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.plan import Plan, named
+from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
 from strandline.pipeline.world import World
 
