@@ -208,6 +208,7 @@ def _give_up_soon(spark: SparkSession) -> None:
     """Retry a failed call for some seconds, and not for ten minutes: the server is a child."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
 
+    spark.client.disable_reattachable_execute()
     spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
