@@ -16,10 +16,9 @@ from strandline.cli.options import (
     Pipelines,
     RequestedBy,
     lake_at,
-    pipelines_folder,
+    spec_of,
 )
 from strandline.errors import InputError
-from strandline.spec import find_spec
 
 
 def erase(
@@ -45,7 +44,7 @@ def erase(
 
     if not reason.strip():
         raise InputError("--reason", "empty", "say why the rows have to go")
-    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
     if dry_run:
         found = erasure_of(spec, root, where)
     else:

@@ -23,11 +23,10 @@ from strandline.cli.options import (
     RequestedBy,
     TrustThisMachine,
     lake_at,
-    pipelines_folder,
+    spec_of,
 )
 from strandline.cli.running import application
 from strandline.errors import InputError
-from strandline.spec import find_spec
 
 Run = Annotated[str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")]
 
@@ -50,8 +49,7 @@ def runs_publish(
     """Publish just what a prepared run has shown, or, with --accept, what a rejected one has."""
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
-    folder, root = pipelines_folder(pipelines), lake_at(lake)
-    spec = find_spec(folder, pipeline)
+    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415
@@ -62,7 +60,7 @@ def runs_publish(
     )
 
     log, entries = log_of(root, spec), Ledger(root.pipeline(spec.pipeline)).entries()
-    spec = find_spec(folder, pipeline, overrides_of(entries, run_id))
+    spec = spec_of(pipeline, pipelines, overrides_of(entries, run_id))
     run = require_publishable(spec, root, entries, run_id, accept, log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
@@ -97,7 +95,7 @@ def runs_revert(
     lake: LakeAt = None,
 ) -> None:
     """Publish, as a new run, what stood before a run has published."""
-    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
@@ -132,7 +130,7 @@ def runs_cancel(
     """End a run that has not begun to publish: its process is stopped, its staging goes."""
     from strandline.pipeline.cancel import cancel_run  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     found = cancel_run(spec, lake_at(lake), run_id, reason=reason, requested_by=requested_by)
     show.document(found, as_json=as_json, human=_cancelled)
 

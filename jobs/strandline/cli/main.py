@@ -55,8 +55,8 @@ from strandline.cli.options import (
     instant_at,
     lake_at,
     limits,
-    pipelines_folder,
     range_of,
+    spec_of,
 )
 from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
@@ -64,7 +64,6 @@ from strandline.cli.runs import runs_app
 from strandline.cli.validate import validate
 from strandline.errors import InputError, StrandlineError, UnexpectedError
 from strandline.pipeline.request import MOST_SHOWN
-from strandline.spec import find_spec
 
 _NEW_OBJECTS = 100_000
 """So many are made before the garbage collector looks for cycles: of a command's objects most are
@@ -249,7 +248,7 @@ def status(
     """How far the pipeline is, what is open, what is late; quick, without Spark."""
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     found = status_of(spec, lake_at(lake), **asked_days(since, until))
     show.document(found, as_json=as_json, human=show.status)
 
@@ -268,7 +267,7 @@ def report(
     """Write the data-quality report (one HTML page) and the Data Docs; without Spark."""
     from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     days = asked_days(since, until)
     written = write_report(spec, lake_at(lake), output, **days, data_docs=docs)
     show.document(written, as_json=as_json, human=show.written)

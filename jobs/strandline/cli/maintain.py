@@ -12,11 +12,11 @@ from rich.table import Table
 from strandline.cli import show
 from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
 from strandline.errors import InputError, StrandlineError
-from strandline.spec import PipelineSpec, find_spec, load_spec, spec_files
 
 if TYPE_CHECKING:
     from strandline.lake.store import Lake
     from strandline.pipeline.maintain import Retention
+    from strandline.spec import PipelineSpec
 
 
 def maintain(
@@ -43,6 +43,7 @@ def maintain(
 ) -> None:
     """Put small files together, remove what nobody needs: shown first, then measured; no Spark."""
     from strandline.pipeline.maintain import Retention  # noqa: PLC0415
+    from strandline.spec import find_spec, load_spec, spec_files  # noqa: PLC0415
 
     if (pipeline is None) is not every:
         raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")

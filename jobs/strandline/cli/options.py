@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,6 @@ import typer
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import MOST_SHOWN
-from strandline.spec.values import parse_bytes, parse_instant
 
 if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
@@ -132,6 +132,8 @@ def limits(
     """
     if accept_loss is not None and not accept_loss.strip():
         raise InputError("--accept-loss", "no reason", "say why the rows have gone")
+    from strandline.spec.values import parse_bytes  # noqa: PLC0415
+
     try:
         most = None if max_bytes is None else parse_bytes(max_bytes)
     except ValueError as error:
@@ -178,6 +180,24 @@ def pipelines_folder(given: str | None) -> Path:
     )
 
 
+def spec_of(
+    pipeline: str, pipelines: str | None, overrides: Mapping[str, str] | None = None
+) -> PipelineSpec:
+    """A pipeline by its name; loaded here, so that `--help` does not wait for it.
+
+    Args:
+        pipeline: its name.
+        pipelines: the folder of the pipeline files, where it is given.
+        overrides: what counts in place of what its file says: `allowed_lateness`, `bound`.
+
+    Raises:
+        InputError: there is none, or its file is wrong.
+    """
+    from strandline.spec import find_spec  # noqa: PLC0415
+
+    return find_spec(pipelines_folder(pipelines), pipeline, overrides)
+
+
 def lake_at(given: str | None) -> Any:
     """The lake: as given, or as the environment says."""
     from strandline.lake.store import Lake  # noqa: PLC0415
@@ -203,6 +223,8 @@ def instant_at(option: str, text: str) -> int:
     Raises:
         InputError: it names none.
     """
+    from strandline.spec.values import parse_instant  # noqa: PLC0415
+
     try:
         return parse_instant(text)
     except (ValueError, OverflowError) as error:

@@ -21,10 +21,9 @@ from strandline.cli.options import (
     Pipeline,
     Pipelines,
     lake_at,
-    pipelines_folder,
+    spec_of,
 )
 from strandline.errors import InputError
-from strandline.spec import find_spec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +69,7 @@ def read(
     days = Days(**asked_days(since, until))
     if table == LEDGER and days != Days():
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     tables = published_tables(lake_at(lake), spec.pipeline, run=run, as_of_ledger=as_of_ledger)
     schema = tables.columns(
         table, None if columns is None else [name.strip() for name in columns.split(",")]

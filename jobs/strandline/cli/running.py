@@ -15,9 +15,8 @@ from uuid import uuid4
 import typer
 
 from strandline.cli import show
-from strandline.cli.options import EngineOptions, lake_at, pipelines_folder
+from strandline.cli.options import EngineOptions, lake_at, spec_of
 from strandline.errors import InputError, InterruptedByUserError
-from strandline.spec import PipelineSpec, find_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from strandline.lake.landing_log import LandingLog
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store import Lake
+    from strandline.spec import PipelineSpec
 
 
 class Repetition(Enum):
@@ -80,7 +80,7 @@ def run_pipeline(
             landing table, or the pipeline has published by another window or key, or says a wrong
             expression; all of these before Spark is started.
     """
-    spec = find_spec(pipelines_folder(pipelines), pipeline, asked.get("overrides"))
+    spec = spec_of(pipeline, pipelines, asked.get("overrides"))
     choice = on.choice(spec)
     root = lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415

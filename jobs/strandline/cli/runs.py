@@ -15,9 +15,8 @@ from strandline.cli.options import (
     Pipelines,
     RequestedBy,
     lake_at,
-    pipelines_folder,
+    spec_of,
 )
-from strandline.spec import find_spec
 
 
 class _ListedByDefault(TyperGroup):
@@ -50,7 +49,7 @@ def runs_list(
     """The runs of a pipeline, newest first."""
     from strandline.pipeline.views.status import runs_of  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     show.document(runs_of(spec, lake_at(lake)), as_json=as_json, human=show.runs)
 
 
@@ -65,7 +64,7 @@ def runs_show(
     """One run: its steps, books, audit and diff."""
     from strandline.pipeline.views.status import run_of  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     show.document(run_of(spec, lake_at(lake), run_id), as_json=as_json, human=show.one_run)
 
 
@@ -84,6 +83,6 @@ def runs_drop(
     """Abandon a run that has not published; what its publish has begun to write is taken back."""
     from strandline.pipeline.drop import drop_run  # noqa: PLC0415
 
-    spec = find_spec(pipelines_folder(pipelines), pipeline)
+    spec = spec_of(pipeline, pipelines)
     found = drop_run(spec, lake_at(lake), run_id, reason=reason, requested_by=requested_by)
     show.document(found, as_json=as_json, human=show.dropped)

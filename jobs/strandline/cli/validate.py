@@ -12,10 +12,10 @@ from rich.markup import escape
 from strandline.cli import show
 from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
 from strandline.errors import InputError, problem_of
-from strandline.spec import PipelineSpec, file_of, load_spec, spec_files
 
 if TYPE_CHECKING:
     from strandline.lake.store import Lake
+    from strandline.spec import PipelineSpec
 
 
 def validate(
@@ -30,6 +30,8 @@ def validate(
 
     Their expressions are held against the columns of the tables that they read.
     """
+    from strandline.spec import spec_files  # noqa: PLC0415
+
     folder = pipelines_folder(pipelines)
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
@@ -43,6 +45,8 @@ def validate(
 
 def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
     """What is wrong with a pipeline, or what is left unchecked of one that is right."""
+    from strandline.spec import file_of, load_spec  # noqa: PLC0415
+
     try:
         is_file = target.endswith((".yaml", ".yml"))
         path = Path(target) if is_file else file_of(folder, target)

@@ -6,12 +6,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry
-from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, midnight_before, text_of
+
+if TYPE_CHECKING:
+    from strandline.lake.entry import Entry
+    from strandline.model.books import Book
 
 MOST_SHOWN = 10_000
 """So many windows added, changed and removed are in a preview, unless it is asked for fewer."""

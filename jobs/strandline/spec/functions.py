@@ -11,30 +11,32 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import sha256
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TOLD = "strandline process: "
 """What the message of an error begins with that a function has made, wherever it was called."""
-SIMPLE_TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-}
+SIMPLE_TYPES = (
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+)
 """The types of columns that a function can return, by the names that Spark has for them."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY = re.compile(r"array<(.+)>")
@@ -54,7 +56,7 @@ class ProcessError(Exception):
     """A function has failed, or has not returned what it says: see `TOLD`."""
 
 
-Function = Callable[[dict[str, Any], WindowTimes, pa.Table, int | None], Any]
+Function = Callable[[dict[str, Any], WindowTimes, "pa.Table", int | None], Any]
 
 
 def arrow_type(kind: str) -> pa.DataType:
@@ -63,8 +65,10 @@ def arrow_type(kind: str) -> pa.DataType:
     Raises:
         ValueError: it is none that a function can return.
     """
+    import pyarrow as pa  # noqa: PLC0415 - whoever only reads a pipeline's file needs none
+
     if kind in SIMPLE_TYPES:
-        return SIMPLE_TYPES[kind]
+        return _simple_types()[kind]
     if decimal := _DECIMAL.fullmatch(kind):
         precision, scale = int(decimal[1]), int(decimal[2])
         if 1 <= precision <= 38 and scale <= precision:
@@ -74,6 +78,17 @@ def arrow_type(kind: str) -> pa.DataType:
     if struct := _STRUCT.fullmatch(kind):
         return pa.struct(_fields_of(struct[1]))
     raise ValueError(kind)
+
+
+@cache
+def _simple_types() -> dict[str, pa.DataType]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    types = (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.string(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC")),
+    )
+    return dict(zip(SIMPLE_TYPES, types, strict=True))
 
 
 def _fields_of(text: str) -> dict[str, pa.DataType]:
@@ -136,6 +151,8 @@ def result_of(
 
 
 def _rows_of(given: Any) -> Sequence[dict[str, Any]]:
+    import pyarrow as pa  # noqa: PLC0415
+
     rows = given.to_pylist() if isinstance(given, pa.Table) else given
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         msg = f"returned {type(given).__name__}, and not a list of dicts or a pyarrow Table"
@@ -144,6 +161,8 @@ def _rows_of(given: Any) -> Sequence[dict[str, Any]]:
 
 
 def _column(name: str, value: Any, kind: str) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415
+
     try:
         column_type = arrow_type(kind)
         _require_fields(value, column_type)
@@ -159,6 +178,8 @@ def _require_fields(value: Any, kind: pa.DataType) -> None:
     Raises:
         ValueError: there is one.
     """
+    import pyarrow as pa  # noqa: PLC0415
+
     if pa.types.is_list(kind) and isinstance(value, list | tuple):
         for one in value:
             _require_fields(one, kind.value_type)

@@ -140,7 +140,7 @@ def called(monkeypatch, capsys, error: BaseException, *arguments: str) -> tuple[
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(command, "find_spec", broken)
+    monkeypatch.setattr(command, "spec_of", broken)
     with pytest.raises(SystemExit) as ended:
         command.main(["status", "meter", *arguments])
     out, err = capsys.readouterr()
@@ -179,7 +179,7 @@ def test_validate_tells_of_a_file_that_nobody_has_foreseen_and_goes_on(
     def odd(path):
         raise LookupError("odd") if path.name == "a.yaml" else InputError(path.name, "wrong")
 
-    monkeypatch.setattr("strandline.cli.validate.load_spec", odd)
+    monkeypatch.setattr("strandline.spec.load_spec", odd)
     with pytest.raises(SystemExit) as ended:
         command.main(["validate", "--json", "--pipelines", str(tmp_path)])
     assert ended.value.code == 2
