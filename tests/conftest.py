@@ -72,7 +72,10 @@ def own_flights_lake(flights_lake, tmp_path):
 
 # else its collector, beside the tests, goes after each generated class again and again; and what
 # it would compile well is not run often enough to pay for that (503 processor seconds to 461)
-_FOR_HALF_AN_HOUR = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -Xms2g -Xmn1200m -XX:MetaspaceSize=1g -XX:ReservedCodeCacheSize=512m"
+_FOR_HALF_AN_HOUR = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -Xms2g -Xmn1200m -XX:MetaspaceSize=1g "
+    "-XX:ReservedCodeCacheSize=512m"
+)
 
 
 MOST_BYTES_OF_A_SERVER = 2**30
