@@ -30,7 +30,7 @@ def conformance(
     trust_this_machine: TrustThisMachine = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hold an engine against answers of Flink itself, scenario by scenario."""
+    """Compare an engine with recorded answers of Apache Flink."""
     if engine == "reference":
         from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
 

@@ -26,19 +26,22 @@ def erase(
     where: Annotated[
         str,
         typer.Option(
-            metavar="EXPRESSION", help="SQL over a row of the quarantine: device = 'd-1'."
+            metavar="EXPRESSION", help="SQL condition on rows of quarantine: device = 'd-1'."
         ),
     ],
-    reason: Annotated[str, typer.Option(help="Why; kept in the ledger, so name nobody.")],
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history, so name nobody.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go; write nothing.")
+        bool, typer.Option("--dry-run", help="Count the rows that would be removed; write nothing.")
     ] = False,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Remove a person's rows from quarantine, firings, pairs, staging, reports, old versions."""
+    """Remove a person's rows, from old versions too.
+
+    From quarantine, firings, pairs, staging and reports. No engine is started.
+    """
     from strandline.pipeline.erase import erase as erase_rows  # noqa: PLC0415
     from strandline.pipeline.erase import erasure_of  # noqa: PLC0415
 

@@ -28,14 +28,17 @@ from strandline.cli.options import (
 from strandline.cli.running import application
 from strandline.errors import InputError
 
-Run = Annotated[str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")]
+Run = Annotated[
+    str, typer.Argument(help="Id of the run, see `strandline runs list`.", metavar="RUN")
+]
 
 
 def runs_publish(
     pipeline: Pipeline,
     run_id: Run,
     accept: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Publish what the audit has rejected; why.")
+        str | None,
+        typer.Option(metavar="REASON", help="Publish although the audit rejected it; say why."),
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
@@ -46,7 +49,7 @@ def runs_publish(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Publish just what a prepared run has shown, or, with --accept, what a rejected one has."""
+    """Publish what a prepared (or rejected) run computed."""
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
     spec, root = spec_of(pipeline, pipelines), lake_at(lake)
@@ -83,7 +86,7 @@ def runs_publish(
 def runs_revert(
     pipeline: Pipeline,
     run_id: Run,
-    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
     dry_run: DryRun = False,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
@@ -94,7 +97,7 @@ def runs_revert(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Publish, as a new run, what stood before a run has published."""
+    """Undo a published run: publish what stood before it."""
     spec, root = spec_of(pipeline, pipelines), lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
@@ -127,7 +130,7 @@ def runs_cancel(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """End a run that has not begun to publish: its process is stopped, its staging goes."""
+    """Stop a run that has not begun to publish."""
     from strandline.pipeline.cancel import cancel_run  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)

@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -58,11 +59,12 @@ from strandline.cli.options import (
     range_of,
     spec_of,
 )
+from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.validate import validate
-from strandline.errors import InputError, StrandlineError, UnexpectedError
+from strandline.errors import StrandlineError, UnexpectedError
 from strandline.pipeline.request import MOST_SHOWN
 
 _NEW_OBJECTS = 100_000
@@ -70,20 +72,31 @@ _NEW_OBJECTS = 100_000
 those of the modules that it loads, which stay, and by default it looks after 700."""
 
 app = typer.Typer(
-    help="Exact event-time backfills: Flink's watermark and lateness semantics, in batch.",
+    help="Rebuild event-time windows over history, with exactly Flink's watermarks and lateness.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (conformance, validate, read, maintain, erase):
+for command in (validate, plan, read, maintain, erase, conformance):
     app.command()(command)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"strandline {version('strandline')}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+]
+
+
 @app.callback()
-def places(pipelines: Pipelines = None, lake: LakeAt = None) -> None:
-    """Exact event-time backfills: Flink's watermark and lateness semantics, in batch."""
+def places(pipelines: Pipelines = None, lake: LakeAt = None, _version: _Version = False) -> None:
+    """Rebuild event-time windows over history, with exactly Flink's watermarks and lateness."""
     PLACES.update(pipelines=pipelines, lake=lake)
 
 
@@ -117,7 +130,7 @@ def backfill(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Rebuild the windows that start in a range, judge them, publish what differs."""
+    """Recompute the windows of a range; publish the difference."""
     request: dict[str, Any] = {
         "kind": "backfill",
         "range": range_of(start, end),
@@ -146,54 +159,11 @@ def backfill(
 
 
 @app.command()
-def plan(
-    pipeline: Pipeline,
-    start: Annotated[str | None, typer.Option(help="First instant of the range.")] = None,
-    end: Annotated[str | None, typer.Option(help="End of the range; not in it.")] = None,
-    to: Annotated[str | None, typer.Option(help="Of a scheduled run up to this instant.")] = None,
-    as_of: AsOf = None,
-    close: Close = False,
-    reopen: Reopen = False,
-    accept_loss: AcceptLoss = None,
-    allow_removals: AllowRemovals = False,
-    max_bytes: MaxBytes = None,
-    preview_rows: PreviewRows = MOST_SHOWN,
-    as_json: AsJson = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
-) -> None:
-    """What a backfill (--start, --end) or a scheduled run (--to) would do; writes nothing."""
-    request: dict[str, Any] = {
-        "dry_run": True,
-        "preview_rows": preview_rows,
-        **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
-    }
-    if to is not None:
-        if start or end or as_of or close or reopen:
-            raise InputError("--to", "says it all for a scheduled run", "give nothing beside it")
-        request |= {"kind": "advance", "to_ms": instant_at("--to", to)}
-    elif start is None or end is None:
-        raise InputError("plan", "no range", "give --start and --end, or --to for a scheduled run")
-    else:
-        request |= {
-            "kind": "backfill",
-            "range": range_of(start, end),
-            "as_of_ms": None if as_of is None else instant_at("--as-of", as_of),
-            "close": close,
-            "reopen": reopen,
-        }
-    on = EngineOptions(engine, master, remote, trust_this_machine)
-    run_pipeline(pipeline, request, as_json=as_json, on=on, pipelines=pipelines, lake=lake)
-
-
-@app.command()
 def advance(
     pipeline: Pipeline,
-    to: Annotated[str, typer.Option(help="Up to the last UTC midnight not after this instant.")],
+    to: Annotated[
+        str, typer.Option(help="Process what arrived before the last UTC midnight up to here.")
+    ],
     dry_run: DryRun = False,
     as_json: AsJson = False,
     reason: Reason = None,
@@ -213,7 +183,11 @@ def advance(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Do what a scheduled run does: all that was not final a day, or a skipped week, ago."""
+    """Bring the pipeline up to date, as a scheduled run does.
+
+    Recompute every window that could still change, and publish the difference. Days that earlier
+    runs skipped, failed on or have been changed since are caught up.
+    """
     request: dict[str, Any] = {
         "kind": "advance",
         "to_ms": instant_at("--to", to),
@@ -245,7 +219,10 @@ def status(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """How far the pipeline is, what is open, what is late; quick, without Spark."""
+    """Show what is processed, open, late and malformed.
+
+    Counts are of the last 90 days, or of --since and --until. No engine is started.
+    """
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)
@@ -256,15 +233,20 @@ def status(
 @app.command()
 def report(
     pipeline: Pipeline,
-    output: Annotated[Path | None, typer.Option(help="Folder to write into.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write into. [the pipeline's, in the lake]")
+    ] = None,
     since: Since = None,
     until: Until = None,
-    docs: Annotated[bool, typer.Option(help="Write the Data Docs beside the report.")] = True,
+    docs: Annotated[bool, typer.Option(help="Write the Data Docs, too.")] = True,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Write the data-quality report (one HTML page) and the Data Docs; without Spark."""
+    """Write the data-quality report, one HTML page.
+
+    And Great Expectations' Data Docs beside it. No engine is started.
+    """
     from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)

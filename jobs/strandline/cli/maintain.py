@@ -29,19 +29,26 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
-    keep_days: Annotated[int, typer.Option(min=1, help="Old versions of tables stay.")] = 30,
+    keep_days: Annotated[
+        int, typer.Option(min=1, help="Keep old versions of tables for so many days.")
+    ] = 30,
     staging_days: Annotated[
-        int, typer.Option(min=1, help="Staging of rejected, dead and waiting runs stays.")
+        int,
+        typer.Option(min=1, help="Keep staging of rejected, dead and prepared runs."),
     ] = 7,
-    report_days: Annotated[int, typer.Option(min=1, help="Results of audits stay.")] = 90,
+    report_days: Annotated[int, typer.Option(min=1, help="Keep results of audits.")] = 90,
     ledger_days: Annotated[
-        int, typer.Option(min=1, help="Steps of ended runs stay; what they published always does.")
+        int,
+        typer.Option(min=1, help="Keep steps of ended runs; published ones always stay."),
     ] = 400,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Put small files together, remove what nobody needs: shown first, then measured; no Spark."""
+    """Compact small files, remove what is no longer needed.
+
+    What is to be done is shown before, and measured after. No engine is started.
+    """
     from strandline.pipeline.maintain import Retention  # noqa: PLC0415
     from strandline.spec import find_spec, load_spec, spec_files  # noqa: PLC0415
 

@@ -31,55 +31,60 @@ LakeAt = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document for machines.")]
 Start = Annotated[str, typer.Option(help="First instant of the range, ISO-8601, UTC.")]
-End = Annotated[str, typer.Option(help="End of the range; not in it.")]
+End = Annotated[str, typer.Option(help="End of the range, exclusive.")]
 AsOf = Annotated[
-    str | None, typer.Option(help="The horizon: records and ticks before it are known.")
+    str | None,
+    typer.Option(help="Data cut-off: use only what arrived before this instant."),
 ]
 Close = Annotated[
-    bool, typer.Option("--close", help="The input of the range has ended at the horizon.")
+    bool,
+    typer.Option(
+        "--close", help="Treat the input of the range as ended at the cut-off: fire and close it."
+    ),
 ]
 Reopen = Annotated[
-    bool, typer.Option("--reopen", help="Rebuild what --close had closed as not closed.")
+    bool, typer.Option("--reopen", help="Recompute what an earlier --close closed, as not closed.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
-Reason = Annotated[str | None, typer.Option(help="Why; kept in the ledger.")]
-RequestedBy = Annotated[str | None, typer.Option(help="Who asks; kept in the ledger.")]
+Reason = Annotated[str | None, typer.Option(help="Reason; kept in the run history.")]
+RequestedBy = Annotated[str | None, typer.Option(help="Who asked; kept in the run history.")]
 RunKey = Annotated[
-    str | None, typer.Option(help="Names the caller's run, so that its retries belong together.")
+    str | None,
+    typer.Option(help="Key of the calling run, so that its retries are attempts of one run."),
 ]
 AcceptLoss = Annotated[
     str | None,
     typer.Option(
         metavar="REASON",
-        help="Go by what is left where rows have gone from the landing table; why.",
+        help="Go on although processed rows have disappeared from the landing table; say why.",
     ),
 ]
 AllowRemovals = Annotated[
     bool,
-    typer.Option("--allow-removals", help="Any share of the range's published windows may go."),
+    typer.Option("--allow-removals", help="Allow any share of published windows to be removed."),
 ]
 Recreate = Annotated[
     bool,
     typer.Option(
         "--recreate",
-        help="Publish in place of all that was published before, also by another window or key; "
-        "with --reason.",
+        help="Replace everything published so far, also where window or key have changed; needs "
+        "--reason.",
     ),
 ]
 AllowedLateness = Annotated[
     str | None,
-    typer.Option(help="Of this run alone, in place of the file's; with --reason."),
+    typer.Option(help="Allowed lateness of this run alone; needs --reason."),
 ]
 Bound = Annotated[
     str | None,
-    typer.Option(help="The watermark's, of this run alone; with --reason."),
+    typer.Option(help="Bound of the watermark of this run alone; needs --reason."),
 ]
 PreviewRows = Annotated[
     int,
     typer.Option(
         min=0,
         max=MOST_SHOWN,
-        help="Of windows added, changed and removed so many each are in the preview's JSON.",
+        help="List at most so many added, changed and removed windows each in the preview.",
     ),
 ]
 MaxBytes = Annotated[
@@ -87,37 +92,38 @@ MaxBytes = Annotated[
 ]
 Prepare = Annotated[
     bool,
-    typer.Option("--prepare", help="Keep what would be published, for `strandline runs publish`."),
+    typer.Option("--prepare", help="Compute, and keep the result for `strandline runs publish`."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Compute also what would only repeat a published run.")
+    bool,
+    typer.Option("--force", help="Compute even what is known: a repeated run, a processed day."),
 ]
 RepeatOnly = Annotated[
     bool,
     typer.Option(
         "--repeat-only",
-        help="Without Spark: end with 0 if the run only repeats a published one, else with 5.",
+        help="Compute nothing: exit with 0 if the result is known already, else with 5.",
     ),
 ]
 Master = Annotated[
     str | None,
-    typer.Option(help="Spark master, of the engine spark. [what spark-submit says, local]"),
+    typer.Option(help="Spark master, for the engine spark. [what spark-submit says, local]"),
 ]
 Engine = Annotated[
     str | None,
-    typer.Option(help="spark, connect or sail. [STRANDLINE_ENGINE, engine: of the file, spark]"),
+    typer.Option(help="spark, connect or sail. [STRANDLINE_ENGINE, engine: in the file, spark]"),
 ]
 Remote = Annotated[
     str | None,
     typer.Option(
-        metavar="sc://HOST:PORT", help="Server of the engine connect. [STRANDLINE_REMOTE]"
+        metavar="sc://HOST:PORT", help="Server, for the engine connect. [STRANDLINE_REMOTE]"
     ),
 ]
 TrustThisMachine = Annotated[
     bool,
     typer.Option(
         "--trust-this-machine",
-        help="Run sail although others can log in here. [STRANDLINE_TRUST_THIS_MACHINE]",
+        help="Allow sail where others can log in. [STRANDLINE_TRUST_THIS_MACHINE]",
     ),
 ]
 

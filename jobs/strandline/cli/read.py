@@ -59,7 +59,10 @@ def read(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """The rows of a table, as it belongs together with the others: at the ledger's versions."""
+    """Print or export the rows of a published table.
+
+    All tables are read as one run left them together, whatever a later run is writing.
+    """
     from strandline.lake.days import Days  # noqa: PLC0415
     from strandline.lake.export import export, require_suffix  # noqa: PLC0415
     from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415

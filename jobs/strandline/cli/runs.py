@@ -30,7 +30,7 @@ class _ListedByDefault(TyperGroup):
 
 
 runs_app = typer.Typer(
-    cls=_ListedByDefault, help="The ledger: what ran, what it found, why it was rejected."
+    cls=_ListedByDefault, help="List runs; show, publish, cancel, drop or revert one."
 )
 
 
@@ -46,7 +46,7 @@ def runs_list(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """The runs of a pipeline, newest first."""
+    """List the runs of a pipeline, newest first."""
     from strandline.pipeline.views.status import runs_of  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)
@@ -56,12 +56,12 @@ def runs_list(
 @runs_app.command("show")
 def runs_show(
     pipeline: Pipeline,
-    run_id: Annotated[str, typer.Argument(help="As `strandline runs list` names it.")],
+    run_id: Annotated[str, typer.Argument(help="Id of the run, see `strandline runs list`.")],
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """One run: its steps, books, audit and diff."""
+    """Show one run: its steps, books, audit and diff."""
     from strandline.pipeline.views.status import run_of  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)
@@ -72,15 +72,15 @@ def runs_show(
 def runs_drop(
     pipeline: Pipeline,
     run_id: Annotated[
-        str, typer.Argument(help="As `strandline runs list` names it.", metavar="RUN")
+        str, typer.Argument(help="Id of the run, see `strandline runs list`.", metavar="RUN")
     ],
-    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Abandon a run that has not published; what its publish has begun to write is taken back."""
+    """Abandon an unpublished run; take back what it wrote."""
     from strandline.pipeline.drop import drop_run  # noqa: PLC0415
 
     spec = spec_of(pipeline, pipelines)

@@ -26,9 +26,9 @@ def validate(
     pipelines: Pipelines = None,
     lake: LakeAt = None,
 ) -> None:
-    """Check pipeline files, all mistakes of each with their way out; without Spark.
+    """Check pipeline files: every mistake, and the way out.
 
-    Their expressions are held against the columns of the tables that they read.
+    Expressions are checked against the columns of the tables that they read. No engine is started.
     """
     from strandline.spec import spec_files  # noqa: PLC0415
 
