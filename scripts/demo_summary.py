@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
-    table = _table("What was done", "run", "hours of departure", "knows arrivals before", "changes")
+    table = _table("What was done", "run", "hours of departure", "data cut-off", "changes")
     ends = {"published", "repeated"}
     runs = [e for e in _ledger(lake) if e.position > before["position"] and e.step in ends]
     for entry in runs:
@@ -87,7 +87,7 @@ def _say_what_was_done(lake: Lake, before: Mapping[str, Any]) -> None:
 
 def _say_what_is_complete(lake: Lake) -> None:
     counts = {"on time": "on_time", "late, accepted": "late_accepted", "too late": "late"}
-    table = _table("Which hours are complete", "hours of departure", "state", "hours", *counts)
+    table = _table("Hours of departure by state", "hours of departure", "state", "hours", *counts)
     for state, slots in _stretches(_rows(lake, "completeness")):
         span = _span(instant_of(slots[0]["slot_start"]), instant_of(slots[-1]["slot_end"]))
         sums = (sum(slot[column] for slot in slots) for column in counts.values())

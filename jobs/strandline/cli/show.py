@@ -128,7 +128,8 @@ def status(found: Mapping[str, Any]) -> None:
     if found["notice"]:
         out.print(f"note: {escape(found['notice'])}")
     facts, last = _facts(), found["last_run"]
-    facts.add_row("complete up to", found["frontier"] or "no midnight yet")
+    facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
+    facts.add_row("closed up to", found["closed_up_to"] or "the last slot")
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
     facts.add_row("", f"windows from {start} to {end}, horizon {horizon}{_engine(last)}")

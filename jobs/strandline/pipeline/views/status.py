@@ -47,10 +47,13 @@ def status_of(
     of_runs = [entry for entry in entries if entry.kind not in UPKEEP]
     last = _run_line(_steps(of_runs, of_runs[-1].run_id))
     slots, records = _calendar(store, days)
+    of_ledger = remembered(spec, store, entries)
     return {
         "pipeline": spec.pipeline,
         "lake": lake.root,
         "frontier": None if reached is None else text_of(reached),
+        "processed_up_to": None if reached is None else text_of(reached),
+        "closed_up_to": of_ledger["first_open"],
         "last_run": last,
         "notice": notice,
         "days": days.named,
@@ -61,7 +64,7 @@ def status_of(
         "versions": store.versions(),
         "watermark": _watermark(spec, store),
         "lacking": _lacking(spec, store),
-        **remembered(spec, store, entries),
+        **of_ledger,
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
     }
 
