@@ -8,7 +8,7 @@ from lakes import a_week, land
 
 pytestmark = pytest.mark.system
 
-DAYS = 4
+DAYS = 3
 AT_ONCE = 2
 RETRYABLE = 4
 ADVANCES = [("advance", "--to", f"2024-03-{day:02}") for day in range(2, DAYS + 2)]
@@ -43,9 +43,9 @@ def test_days_in_turn_on_either_engine_leave_what_one_leaves(base, of_one, tmp_p
         home.run(on("spark" if number % 2 else "sail", command))
         assert home.content() == of_one[number]
     started = [entry.engine for entry in home.ledger() if entry.step == "started"]
-    assert started == ["sail", "spark", "sail", "spark"]
+    assert started == ["sail", "spark", "sail"]
     before = home.files()
-    home.run(on("sail", ADVANCES[-1]))  # was of spark: a repetition, whichever engine is asked
+    home.run(on("spark", ADVANCES[-1]))  # was of sail: a repetition, whichever engine is asked
     assert home.ledger()[-1].step == "repeated"
     assert {name for name in home.files() - before if "/runs/" not in name} == set()
 

@@ -75,7 +75,11 @@ def test_a_wrong_horizon_in_an_old_ledger_counts_up_to_when_it_was_written(until
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4, 5), "6")
 
 
-@pytest.mark.parametrize("idleness", [{}, {"watermark__idleness": "3h"}], ids=["", "idle"])
+@pytest.mark.parametrize(
+    "idleness",
+    [{}, {"watermark__idleness": "3h", "watermark__emit": {"every": "5m"}}],  # of fewer ticks
+    ids=["", "idle"],
+)
 def test_a_day_that_is_not_ready_is_known_and_not_taken_for_whole(spark, tmp_path, idleness):
     line = Line(spark, tmp_path, a_spec(source__ready_after="2h", **idleness))
     third = of_days(DAYS, 3)
