@@ -58,6 +58,8 @@ SCHEMA = pa.schema(
         ("overrides", pa.string()),
         ("engine", pa.string()),
         ("engine_version", pa.string()),
+        ("reverts", pa.string()),
+        ("landing_id", pa.string()),
     ]
 )
 
@@ -93,6 +95,10 @@ class Entry:
         host: where the process runs that has written the step; `pid` is its number there. None: of
             an old ledger.
         engine: on which the run was computed; None: of an old ledger.
+        reverts: the run whose publish a run takes back; None: of an old ledger, or it takes back
+            none.
+        landing_id: the landing table's own id, which `landing_version` is a version of; None: of an
+            old ledger.
     """
 
     run_id: str
@@ -135,6 +141,8 @@ class Entry:
     overrides: Json[Mapping[str, str]] | None = None
     engine: str | None = None
     engine_version: str | None = None
+    reverts: str | None = None
+    landing_id: str | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 

@@ -80,6 +80,11 @@ class LandingLog:
         """The midnight up to which all rows have landed; None: the clock alone decides."""
         return None
 
+    @property
+    def horizon_ms(self) -> int | None:
+        """The instant up to which all rows are known; None: the clock alone decides."""
+        return None
+
     @cached_property
     def files(self) -> dict[str, list[Any]]:
         """The files of the version: a list for each fact (`path`, `num_records`, …)."""

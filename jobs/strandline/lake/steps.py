@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from strandline.lake.entry import Entry
-from strandline.model.intervals import TimeRange, midnight_before
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_before
 
 _TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
@@ -26,8 +27,9 @@ def published_into(entries: list[Entry], within: TimeRange) -> list[Entry]:
 def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     """The published steps that a revert has taken back, each with the published one of that.
 
-    A revert takes back the last one that has published into its range. That can be a revert, too:
-    then what it had taken back stands again.
+    A revert takes back the run that it names; one of an old ledger, which names none, the last one
+    that has published into just its range. That can be a revert, too: then what it had taken back
+    stands again.
     """
     published = [e for e in entries if e.step == "published" and e.range is not None]
     pairs, undone = [], set()
@@ -35,11 +37,15 @@ def taken_back(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
         back = published[number]
         if back.kind != "revert" or number in undone:
             continue
-        of_range = (n for n in reversed(range(number)) if published[n].range == back.range)
-        if (done := next(of_range, None)) is not None:
+        before = (n for n in reversed(range(number)) if _is_taken_back_by(back, published[n]))
+        if (done := next(before, None)) is not None:
             undone.add(done)
             pairs.append((published[done], back))
     return pairs[::-1]
+
+
+def _is_taken_back_by(back: Entry, run: Entry) -> bool:
+    return run.run_id == back.reverts if back.reverts is not None else run.range == back.range
 
 
 def standing(entries: Sequence[Entry]) -> list[Entry]:
@@ -118,15 +124,69 @@ def owed_days(entries: list[Entry]) -> list[date]:
     return sorted(noted)
 
 
+def without_taken_back(entries: Sequence[Entry]) -> list[Entry]:
+    """The steps but for the published ones that a revert has taken back, and those of the reverts.
+
+    Both together have changed nothing.
+    """
+    both = {entry.position for pair in taken_back(entries) for entry in pair}
+    return [e for e in entries if not (e.step == "published" and e.position in both)]
+
+
 def largest_horizon(entries: list[Entry], within: TimeRange) -> int | None:
-    """The largest horizon published into any part of a range."""
-    horizons = [entry.horizon_ms for entry in published_into(entries, within)]
+    """The largest horizon published into any part of a range, by runs that nobody took back."""
+    horizons = [entry.horizon_ms for entry in published_into(standing(entries), within)]
     return max((ms for ms in horizons if ms is not None), default=None)
 
 
+def knows_more(entries: list[Entry], horizon_ms: int) -> bool:
+    """Whether anything is published as of a later horizon."""
+    largest_ms = largest_horizon(entries, EVERYTHING)
+    return largest_ms is not None and largest_ms > horizon_ms
+
+
 def frontier(entries: list[Entry]) -> int | None:
-    """The midnight up to which everything that Flink would have said is published."""
-    return next((e.frontier_ms for e in reversed(entries) if e.step == "published"), None)
+    """The midnight up to which everything that Flink would have said is published and stands."""
+    published = [entry for entry in entries if entry.step == "published"]
+    pairs = taken_back(published)
+    if not pairs:
+        return published[-1].frontier_ms if published else None
+    first = min(done.position for done, _ in pairs)
+    reached = next((e.frontier_ms for e in reversed(published) if e.position < first), None)
+    undone = {entry.position for pair in pairs for entry in pair if pair[0].kind == "revert"}
+    done_by = {back.position: done for done, back in pairs}
+    before: dict[int, int | None] = {}
+    for entry in published:
+        if entry.position < first or entry.position in undone:
+            continue
+        before[entry.position] = reached
+        if entry.kind != "revert":
+            reached = earlier_of(_moved_by(entry, reached, entry.completes_ms), entry.frontier_ms)
+        elif entry.position in done_by:
+            reached = earlier_of(reached, before[done_by[entry.position].position])
+        else:
+            reached = earlier_of(reached, entry.frontier_ms)
+    return reached
+
+
+def frontier_within(entries: list[Entry], known_until_ms: int | None) -> int | None:
+    """The frontier; no further than to where the source of the pipeline is known (None: anywhere).
+
+    A pipeline that reads results of another one stands for no more than that one does.
+    """
+    return no_further_than(known_until_ms, frontier(entries))
+
+
+def no_further_than(known_until_ms: int | None, reached: int | None) -> int | None:
+    """A frontier; at most the midnight up to which the source is known (None: it may be any)."""
+    if known_until_ms is None:
+        return reached
+    return earlier_of(reached, None if known_until_ms <= LEAST_INSTANT_MS else known_until_ms)
+
+
+def earlier_of(one: int | None, other: int | None) -> int | None:
+    """The earlier of two frontiers; None: nothing is published."""
+    return None if one is None or other is None else min(one, other)
 
 
 def frontier_after(entries: list[Entry], run: Entry, completes_ms: int | None) -> int | None:
@@ -136,13 +196,18 @@ def frontier_after(entries: list[Entry], run: Entry, completes_ms: int | None) -
         entries: the ledger before it is.
         run: the run; one by hand that has changed something as of an earlier horizon takes
             knowledge back, and the frontier with it, so that the next scheduled run heals that;
-            one that reverts another names the frontier from before that one.
+            one that reverts another brings back the frontier from before that one, if what has
+            published since stands no further.
         completes_ms: the midnight up to which the run itself publishes everything.
     """
-    reached = frontier(entries)
     if run.kind == "revert":
-        stood_ms = run.frontier_ms
-        return None if reached is None or stood_ms is None else min(reached, stood_ms)
+        position = entries[-1].position + 1 if entries else 1
+        return frontier([*entries, replace(run, step="published", position=position)])
+    return _moved_by(run, frontier(entries), completes_ms)
+
+
+def _moved_by(run: Entry, reached: int | None, completes_ms: int | None) -> int | None:
+    """The frontier after a run that publishes everything up to a midnight; None: of nothing."""
     if reached is None or completes_ms is None:
         after = completes_ms if reached is None else reached
     else:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import published_into
+from strandline.lake.steps import published_into, standing
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 
 
 def closures_in(entries: list[Entry], within: TimeRange) -> list[Closure]:
     """The closures that stand in a range: the last run that closed or reopened a part decides."""
     in_force: list[Closure] = []
-    for entry in published_into(entries, EVERYTHING):
+    for entry in published_into(standing(entries), EVERYTHING):
         if entry.range is None or entry.horizon_ms is None:
             continue
         if entry.closed or entry.reopened:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import frontier
+from strandline.lake.steps import frontier_within, largest_horizon
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 
@@ -39,6 +39,9 @@ class Remembered:
             nothing has.
         late_slots: gives the slots before an instant that hold published late records which arrived
             from another instant on.
+        known_until_ms: the midnight up to which the source is known, where that is the results of
+            another pipeline; None: the clock alone decides.
+        known_ms: the instant up to which it is.
         last_end: gives the last end of the published windows that start in a range; None: there is
             none.
     """
@@ -49,11 +52,27 @@ class Remembered:
     last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
     last_end: Callable[[TimeRange], int | None] = lambda within: None
+    known_until_ms: int | None = None
+    known_ms: int | None = None
 
     @property
     def frontier_ms(self) -> int | None:
-        """The midnight up to which everything is published."""
-        return frontier(self.entries)
+        """The midnight up to which everything is published that the source still stands for."""
+        return frontier_within(self.entries, self.known_until_ms)
+
+    def horizon_over(self, within: TimeRange, asked_ms: int) -> int:
+        """The horizon of a scheduled run: as later runs have published, if the source is known so.
+
+        Args:
+            within: the slots that the run brings up to date.
+            asked_ms: the midnight that it is asked for.
+        """
+        published_ms = largest_horizon(self.entries, within)
+        if published_ms is None or published_ms <= asked_ms:
+            return asked_ms
+        if self.known_ms is None:
+            return published_ms
+        return max(asked_ms, min(published_ms, self.known_ms))
 
     def base_ms(self, until_ms: int) -> int | None:
         """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.

@@ -22,6 +22,7 @@ from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
+from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
@@ -40,6 +41,8 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *of_reverts(ctx.spec, plan, [*entries]),
+        *of_less_known(plan, [*entries], ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),

@@ -14,7 +14,7 @@ from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.settings import for_input_of
-from strandline.lake.steps import of_these_tables, owed_days
+from strandline.lake.steps import knows_more, of_these_tables, owed_days
 from strandline.model.intervals import day_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
@@ -197,10 +197,17 @@ def _remembered(
     owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
     if request.kind == "backfill" or request.recreate:
         return Remembered(entries, owed, last_end=partial(last_end, ctx.store))
-    opened = first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots)
-    remembered = Remembered(entries, owed, opened)
+    log = ctx.landing.log
+    remembered = Remembered(
+        entries,
+        owed,
+        first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
+        known_until_ms=log.known_until_ms,
+        known_ms=log.horizon_ms,
+    )
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
-    if not owed and rules <= {ctx.spec.timeline_fingerprint}:
+    goes_back = log.horizon_ms is not None and knows_more(entries, log.horizon_ms)
+    if not (owed or goes_back) and rules <= {ctx.spec.timeline_fingerprint}:
         return remembered
     # then what is published may have gone
     return replace(

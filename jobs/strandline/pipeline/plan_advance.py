@@ -11,7 +11,6 @@ from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope
-from strandline.lake.steps import largest_horizon
 from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,
@@ -77,8 +76,7 @@ def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int)
         mended: the range, and the older slots of late records.
         until_ms: M.
     """
-    published_ms = largest_horizon(remembered.entries, mended)
-    horizon_ms = until_ms if published_ms is None else max(until_ms, published_ms)
+    horizon_ms = remembered.horizon_over(mended, until_ms)
     return Clock(horizon_ms, tuple(closures_in(remembered.entries, grid.sharing(mended))))
 
 

@@ -17,6 +17,7 @@ from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.staging import Staging
 from strandline.lake.steps import (
     frontier_after,
+    no_further_than,
     of_these_tables,
     published_since,
     unfinished_publish,
@@ -121,6 +122,7 @@ def bring_in(
             out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
     entries = of_these_tables(ctx.ledger.entries(), anew=entry.recreated)
     after_ms = frontier_after(entries, entry, entry.completes_ms)
+    after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
     entry = replace(entry, frontier_ms=after_ms)
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
     before = {name: v for name, v in ctx.store.versions().items() if name in written}

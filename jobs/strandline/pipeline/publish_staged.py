@@ -27,6 +27,7 @@ from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.plan import axis_of
 from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.request import Outcome
+from strandline.pipeline.verdict import BOOKS_ARE_OFF, books_off
 from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 
@@ -158,8 +159,9 @@ def require_publishable(
 
     Raises:
         InputError: there is no such run; it has staged nothing to publish; it was rejected, and
-            nobody accepts that; others have published into its range since; the rules or the
-            landing are no longer those that it was made by; or its staging is gone.
+            nobody accepts that, or nobody can, as its books are off; others have published into its
+            range since; the rules or the landing are no longer those that it was made by; or its
+            staging is gone.
     """
     steps = [entry for entry in entries if entry.run_id == run_id]
     if not steps:
@@ -175,6 +177,10 @@ def require_publishable(
     place = f"{spec.pipeline} run {run_id}"
     if state not in KEPT or run.publish is None:
         raise InputError(place, f"keeps nothing that could be published: {state}", again)
+    if state == "rejected" and (off := books_off(run)):
+        raise InputError(
+            place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
+        )
     if state == "rejected" and accept is None:
         way_out = f"say why with --accept REASON to publish it all the same, or {again}"
         raise InputError(place, f"was rejected: {run.message}", way_out)

@@ -29,7 +29,7 @@ class Removals:
 def may_shrink(request: Request, entries: list[Entry], within: TimeRange, horizon_ms: int) -> bool:
     """Whether the caller has said, or the horizon says, that windows of the range may go."""
     published_ms = largest_horizon(entries, within)
-    earlier = request.as_of_ms is not None and horizon_ms < (published_ms or horizon_ms)
+    earlier = published_ms is not None and horizon_ms < published_ms
     return request.allow_removals or request.reopen or request.recreate or earlier
 
 

@@ -20,7 +20,13 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.reads import columns_of
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.failures import FAILURES, cause_of
-from strandline.lake.steps import frontier, largest_horizon, published_since
+from strandline.lake.steps import (
+    frontier,
+    largest_horizon,
+    published_since,
+    taken_back,
+    without_taken_back,
+)
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.pipeline.closures import closures_in
@@ -80,6 +86,8 @@ class Reverted:
             spec_fingerprint=spec.spec_fingerprint,
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,
+            landing_id=done.landing_id,
+            reverts=done.run_id,
             base=self.entries[-1].position,
             publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
             reason=reason,
@@ -110,7 +118,15 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
     if within is not None:
         start, end = text_of(within.start_ms), text_of(within.end_ms)
         rebuild += f"strandline backfill {pipeline} --start {start} --end {end}"
-    later = published_since(entries, replace(done, base=done.position))
+    for other, back in taken_back(entries):
+        if other.position == done.position:
+            raise InputError(
+                place,
+                f"was taken back by run {back.run_id}",
+                f"to bring back what it had published: strandline runs revert {pipeline} "
+                f"{back.run_id} --reason TEXT",
+            )
+    later = published_since(without_taken_back(entries), replace(done, base=done.position))
     if later:
         named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
         raise InputError(

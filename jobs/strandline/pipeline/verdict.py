@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from strandline.errors import AuditFailedError
+from strandline.lake.ledger import Entry
 from strandline.model.books import Book
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
@@ -17,6 +18,18 @@ from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Request
 from strandline.quality.audit.result import AuditResult
+
+BOOKS_ARE_OFF = (
+    "books that do not balance are never published: run it again, as what it reads may have "
+    "changed meanwhile; if they stay off, report a defect with the output of strandline runs show"
+)
+"""What people are told to do where records are not accounted for."""
+
+
+def books_off(run: Entry) -> list[str]:
+    """The books of a run that do not balance, as statements in numbers."""
+    books = (Book(**book) for book in run.books or ())
+    return [book.statement for book in books if not book.balanced]
 
 
 @dataclass(frozen=True)
@@ -53,11 +66,13 @@ class Judged:
             return
         what = "; ".join(f"{one.expectation}: {one.figures}" for one in self.failures)
         journal.write("rejected", message=what)
+        publish = f"strandline runs publish {ctx.spec.pipeline} {ctx.run_id} --accept REASON"
         raise AuditFailedError(
             f"{ctx.spec.pipeline} run {ctx.run_id}",
             f"the audit failed, nothing is published: {what}",
-            f"{self.way_out}; or publish it as it is: strandline runs publish "
-            f"{ctx.spec.pipeline} {ctx.run_id} --accept REASON",
+            BOOKS_ARE_OFF
+            if books_off(journal.entry)
+            else f"{self.way_out}; or publish it as it is: {publish}",
         )
 
 

@@ -10,7 +10,7 @@ from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry
 from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.steps import frontier, largest_horizon
+from strandline.lake.steps import frontier_within, largest_horizon
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.lake.timeline_rows import TimelineTable
@@ -191,7 +191,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
     changes = landing.changes(
         known,
         observed=set().union(*observed.values()),
-        frontier_ms=frontier(entries),
+        frontier_ms=frontier_within(entries, landing.log.known_until_ms),
         published_ms=largest_horizon(entries, EVERYTHING),
     )
     rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}

@@ -16,6 +16,7 @@ from strandline.lake.results_landing import ResultsLanding, open_landing
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.results_changed import ranges_changed
+from strandline.pipeline.revert import revert_run
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -250,6 +251,25 @@ FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
     "early": {"trigger": {"continuous": "1h", "purging": True}, "firings": True},
     "counted": {"trigger": {"count": 2}, "firings": True},
 }
+
+
+def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, tmp_path):
+    """Days stand for no more than hours do; once these go on, so do the days."""
+    chain, rows = Chain(spark, tmp_path), a_week(days=4)
+    land(tmp_path, rows)
+    for night in ("3", "4", "5"):
+        hours = chain.hours.advance(night)
+        chain.days.advance(night)
+    revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
+    done = chain.days.advance("5")
+    assert (done.horizon_ms, done.frontier_ms) == (instant("4"), instant("4"))
+    assert any("stands for less than this pipeline has published by" in it for it in done.notes)
+    assert_told(chain, rows, "4")
+    assert not chain.days.advance("5").changed  # as often as it is asked for
+
+    chain.hours.advance("5")
+    assert chain.days.advance("5").frontier_ms == instant("5")
+    assert_told(chain, rows, "5")
 
 
 def test_days_fire_early_or_by_the_order_of_hours_run_after_run(spark, tmp_path):

@@ -58,9 +58,30 @@ def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_agai
     assert (last.reason, last.requested_by) == ("a mistake", "ann")
     assert last.frontier_ms == previous.frontier_ms == instant("3")
     assert last.first_open_ms == previous.first_open_ms
-    with pytest.raises(InputError, match=rf"{last.run_id} has since; revert the last"):
+    with pytest.raises(InputError, match=rf"was taken back by run {last.run_id};"):
         revert(line, night.run_id)
 
+    again = line.advance("3")  # a cleared task of the night before
+    assert (contents(line), again.frontier_ms) == (before, instant("3"))
+    stays = f"{night.run_id} had published was taken back by run {last.run_id}, and stays so"
+    assert any(stays in note for note in again.notes)
+
+    night = line.advance("4")
+    assert any("(a mistake): this run computes it again" in note for note in night.notes)
+    assert_told_by_replay(line, ROWS, "4")
+
+
+def test_one_night_after_the_other_is_taken_back(nights, tmp_path):
+    """The last night, then the one before it; then both are run again."""
+    line = nights[0].copy(tmp_path)
+    first, second, third = [entry for entry in line.ledger if entry.step == "published"]
+    revert(line, third.run_id)
+    back = revert(line, second.run_id)
+    assert back.frontier_ms == line.ledger[-1].frontier_ms == first.frontier_ms == instant("2")
+    assert {row["run_id"] for row in line.rows("windows", run_id=True)} == {first.run_id}
+
+    again = line.advance("2")
+    assert (again.changed, again.frontier_ms) == (False, instant("2"))
     line.advance("4")
     assert_told_by_replay(line, ROWS, "4")
 

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import yaml
@@ -13,12 +15,18 @@ from lakes import SPEC as CONTENT
 from lakes import a_record, a_spec, instant, land
 
 from strandline.cli import in_hand
-from strandline.errors import InputError
+from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.journal import Journal
 from strandline.pipeline.publish_staged import require_publishable
+from strandline.pipeline.verdict import Judged
+from strandline.quality.audit.result import AuditResult
+
+if TYPE_CHECKING:
+    from strandline.pipeline.context import Context
 
 SPEC = a_spec()
 A_DAY = TimeRange(instant("2"), instant("3"))
@@ -113,6 +121,30 @@ def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
     assert kept.asked(REJECTED, accept="it is right") == REJECTED
     with pytest.raises(InputError, match="stale"):
         kept.asked(REJECTED, another("2", "3", 6), accept="it is right")
+
+
+OFF = {"name": "range", "total": 63, "parts": {"accepted": 56, "late": 0}}
+
+
+def test_one_whose_books_are_off_is_published_by_nobody(kept):
+    """Neither without a reason nor with one: it is a defect, or what it reads has changed."""
+    rejected = replace(REJECTED, books=[OFF])
+    for accept in (None, "it is right"):
+        with pytest.raises(InputError, match=r"63 ≠ accepted 56.*; .*never published") as caught:
+            kept.asked(rejected, accept=accept)
+        assert "--accept" not in str(caught.value)
+    even = {**OFF, "total": 56}
+    assert kept.asked(replace(REJECTED, books=[even]), accept="it is right").books == [even]
+
+
+@pytest.mark.parametrize(("books", "offered"), [([OFF], False), ([], True)])
+def test_an_audit_offers_to_accept_it_unless_its_books_are_off(books, offered):
+    said = AuditResult("expect_something", "windows", "critical", success=False, figures="no")
+    ctx = cast("Context", SimpleNamespace(spec=SPEC, run_id="r-1", dry_run=False, note=lambda _: 0))
+    journal = Journal(ctx, replace(PREPARED, books=books), lambda step: None)
+    with pytest.raises(AuditFailedError, match=r"expect_something: no") as caught:
+        Judged([], [said], "see it").reject(ctx, journal)
+    assert ("--accept" in str(caught.value)) == offered
 
 
 def test_a_rejected_one_of_an_old_ledger_has_made_no_changes_to_publish(kept):

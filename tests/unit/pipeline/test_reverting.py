@@ -11,8 +11,9 @@ from no_session import spark_of
 
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import frontier_after
-from strandline.model.intervals import TimeRange
+from strandline.lake.steps import frontier, frontier_after, largest_horizon, standing
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.pipeline.closures import closures_in
 from strandline.pipeline.revert import require_revertible
 
 SPEC = a_spec()
@@ -87,3 +88,61 @@ def test_a_run_that_has_not_published_is_cancelled_not_reverted():
 def test_a_run_that_is_not_there_is_not_reverted():
     with pytest.raises(InputError, match=r"no such run.*strandline runs list meter"):
         require_revertible("meter", NIGHTS, "thrid")
+
+
+def back(entries: list[Entry], run_id: str) -> list[Entry]:
+    """A ledger once a run of it is taken back, by one of the same id after a minus."""
+    first = require_revertible("meter", entries, run_id).first_step(spark_of(), SPEC, "x", None)
+    begun = replace(first, run_id=f"-{run_id}", position=entries[-1].position + 1)
+    begun = replace(begun, step="publishing", versions={"windows": 1})
+    done = replace(begun, step="published", position=begun.position + 1)
+    return [*entries, begun, replace(done, frontier_ms=frontier_after(entries, done, None))]
+
+
+def night(run_id: str, end: str, position: int, start: str = "1", **more: object) -> list[Entry]:
+    """A scheduled run up to a midnight."""
+    return published(run_id, start, end, position, completes_ms=instant(end), **more)
+
+
+THREE = [*night("a", "2", 1), *night("b", "3", 3), *night("c", "4", 5)]
+
+
+def test_one_run_after_the_other_is_taken_back_and_what_stands_counts():
+    two = back(THREE, "c")
+    one = back(two, "b")
+    for ledger, runs, last in ((THREE, "abc", "4"), (two, "ab", "3"), (one, "a", "2")):
+        assert [entry.run_id for entry in standing(ledger)] == [*runs]
+        assert frontier(ledger) == largest_horizon(ledger, EVERYTHING) == instant(last)
+    none = back(one, "a")
+    assert (standing(none), frontier(none), largest_horizon(none, EVERYTHING)) == ([], None, None)
+
+
+def test_what_is_taken_back_twice_is_named_and_refused():
+    with pytest.raises(InputError, match=r"c: was taken back by run -c; .*runs revert meter -c"):
+        require_revertible("meter", back(THREE, "c"), "c")
+
+
+def test_a_revert_that_is_taken_back_brings_back_how_far_all_was():
+    again = back(back(THREE, "c"), "-c")
+    assert frontier(again) == largest_horizon(again, EVERYTHING) == instant("4")
+    assert [entry.run_id for entry in standing(again)] == ["a", "b", "c"]
+
+
+def test_what_stands_beside_a_run_that_was_taken_back_is_no_further_than_that_had_come():
+    """The run since began where the one that is gone had ended, in a range of its own."""
+    nights = [*night("a", "2", 1), *night("b", "4", 3, "3"), *night("c", "6", 5, "5")]
+    without_b = back(nights, "b")
+    assert frontier(without_b) == instant("2")
+    assert frontier([*without_b, *night("d", "6", 9, "3")]) == instant("6")
+
+
+def test_of_a_range_that_two_runs_have_published_both_are_taken_back():
+    """Each revert is of the run that it names, and not of the revert before it."""
+    twice = [*published("a", "1", "3", 1), *published("b", "1", "3", 3)]
+    assert standing(back(back(twice, "b"), "a")) == []
+
+
+def test_what_a_run_had_closed_is_open_once_it_is_taken_back():
+    closed = published("closing", "2", "3", 1, closed=True)
+    reverted = back(closed, "closing")
+    assert [closures_in(ledger, EVERYTHING) != [] for ledger in (closed, reverted)] == [True, False]

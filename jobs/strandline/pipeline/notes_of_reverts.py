@@ -1,0 +1,57 @@
+"""What a run says of runs that were taken back, its own and those of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strandline.lake.ledger import Entry
+from strandline.lake.steps import knows_more, published_into, standing, taken_back
+from strandline.model.intervals import text_of
+from strandline.pipeline.plan import Plan
+from strandline.spec.pipeline import PipelineSpec
+
+
+def of_reverts(spec: PipelineSpec, plan: Plan, entries: list[Entry]) -> Iterator[str]:
+    """Which runs over slots of the range were taken back: computed again now, or left as it is."""
+    horizon_ms, within = plan.clock.horizon_ms, plan.scope.windows
+    for done, back in taken_back(entries):
+        known_ms = done.horizon_ms
+        touched = done.touched or within
+        if done.kind == "revert" or known_ms is None or not touched.overlaps(within):
+            continue
+        if _is_published_again(entries, done, back):
+            continue
+        taken = f"what run {done.run_id} had published was taken back by run {back.run_id}"
+        if known_ms > horizon_ms:
+            again = f"strandline advance {spec.pipeline} --to {text_of(known_ms)}"
+            yield (
+                f"{taken}, and stays so: this run goes by what arrived before "
+                f"{text_of(horizon_ms)} alone; {again} computes it again"
+            )
+        else:
+            why = f" ({back.reason})" if back.reason else ""
+            yield f"{taken}{why}: this run computes it again"
+
+
+def of_less_known(plan: Plan, entries: list[Entry], known_ms: int | None) -> Iterator[str]:
+    """That results which this pipeline has gone by stand no more, as the other one was taken back.
+
+    Args:
+        plan: of the run.
+        entries: the ledger.
+        known_ms: the instant up to which the source is known; None: the clock alone decides.
+    """
+    if known_ms is not None and knows_more(entries, plan.clock.horizon_ms):
+        yield (
+            "source.pipeline stands for less than this pipeline has published by: what results "
+            f"after {text_of(plan.clock.horizon_ms)} had changed goes back"
+        )
+
+
+def _is_published_again(entries: list[Entry], done: Entry, back: Entry) -> bool:
+    """Whether a run that stands has published into the range of one that was taken back since."""
+    since = published_into(standing(entries), done.range) if done.range is not None else []
+    return any(
+        entry.position > back.position and (entry.horizon_ms or 0) >= (done.horizon_ms or 0)
+        for entry in since
+    )
