@@ -12,7 +12,7 @@ from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.past import history as engine_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.timeline import CELL_COLUMNS, Observed, cells_from
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -192,3 +192,19 @@ def _is_pending(stream: Stream, record: Record, midnight_ms: int) -> bool:
     if interval_ms is None:
         return False
     return ticks is None or ticks.after(record.arrival_ms) >= midnight_ms
+
+
+def cell_of_day(day: date, channel: str, records: int) -> dict[str, object]:
+    """A cell of records that arrive at a day's midnight, as they happen."""
+    at = midnight_of(day)
+    cell = dict.fromkeys(CELL_COLUMNS) | {"arrival_date": day, "channel": channel}
+    times = ("least_ts_ms", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
+    cell |= dict.fromkeys(times, at) | {"event_date": day, "slot_ms": at, "threshold_ms": at - 1}
+    return cell | {"pending": False, "records": records}
+
+
+def observed(*cells: dict[str, object]) -> Observed:
+    """What was observed, by its cells."""
+    frame = pd.DataFrame(cells, columns=[*CELL_COLUMNS])
+    whole = {name: "Int64" for name in CELL_COLUMNS if name.endswith("_ms")}
+    return Observed(frame.astype(whole | {"first_sequence": "Int64", "pending": "boolean"}))

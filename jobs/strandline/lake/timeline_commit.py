@@ -75,7 +75,8 @@ def commit_days(
     """Write what whole days say, in commits that make them count; call it under the lock.
 
     Many days are written in several commits, the earlier ones first: whoever dies in between has
-    observed the days up to there.
+    observed the days up to there. What the landing table said of the others, when they were
+    observed before, stays until their own commit: it tells whether their rows have changed since.
 
     Args:
         store: the pipeline's tables.
@@ -83,23 +84,30 @@ def commit_days(
         replace: whether the table holds another fingerprint's days: they go, but for facts.
         lost: days whose rows have gone: their event times are kept, whatever the fingerprint.
     """
-    for number, days in enumerate(written.in_parts()):
+    parts = written.in_parts()
+    for number, days in enumerate(parts):
         if replace and not number:
-            kept = _kept(store, set(written.days), set(lost))
+            kept = _kept(store, set(days), set(lost))
             _write(store, _rows_of(written, days, kept), schema_mode="overwrite")
         elif days:
             rows = _rows_of(written, days, SCHEMA.empty_table())
-            _write(store, rows, predicate=_what_goes(written.spec, days, lost), schema_mode="merge")
+            later = [day for part in parts[number + 1 :] for day in part]
+            goes = _what_goes(written.spec, days, later, lost)
+            _write(store, rows, predicate=goes, schema_mode="merge")
 
 
-def _what_goes(spec: PipelineSpec, days: Sequence[date], lost: Collection[date]) -> str:
-    """Which rows of the table some days take the place of."""
+def _what_goes(
+    spec: PipelineSpec, days: Sequence[date], later: Sequence[date], lost: Collection[date]
+) -> str:
+    """Which rows of the table some days take the place of; `later`: those written after them."""
     if not spec.days_follow_each_other:
         return f"arrival_date IN ({_listed(days)})"
-    later = f"arrival_date >= '{days[0].isoformat()}'"
-    if not lost:
-        return later
-    return f"{later} AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(lost)}))"
+    goes = f"arrival_date >= '{days[0].isoformat()}'"
+    if lost:
+        goes += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(lost)}))"
+    if later:
+        goes += f" AND NOT (kind = 'landed' AND arrival_date IN ({_listed(later)}))"
+    return goes
 
 
 def _listed(days: Collection[date]) -> str:

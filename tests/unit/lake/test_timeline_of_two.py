@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pandas as pd
+from cells import cell_of_day, observed
 from joined import JOIN
 
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
@@ -13,7 +14,6 @@ from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.past.observed import KnownSteps, ObservedDay
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.lake.store import Lake
 from strandline.lake.timeline import StoredTimeline, read_steps
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
@@ -26,23 +26,9 @@ SPEC = parse_spec(JOIN, origin="near.yaml")
 DAYS = [date(2024, 3, 1), date(2024, 3, 2)]
 
 
-def a_cell(day: date, channel: str, records: int) -> dict[str, object]:
-    at = midnight_of(day)
-    cell = dict.fromkeys(CELL_COLUMNS) | {"arrival_date": day, "channel": channel}
-    times = ("least_ts_ms", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
-    cell |= dict.fromkeys(times, at) | {"event_date": day, "slot_ms": at, "threshold_ms": at - 1}
-    return cell | {"pending": False, "records": records}
-
-
-def observed(*cells: dict[str, object]) -> Observed:
-    frame = pd.DataFrame(cells, columns=[*CELL_COLUMNS])
-    whole = {name: "Int64" for name in CELL_COLUMNS if name.endswith("_ms")}
-    return Observed(frame.astype(whole | {"first_sequence": "Int64", "pending": "boolean"}))
-
-
 FRESH = FreshOfTwo(
-    NamedInput(observed(*(a_cell(day, "a", 2) for day in DAYS)), "left"),
-    NamedInput(observed(a_cell(DAYS[0], "a", 5), a_cell(DAYS[1], "b", 7)), "right"),
+    NamedInput(observed(*(cell_of_day(day, "a", 2) for day in DAYS)), "left"),
+    NamedInput(observed(cell_of_day(DAYS[0], "a", 5), cell_of_day(DAYS[1], "b", 7)), "right"),
 )
 
 
