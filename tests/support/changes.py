@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 NEW_IN_LEDGER = (
     *("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open"),
-    *("layout", "recreated", "overrides"),
+    *("layout", "recreated", "overrides", "reverts", "landing_id"),
 )
 """The columns of `runs` that a ledger without memory does not have."""
-NEW_IN_TIMELINE = ("files_digest", "landing_version")
+NEW_IN_TIMELINE = ("files_digest", "landing_version", "landing_id")
 LAGS = ((2, 40, 300, 1500, 2600), (70, 14, 8, 5, 3))
 """By how many minutes at most records arrive behind their event time, and how often."""
 

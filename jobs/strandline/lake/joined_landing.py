@@ -21,7 +21,7 @@ from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges
-from strandline.model.facts_of_two import changes_of_two, facts_of_two
+from strandline.model.facts_of_two import SideLanded, changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
 from strandline.tables import INPUT
@@ -124,7 +124,7 @@ class JoinedLanding(Landing):
         """See `Landing.facts`; those of both tables as one."""
         left, right = self.left.facts, self.right.facts
         return {
-            day: facts_of_two(left.get(day), right.get(day), self.version)
+            day: facts_of_two(left.get(day), right.get(day), self.version, self.table_id)
             for day in {**left, **right}
         }
 
@@ -135,14 +135,19 @@ class JoinedLanding(Landing):
         observed: Collection[date],
         frontier_ms: int | None,
         published_ms: int | None,
+        first_id: str | None = None,
     ) -> LandingChanges:
         """See `Landing.changes`; of either table."""
         return changes_of_two(
             known,
-            {name: (one.begun, one.only_moved) for name, one in self.inputs.items()},
+            {
+                name: SideLanded(one.begun, one.only_moved, one.tells_days_by_rows)
+                for name, one in self.inputs.items()
+            },
             observed=observed,
             frontier_ms=frontier_ms,
             published_ms=published_ms,
+            first_id=first_id,
         )
 
     @cached_property

@@ -11,6 +11,7 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
+from strandline.model.facts_of_two import id_of_two
 from strandline.spec.joined import TwoSourcesSpec
 
 _VERSIONS = 2**31
@@ -62,7 +63,12 @@ class JoinedLog(LandingLog):
     @cached_property
     def table_id(self) -> str:
         """The ids of both."""
-        return f"{self.left.table_id}+{self.right.table_id}"
+        return id_of_two(self.left.table_id, self.right.table_id)
+
+    @property
+    def is_newest(self) -> bool:
+        """See `LandingLog`: whether both are."""
+        return self.left.is_newest and self.right.is_newest
 
     def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
         """See `LandingLog`; each table by the partition of its own."""
@@ -85,8 +91,17 @@ class JoinedLog(LandingLog):
         """See `LandingLog`."""
         return self.at(version)
 
-    def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
+    def same_rows_since(
+        self,
+        version: int,
+        table_id: str | None = None,
+        *,
+        days_by: str | None,
+        last_day: date | None,
+    ) -> bool:
         """See `LandingLog`: whether both do."""
+        if self.is_another(table_id):
+            return False
         versions = dict(zip(("left", "right"), divmod(version, _VERSIONS), strict=True))
         return all(
             log.same_rows_since(versions[name], days_by=self._days_by(name), last_day=last_day)

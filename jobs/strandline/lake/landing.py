@@ -144,10 +144,22 @@ class Landing:
         """
         name = self._day_partition
         if name is not None:
-            return facts_by_log(self.log.files, self.log.deleted, name, self.version)
+            log = self.log
+            return facts_by_log(log.files, log.deleted, name, self.version, log.table_id)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
-        return facts_by_rows(read_records(self.frame, every, Axis.of(every, 0)), self.version)
+        records = read_records(self.frame, every, Axis.of(every, 0))
+        return facts_by_rows(records, self.version, self.log.table_id)
+
+    @property
+    def table_id(self) -> str:
+        """Of what its facts are facts: another id is another table."""
+        return self.log.table_id
+
+    @property
+    def tells_days_by_rows(self) -> bool:
+        """Whether facts are those of rows, and not of files."""
+        return self._day_partition is None
 
     def only_moved(self, days: Mapping[date, int]) -> set[date]:
         """Of some days those whose rows no commit has taken away since a version."""
@@ -216,6 +228,7 @@ class Landing:
         observed: Collection[date],
         frontier_ms: int | None,
         published_ms: int | None,
+        first_id: str | None = None,
     ) -> LandingChanges:
         """What has become of the days that were observed: see `compare`."""
         return compare(
@@ -225,6 +238,8 @@ class Landing:
             frontier_ms=frontier_ms,
             published_ms=published_ms,
             only_moved=self.only_moved,
+            by_rows=self.tells_days_by_rows,
+            first_id=first_id,
         )
 
     def horizon_after(self, axis: Axis) -> int:

@@ -22,6 +22,7 @@ def facts_by_log(
     deleted: Mapping[str, DeletedRows],
     partition: str,
     version: int,
+    table_id: str,
 ) -> dict[date | None, DayFacts]:
     """The facts of each arrival day by a table's files.
 
@@ -30,6 +31,7 @@ def facts_by_log(
         deleted: the rows of each file that are deleted: see `deleted_rows`.
         partition: the column that tells the arrival day.
         version: of the table.
+        table_id: its own.
     """
     of_day: dict[date | None, list[_File]] = {}
     for path, rows, value in zip(
@@ -37,7 +39,7 @@ def facts_by_log(
     ):
         day = None if value is None else date.fromisoformat(str(value)[:10])
         of_day.setdefault(day, []).append(_File(path, rows, deleted.get(file_name(path))))
-    return {day: _facts(found, version) for day, found in of_day.items()}
+    return {day: _facts(found, version, table_id) for day, found in of_day.items()}
 
 
 class _File(NamedTuple):
@@ -64,16 +66,17 @@ class _File(NamedTuple):
         return self.counted if self.deleted is None else f"{self.counted}|{self.deleted.digest}"
 
 
-def _facts(files: Sequence[_File], version: int) -> DayFacts:
+def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
     return DayFacts(
         _sum(file.left for file in files),
         _digest(file.identity for file in files),
         version,
         _digest(file.counted for file in files) if any(file.deleted for file in files) else None,
+        table_id=table_id,
     )
 
 
-def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFacts]:
+def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date | None, DayFacts]:
     """The facts of each arrival day by the rows themselves, where the log cannot tell days.
 
     A column that is null everywhere changes nothing: rows stay what they were as columns come.
@@ -84,7 +87,10 @@ def facts_by_rows(records: DataFrame, version: int) -> dict[date | None, DayFact
     counted = records.groupBy(c.ARRIVAL_DAY).agg(
         F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
     )
-    return {row[0]: DayFacts(int(row[1]), str(row[2]), version) for row in counted.collect()}
+    return {
+        row[0]: DayFacts(int(row[1]), str(row[2]), version, table_id=table_id)
+        for row in counted.collect()
+    }
 
 
 def _hashable(field: T.StructField) -> Any:

@@ -72,8 +72,23 @@ class LandingLog:
 
     @cached_property
     def table_id(self) -> str:
-        """The table's own id: a table that is created anew has another one."""
+        """The table's own id, which its versions are of: one that is created anew has another."""
         return str(self.table.metadata().id)
+
+    @property
+    def input_id(self) -> str:
+        """What of the input, but for its rows, decides what a run publishes: the table's own id."""
+        return self.table_id
+
+    def is_another(self, table_id: str | None) -> bool:
+        """Whether a table of another id was remembered; None: none was, so that it is not known."""
+        return table_id not in {None, self.table_id}
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether nobody has written the table since, or created it anew."""
+        newest = DeltaTable(self.uri)
+        return (str(newest.metadata().id), newest.version()) == (self.table_id, self.version)
 
     @property
     def known_until_ms(self) -> int | None:
@@ -131,18 +146,28 @@ class LandingLog:
         then = self.at(version)
         return then if then is not None and is_whole(then.table, self.table) else None
 
-    def same_rows_since(self, version: int, *, days_by: str | None, last_day: date | None) -> bool:
+    def same_rows_since(
+        self,
+        version: int,
+        table_id: str | None = None,
+        *,
+        days_by: str | None,
+        last_day: date | None,
+    ) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
 
-        It holds the same files then, so that rows which only moved into other files count as
-        others. Where the earlier version cannot be opened any more, or rows are deleted
-        by vectors that may have changed, the answer is no.
+        One that was created anew does not. It holds the same files then, so that rows which only
+        moved into other files count as others. Where the earlier version cannot be opened any
+        more, or rows are deleted by vectors that may have changed, the answer is no.
 
         Args:
             version: the earlier one.
+            table_id: of the table that it is a version of; None: not known.
             days_by: the partition that tells the arrival days; None: none does.
             last_day: of the rows that arrived later nothing is asked; None: all are asked for.
         """
+        if self.is_another(table_id):
+            return False
         if self.version == version:
             return True
         then = self.at(version)

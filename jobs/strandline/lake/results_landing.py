@@ -26,6 +26,7 @@ from strandline.lake.store import Lake, Store
 from strandline.lake.timeline import read_facts
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts
+from strandline.model.facts_of_two import id_of_two
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
@@ -129,16 +130,31 @@ class ResultsLanding(Landing):
         if isinstance(self.upstream, ResultsLanding):
             return {}
         kept, now = read_facts(TimelineTable.open(self.upstream_store)), self.upstream.facts
+
+        def is_another(said: DayFacts) -> bool:
+            return said.table_id not in {None, self.upstream.table_id}
+
         return {
             day: facts
             for day, facts in kept.items()
-            if facts.landing_version <= self.upstream.version and facts.has_more_than(now.get(day))
+            if (is_another(facts) or facts.landing_version <= self.upstream.version)
+            and facts.has_more_than(now.get(day))
         }
 
     def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
         parts = (said.digest if said else "" for said in (fired, before))
         digest = sha256("|".join(parts).encode()).hexdigest()[:32]
-        return DayFacts(fired.rows if fired else 0, digest, self.version)
+        return DayFacts(fired.rows if fired else 0, digest, self.version, table_id=self.table_id)
+
+    @property
+    def table_id(self) -> str:
+        """See `Landing.table_id`; with that of what has landed for the other pipeline."""
+        return id_of_two(self.log.table_id, self.upstream.table_id)
+
+    @property
+    def tells_days_by_rows(self) -> bool:
+        """See `Landing`; no, as the watermark comes of files that have landed."""
+        return False
 
     def only_moved(self, days: Mapping[date, int]) -> set[date]:
         """See `Landing.only_moved`: of none is that known."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 
 from deltalake.exceptions import DeltaError
 
@@ -83,10 +82,10 @@ class ResultsLog(LandingLog):
             raise InputError(place, problem, f"run {upstream.pipeline} first")
         return cls(table.table_uri, table, tables, entries)
 
-    @cached_property
-    def table_id(self) -> str:
+    @property
+    def input_id(self) -> str:
         """See `LandingLog`; whatever is published makes another input of it: its watermark too."""
-        return f"{self.table.metadata().id}@{self.tables.step.position}"
+        return f"{self.table_id}@{self.tables.step.position}"
 
     @property
     def known_until_ms(self) -> int:
@@ -141,16 +140,14 @@ class ResultsLog(LandingLog):
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""
-        versions = (
-            entry.landing_version
-            for entry in reversed(standing(self.entries))
-            if entry.landing_version is not None
-        )
-        version = next(versions, None)
-        if version is None or version == log.version:
+        steps = (e for e in reversed(standing(self.entries)) if e.landing_version is not None)
+        last = next(steps, None)
+        if last is None or last.landing_version in {None, log.version}:
             return log
         # where it is not there any more, what has landed since is judged with it
-        return log.readable_at(version) or log
+        return (
+            log if log.is_another(last.landing_id) else log.readable_at(last.landing_version) or log
+        )
 
 
 def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:

@@ -199,9 +199,14 @@ def channel_days(table: TimelineTable) -> pd.DataFrame:
 
 def read_facts(table: TimelineTable) -> dict[date, DayFacts]:
     """What the landing table said of each day when it was observed, under whatever fingerprint."""
-    names = ["arrival_date", "records", "files_digest", "landing_version"]
+    names = ["arrival_date", "records", "files_digest", "landing_version", "landing_id"]
     return {
-        row["arrival_date"]: DayFacts(row["records"], row["files_digest"], row["landing_version"])
+        row["arrival_date"]: DayFacts(
+            row["records"],
+            row["files_digest"],
+            row["landing_version"],
+            table_id=row["landing_id"],
+        )
         for row in table.rows("landed", names).to_pylist()
     }
 

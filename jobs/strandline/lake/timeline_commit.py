@@ -213,6 +213,7 @@ def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
             "records": pd.array([said.rows for said in facts.values()], dtype="Int64"),
             "files_digest": [said.digest for said in facts.values()],
             "landing_version": [said.landing_version for said in facts.values()],
+            "landing_id": pd.array([said.table_id for said in facts.values()], dtype="string"),
         }
     ).assign(kind="landed")
 

@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         ("files_digest", pa.string()),
         ("landing_version", _LONG),
         ("timeline_fingerprint", pa.string()),
+        ("landing_id", pa.string()),
     ]
 )
 """Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first

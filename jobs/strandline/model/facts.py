@@ -22,6 +22,7 @@ class DayFacts:
         digest: of its files and of what is deleted in them; of its rows where a table is not
             partitioned by its arrival days.
         landing_version: the version of the landing table that says so.
+        table_id: the table's own id, which `landing_version` is a version of; None: not kept then.
         counted_digest: as older versions of this program had it, of a file with how many of its
             rows are deleted, whichever; None: none are.
     """
@@ -30,6 +31,17 @@ class DayFacts:
     digest: str
     landing_version: int
     counted_digest: str | None = field(default=None, compare=False)
+    table_id: str | None = field(default=None, kw_only=True)
+
+    def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
+        """Whether the table has been created anew since: its versions, and files, are others.
+
+        Args:
+            now: what a table says now.
+            first_id: of the table that facts without an id are of; None: of any.
+        """
+        before_id = self.table_id or first_id
+        return None not in (before_id, now.table_id) and before_id != now.table_id
 
     def has_more_than(self, now: DayFacts | None) -> bool:
         """Whether rows of the day have gone since; None: of one that has no row any more."""
@@ -48,6 +60,7 @@ class LandingChanges:
         lost: rows have gone: fewer are there than were observed.
         behind: days that nobody has observed yet, although all before the frontier was published.
         unknown: observed by a program that kept no facts: these days are observed again.
+        recreated: of the changed days those whose table has been created anew.
     """
 
     changed: frozenset[date]
@@ -55,6 +68,7 @@ class LandingChanges:
     lost: frozenset[date]
     behind: frozenset[date]
     unknown: frozenset[date]
+    recreated: frozenset[date] = frozenset()
 
     def with_lost(self, days: Iterable[date]) -> LandingChanges:
         """The same, but of some of the unknown days rows have gone."""
@@ -75,8 +89,13 @@ def compare(
     frontier_ms: int | None,
     published_ms: int | None,
     only_moved: Callable[[Mapping[date, int]], Collection[date]],
+    by_rows: bool = False,
+    first_id: str | None = None,
 ) -> LandingChanges:
     """Hold what the landing table says of each day against what it said when it was observed.
+
+    Of a table that has been created anew only its rows say that they are the same: a file of the
+    same name may be another one.
 
     Args:
         known: the facts that were kept.
@@ -87,29 +106,35 @@ def compare(
             that nothing is published of is no loss: it was put right before it counted.
         only_moved: of days, with a version of the table for each, those whose rows no commit has
             taken away since then: as many rows as before are the same, in other files.
+        by_rows: whether digests are of rows, and not of files.
+        first_id: see `DayFacts.is_of_another_table`.
     """
-    changed, rewritten, as_many = set(), set(), {}
+    changed, rewritten, recreated, as_many = set(), set(), set(), {}
     fewer = {day for day in observed if day not in known and day not in landed}
     for day, before in known.items():
         now = landed.get(day)
         if now is None:
             fewer |= {day} if before.rows != 0 else set()
             continue
-        if before.digest == now.digest:
+        is_another = before.is_of_another_table(now, first_id)
+        if before.digest == now.digest and (by_rows or not is_another):
+            rewritten |= {day} if is_another else set()
             continue
         # what the log does not count may be anything
         more = None if None in (now.rows, before.rows) else (now.rows or 0) - (before.rows or 0)
-        if before.digest == now.counted_digest:
+        if before.digest == now.counted_digest and not is_another:
             rewritten.add(day)
         elif more is not None and more < 0:
             fewer.add(day)
+        elif is_another:
+            recreated.add(day)
         elif more == 0:
             as_many[day] = before.landing_version
         else:
             changed.add(day)
     moved = {*only_moved(as_many)}
     rewritten |= moved
-    changed |= as_many.keys() - moved
+    changed |= recreated | (as_many.keys() - moved)
     lost = {day for day in fewer if published_ms is not None and midnight_of(day) < published_ms}
     changed |= fewer - lost
     new = [day for day in landed if day not in known and day not in observed]
@@ -120,4 +145,5 @@ def compare(
         lost=frozenset(lost),
         behind=frozenset(behind),
         unknown=frozenset(day for day in observed if day not in known and day in landed),
+        recreated=frozenset(recreated),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import date
 
 from strandline.model.facts import DayFacts, LandingChanges, compare
@@ -12,17 +13,37 @@ OnlyMoved = Callable[[Mapping[date, int]], Collection[date]]
 _SIDES = ("left", "right")
 
 
-def facts_of_two(left: DayFacts | None, right: DayFacts | None, version: int) -> DayFacts:
+@dataclass(frozen=True)
+class SideLanded:
+    """What one of both tables says now.
+
+    Attributes:
+        facts: of each arrival day.
+        only_moved: see `compare`.
+        by_rows: see `compare`.
+    """
+
+    facts: Mapping[date, DayFacts]
+    only_moved: OnlyMoved
+    by_rows: bool = False
+
+
+def facts_of_two(
+    left: DayFacts | None, right: DayFacts | None, version: int, table_id: str | None = None
+) -> DayFacts:
     """What both tables say of a day; None: nothing has landed there.
 
     Their digest names those of both with their rows, so that no gain of the one hides a loss of the
-    other. `version`: of both.
+    other. `version`, `table_id`: of both.
     """
     both = [_NOTHING if said is None else said for said in (left, right)]
     rows = [said.rows for said in both]
     known = [count for count in rows if count is not None]
-    digest = json.dumps([[said.rows, said.digest, said.landing_version] for said in both])
-    return DayFacts(sum(known) if len(known) == len(rows) else None, digest, version)
+    digest = json.dumps(
+        [[said.rows, said.digest, said.landing_version, said.table_id] for said in both]
+    )
+    count = sum(known) if len(known) == len(rows) else None
+    return DayFacts(count, digest, version, table_id=table_id)
 
 
 def facts_of_side(both: DayFacts, number: int) -> DayFacts:
@@ -30,35 +51,40 @@ def facts_of_side(both: DayFacts, number: int) -> DayFacts:
     is_of_two = both.digest.startswith("[")
     if not is_of_two:  # neither table had the day, or a single one was read then
         return _NOTHING
-    rows, digest, version = json.loads(both.digest)[number]
-    return DayFacts(rows, digest, version)
+    rows, digest, version, *ids = json.loads(both.digest)[number]
+    return DayFacts(rows, digest, version, table_id=ids[0] if ids else None)
 
 
 def changes_of_two(
     known: Mapping[date, DayFacts],
-    landed: Mapping[str, tuple[Mapping[date, DayFacts], OnlyMoved]],
+    landed: Mapping[str, SideLanded],
     *,
     observed: Collection[date],
     frontier_ms: int | None,
     published_ms: int | None,
+    first_id: str | None = None,
 ) -> LandingChanges:
     """`compare`, of each table for itself: what has happened to one has happened to both.
 
     Args:
         known: the facts of both that were kept.
-        landed: of each table, by its name, what it says now, and `only_moved`.
+        landed: of each table, by its name, what it says now.
         observed: as of `compare`.
         frontier_ms: as of `compare`.
         published_ms: as of `compare`.
+        first_id: as of `compare`, of both: `ids_of_two`.
     """
+    first_ids = (None, None) if first_id is None else ids_of_two(first_id)
     left, right = (
         compare(
             {day: facts_of_side(said, number) for day, said in known.items()},
-            landed[name][0],
+            landed[name].facts,
             observed=observed,
             frontier_ms=frontier_ms,
             published_ms=published_ms,
-            only_moved=landed[name][1],
+            only_moved=landed[name].only_moved,
+            by_rows=landed[name].by_rows,
+            first_id=first_ids[number],
         )
         for number, name in enumerate(_SIDES)
     )
@@ -70,7 +96,19 @@ def changes_of_two(
         lost=lost,
         behind=left.behind | right.behind,
         unknown=left.unknown | right.unknown,
+        recreated=(left.recreated | right.recreated) - lost,
     )
+
+
+def id_of_two(left: str, right: str) -> str:
+    """The ids of both tables as one."""
+    return json.dumps([left, right])
+
+
+def ids_of_two(of_both: str) -> tuple[str, str]:
+    """The ids of both tables; see `id_of_two`."""
+    left, right = json.loads(of_both)
+    return left, right
 
 
 _NOTHING = DayFacts(0, "", 0)

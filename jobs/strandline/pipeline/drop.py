@@ -148,6 +148,7 @@ def step_of(run: Entry, step: str, **more: Any) -> Entry:
         spec_fingerprint=run.spec_fingerprint,
         timeline_fingerprint=run.timeline_fingerprint,
         landing_version=run.landing_version,
+        landing_id=run.landing_id,
         reason=run.reason,
         requested_by=run.requested_by,
         **more,

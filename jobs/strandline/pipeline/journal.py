@@ -27,6 +27,7 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
         spec_fingerprint=spec.spec_fingerprint,
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=landing.version,
+        landing_id=landing.log.table_id,
         layout=spec.layout,
         recreated=request.recreate,
         overrides=request.overrides or None,

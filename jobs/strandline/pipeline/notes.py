@@ -165,6 +165,11 @@ def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
             f"{len(world.changes.unknown):,} arrival days were observed by a version that did not "
             "keep what had landed of them: they are observed again"
         )
+    if recreated := sorted(world.changes.recreated & {*seen.new_days}):
+        yield (
+            f"the landing table was created anew (its id is another one): {len(recreated):,} "
+            f"arrival days ({named(recreated)}) are observed again, and what differs is published"
+        )
     if plan.owed:
         what = "left to the next scheduled run"
         if plan.settles:

@@ -232,4 +232,4 @@ def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
     if by_arrivals and (horizon_ms == request.now_ms or ctx.landing.days_to_come):
         return None
-    return request_fingerprint(ctx.spec, request, ctx.landing.log.table_id)
+    return request_fingerprint(ctx.spec, request, ctx.landing.log.input_id)

@@ -205,6 +205,8 @@ def _problem(
     keeps_firings = "firings" in (run.publish or {}).get("parts", ())
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
         return "is stale: the pipeline's rules have changed since"
+    if log is not None and log.is_another(run.landing_id):
+        return f"is stale: {spec.source.table} was created anew since"
     if log is not None and not _same_landing(spec, run, log):
         return f"is stale: {spec.source.table} has other files below its horizon since"
     return None if lake.pipeline(spec.pipeline).keeps_staging(run.run_id) else "its staging is gone"
@@ -219,7 +221,9 @@ def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
         return False
     days_by = log.day_partition(spec.source.arrival_date)
     last_day = day_of(run.horizon_ms - 1)
-    return log.same_rows_since(run.landing_version, days_by=days_by, last_day=last_day)
+    return log.same_rows_since(
+        run.landing_version, run.landing_id, days_by=days_by, last_day=last_day
+    )
 
 
 def _again(pipeline: str, run: Entry) -> str:

@@ -25,7 +25,7 @@ from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
 
-def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -> str:
+def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> str:
     """Of all that decides what a run publishes, but for the rows of the landing table and the past.
 
     Of what is asked; of the pipeline's file but for `schedule`, `spark`, `engine` and
@@ -35,7 +35,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
     Args:
         spec: the pipeline.
         request: what is asked.
-        landing_id: the landing table's own id.
+        input_id: of the landing table, or of results (`LandingLog.input_id`).
     """
     within = request.range
     decides = {
@@ -48,7 +48,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, landing_id: str) -
         "accept_loss": request.accept_loss is not None,
         "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
         "rules": [spec.spec_fingerprint, spec.timeline_fingerprint],
-        "landing": landing_id,
+        "landing": input_id,
         "program": program(),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
@@ -71,7 +71,7 @@ def run_repeated(
         return None
     store = lake.pipeline(spec.pipeline)
     entries = of_these_tables(Ledger(store).entries())
-    asked = request_fingerprint(spec, request, log.table_id)
+    asked = request_fingerprint(spec, request, log.input_id)
     published = [entry for entry in entries if entry.step == "published"]
     last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
     if last is None or unfinished_publish(entries) or owed_days(entries):
@@ -109,6 +109,7 @@ def repeat(
         spec_fingerprint=spec.spec_fingerprint,
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=last.landing_version,
+        landing_id=last.landing_id,
         base=last.position,
         overrides=request.overrides or None,
         reason=request.reason,
@@ -150,6 +151,7 @@ def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Ent
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
     return log.same_rows_since(
         last.landing_version,
+        last.landing_id,
         days_by=log.day_partition(spec.source.arrival_date),
         last_day=None if by_arrivals else day_of(last.horizon_ms - 1),
     )

@@ -80,7 +80,9 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
     open_ms = last.first_open_ms
     if open_ms is None:
         open_ms = last.range.end_ms if last.range else EVERYTHING.start_ms
-    dates = days_changed(landing.results.table, "window_date", last.landing_version)
+    log, dates = landing.results, None
+    if not log.is_another(last.landing_id):
+        dates = days_changed(log.table, "window_date", last.landing_version)
     if dates is None:
         return [TimeRange(EVERYTHING.start_ms, open_ms)]
     ranges: list[TimeRange] = []

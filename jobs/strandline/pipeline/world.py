@@ -35,6 +35,7 @@ class World:
             told otherwise.
         ready_ms: the days that end by then are over, by the clock and by what the pipeline says.
         landing_version: the version of the landing table.
+        landing_id: the table that it is a version of.
         timeline: the timeline table, as it was asked.
     """
 
@@ -46,6 +47,7 @@ class World:
     event_times: Mapping[date, Sequence[TimeRange]]
     landing_version: int
     timeline: TimelineTable
+    landing_id: str | None = None
     accepted: frozenset[date] = frozenset()
     ready_ms: int = EVERYTHING.end_ms
     owes: bool = True
@@ -138,7 +140,7 @@ class World:
 
     def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
         """What to keep of some days; of those whose rows have gone, what is kept already stays."""
-        nothing = DayFacts(0, "", self.landing_version)
+        nothing = DayFacts(0, "", self.landing_version, table_id=self.landing_id)
         return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
 
     @property
@@ -147,13 +149,17 @@ class World:
 
         Of these that counts. Other days whose rows have gone stand as they were observed.
         """
-        newer = (d for d in self.lost if self._known_from(d) > self.landing_version)
-        return self.accepting([*newer])
+        return self.accepting([*self.lost & self.known_of_newer])
 
-    def _known_from(self, day: date) -> int:
-        """The version of the landing table of which a day is known."""
-        known = self.known.get(day)
-        return self.landing_version if known is None else known.landing_version
+    @property
+    def known_of_newer(self) -> frozenset[date]:
+        """The days that somebody has observed in a newer version of the landing table."""
+        return frozenset(
+            day
+            for day, said in self.known.items()
+            if said.landing_version > self.landing_version
+            and said.table_id in {None, self.landing_id}
+        )
 
     def accepting(self, days: Collection[date]) -> World:
         """The same, where a run goes by what is left of some days whose rows have gone."""
@@ -193,6 +199,7 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         observed=set().union(*observed.values()),
         frontier_ms=frontier_within(entries, landing.log.known_until_ms),
         published_ms=largest_horizon(entries, EVERYTHING),
+        first_id=_first_id(landing, entries),
     )
     rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
     if landing.spec.source.where is None:
@@ -210,10 +217,21 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         rows_before=rows_before,
         event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
         landing_version=landing.version,
+        landing_id=landing.table_id,
         timeline=timeline,
         ready_ms=landing.ready_ms,
         owes=not (isinstance(landing, ResultsLanding) and landing.of.by_slots),
     )
+
+
+def _first_id(landing: Landing, entries: list[Entry]) -> str | None:
+    """The table that facts without an id are of: the first that the ledger names; None: any.
+
+    Facts of results are of more than the one table that the ledger names.
+    """
+    if isinstance(landing, ResultsLanding):
+        return None
+    return next((entry.landing_id for entry in entries if entry.landing_id), None)
 
 
 def _times(

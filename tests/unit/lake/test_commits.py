@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from deltalake import DeltaTable
 from lakes import FIRST_DAY, a_record, a_spec, land
@@ -92,7 +94,7 @@ def test_a_day_with_deletion_vectors_observed_by_an_older_version_is_not_owed():
     assert _compared(now, other).changed == {DAYS[0]}
 
 
-def _compared(before: DayFacts, now: DayFacts) -> LandingChanges:
+def _compared(before: DayFacts, now: DayFacts, **more) -> LandingChanges:
     return compare(
         {DAYS[0]: before},
         {DAYS[0]: now},
@@ -100,6 +102,7 @@ def _compared(before: DayFacts, now: DayFacts) -> LandingChanges:
         frontier_ms=None,
         published_ms=None,
         only_moved=lambda days: set(),
+        **more,
     )
 
 
@@ -121,3 +124,30 @@ def test_any_day_may_have_changed_once_the_log_is_cleaned_up(landed):
         table = landed.table
         step.unlink()
         assert days_changed(table, "arrived_on", since) is None
+
+
+def test_a_table_that_is_created_anew_is_another_table_however_alike_its_log_is(landed):
+    """As many rows, files and versions as before, and a value that is another one."""
+    versions = landed.table.version()
+    shutil.rmtree(landed.folder / "landing/meter")
+    for hour in (10, 11):
+        at_hour = [f"{d.day} {hour}:00" for d in DAYS]
+        land(landed.folder, [a_record(at, at, amount=1001) for at in at_hour], mode="append")
+    assert landed.table.version() == versions
+    found = landed.changes()
+    assert found.changed == found.recreated == {*DAYS}
+    assert (found.rewritten, found.lost) == (frozenset(), frozenset())
+
+
+def test_of_another_table_a_file_of_the_same_name_may_be_another_one_and_rows_are_rows():
+    before, now = (DayFacts(5, "part-0", 3, table_id=of) for of in ("before", "now"))
+    assert _compared(before, now).recreated == {DAYS[0]}
+    by_rows = _compared(before, now, by_rows=True)
+    assert (by_rows.rewritten, by_rows.changed) == ({DAYS[0]}, frozenset())  # its id is kept now
+
+
+def test_facts_without_an_id_are_of_the_table_that_the_ledger_names_first():
+    before, now = DayFacts(5, "part-0", 3), DayFacts(5, "part-0", 3, table_id="now")
+    assert _compared(before, now).changed == frozenset()
+    assert _compared(before, now, first_id="now").changed == frozenset()
+    assert _compared(before, now, first_id="before").recreated == {DAYS[0]}

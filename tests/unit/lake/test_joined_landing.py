@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,29 @@ def test_results_of_both_are_read_as_they_were_when_these_were_published(folder)
     assert nothing.source_log(newest) is newest
     gone = replace(published, landing_version=before + 2**40 + 9)
     assert replace(results, entries=[gone]).source_log(newest).version == newest.version
+
+
+def test_one_of_both_that_is_created_anew_is_another_table(folder):
+    """Its first version is of other rows, and no results were made of it."""
+    before = opened(folder)
+    shutil.rmtree(folder / "landing/right")
+    land(folder, [a_record("2 10:00", "1 09:00", amount=5)] * 2, table="landing/right")
+    landing, log = opened(folder), log_of(Lake.at(str(folder)), SPEC)
+    assert log.version == before.version
+    days = {"days_by": None, "last_day": None}
+    assert before.log.same_rows_since(before.version, before.log.table_id, **days)
+    assert not log.same_rows_since(before.version, before.log.table_id, **days)
+    found = landing.changes(
+        before.begun, observed=before.begun, frontier_ms=None, published_ms=EVERYTHING.end_ms
+    )
+    assert {day.day for day in found.recreated} == {2}
+
+    land(folder, [a_record("2 11:00", "2 09:00")], table="landing/left", mode="append")
+    newest = log_of(Lake.at(str(folder)), SPEC)
+    of = {"landing_version": before.version, "landing_id": before.log.table_id}
+    published = Entry("r-1", 1, "published", "advance", **of)
+    results = ResultsLog(newest.uri, newest.table, None, [published])
+    assert results.source_log(newest) is newest
 
 
 def test_a_table_that_is_missing_is_told_with_its_side(tmp_path):

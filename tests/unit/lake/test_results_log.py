@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ from lakes import a_record, a_spec, at, instant, land
 from strandline.lake.entry import Entry
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Ledger
-from strandline.lake.results_landing import open_landing
+from strandline.lake.results_landing import ResultsLanding, open_landing
 from strandline.lake.results_log import ResultsLog, known_over
 from strandline.lake.steps import taken_back
 from strandline.lake.store import Lake
-from strandline.model.intervals import DAY_MS, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.pipeline.results_changed import ranges_changed
 from strandline.spec import PipelineSpec, parse_any
 from strandline.spec.chained import ResultsSpec
 
@@ -158,3 +160,26 @@ def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_o
     published = [replace(e, range=days(0, 9)) for e in results.entries]
     back = replace(published[-1], kind="revert", position=9)
     assert replace(results, entries=[*published, back]).source_log(newest).version == 0
+
+
+def test_results_that_are_published_anew_are_another_table(tmp_path):
+    """The other pipeline's folder is removed, and as many versions are published again."""
+    lake = Lake.at(str(tmp_path))
+    spec = over("days", HOURS)
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 2, 0)
+    before = ResultsLog.published(lake, spec)
+    shutil.rmtree(tmp_path / "meter")
+    publish(lake, HOURS, 2, 0)
+    now = ResultsLog.published(lake, spec)
+    assert (now.version, now.is_another(before.table_id)) == (before.version, True)
+    assert not now.is_another(None)  # of an old ledger
+    assert not now.same_rows_since(before.version, before.table_id, days_by=None, last_day=None)
+
+    landing = open_landing(None, lake, spec)
+    assert isinstance(landing, ResultsLanding)
+    done = Entry("r-1", 1, "published", "advance", days(0, 9), landing_version=now.version)
+    done = replace(done, completes_ms=9 * DAY_MS, landing_id=now.table_id)
+    assert ranges_changed(landing, [done]) == []
+    of_before = replace(done, landing_id=before.table_id)
+    assert ranges_changed(landing, [of_before]) == [TimeRange(EVERYTHING.start_ms, 9 * DAY_MS)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 from strandline.model.facts import DayFacts
-from strandline.model.facts_of_two import changes_of_two, facts_of_two
+from strandline.model.facts_of_two import SideLanded, changes_of_two, facts_of_two, id_of_two
 
 DAY, NEXT = date(2024, 3, 1), date(2024, 3, 2)
 
@@ -14,13 +15,15 @@ def facts(rows: int, digest: str = "") -> DayFacts:
     return DayFacts(rows, digest or f"of {rows}", 1)
 
 
-def found(known, left, right, moved=()):
+def found(known, left, right, moved=(), first_id=None):
+    landed = {"left": left, "right": right}
     return changes_of_two(
         known,
-        {"left": (left, lambda days: set(moved)), "right": (right, lambda days: set(moved))},
+        {name: SideLanded(side, lambda days: set(moved)) for name, side in landed.items()},
         observed={*known},
         frontier_ms=2**60,
         published_ms=2**60,
+        first_id=first_id,
     )
 
 
@@ -56,3 +59,18 @@ def test_a_day_that_has_gone_from_both_is_lost_and_one_that_neither_had_is_not()
 def test_a_day_that_one_table_alone_was_read_of_is_observed_again():
     changes = found({DAY: facts(5, "1a2b")}, {DAY: facts(5, "1a2b")}, {DAY: facts(7)})
     assert (changes.changed, changes.lost) == ({DAY}, frozenset())
+
+
+def test_of_two_tables_the_one_that_was_created_anew_is_named_by_its_id():
+    """An old digest names no ids: then the tables are those that the ledger names first."""
+    ours, theirs = replace(facts(5), table_id="ours"), replace(facts(7), table_id="theirs")
+    both = {DAY: facts_of_two(ours, theirs, 1, id_of_two("ours", "theirs"))}
+    same = found(both, {DAY: ours}, {DAY: theirs})
+    assert (same.changed, same.rewritten, same.recreated) == (frozenset(),) * 3
+    anew = replace(theirs, table_id="another")
+    assert found(both, {DAY: ours}, {DAY: anew}, moved=[DAY]).recreated == {DAY}
+
+    old = {DAY: replace(BOTH[DAY], digest='[[5, "of 5", 1], [7, "of 7", 1]]')}
+    assert found(old, {DAY: ours}, {DAY: anew}).changed == frozenset()
+    first_id = id_of_two("ours", "theirs")
+    assert found(old, {DAY: ours}, {DAY: anew}, first_id=first_id).changed == {DAY}

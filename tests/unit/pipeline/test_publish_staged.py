@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_one_whose_landing_has_changed_below_its_horizon_is_stale(kept):
     land(kept.folder, [a_record("2 11:00", "2 11:00")], mode="append")
     with pytest.raises(InputError, match=rf"stale: landing/meter has other files.*{AGAIN}"):
         kept.asked(PREPARED)
+
+
+def test_one_whose_landing_was_created_anew_is_stale(kept):
+    """Of the same version and as many rows, it is another table all the same."""
+    prepared = replace(PREPARED, landing_id=LandingLog.of(kept.lake, SPEC).table_id)
+    assert kept.asked(prepared) == prepared
+    shutil.rmtree(kept.folder / "landing/meter")
+    land(kept.folder, [a_record("2 10:00", "2 10:00", amount=1001)])
+    with pytest.raises(InputError, match=rf"stale: landing/meter was created anew.*{AGAIN}"):
+        kept.asked(prepared)
 
 
 @pytest.mark.parametrize("edited", [a_spec(allowed_lateness="0s"), a_spec(firings=True)])

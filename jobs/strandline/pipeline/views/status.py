@@ -95,6 +95,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
         "gaps": _last(one.gaps for one in steps),
         "versions": last.versions,
         "landing_version": last.landing_version,
+        "landing_id": last.landing_id,
         "overrides": last.overrides,
         "requested_by": last.requested_by,
         "reason": last.reason,
