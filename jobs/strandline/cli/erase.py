@@ -33,6 +33,9 @@ def erase(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the rows that would be removed; write nothing.")
     ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for runs in progress.")
+    ] = 60,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
@@ -51,7 +54,7 @@ def erase(
     if dry_run:
         found = erasure_of(spec, root, where)
     else:
-        found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by)
+        found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
     stays = [*_what_stays(found, in_a_folder=root.folder is not None)]
     show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_told)
 

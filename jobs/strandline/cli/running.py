@@ -84,16 +84,17 @@ def run_pipeline(
     choice = on.choice(spec)
     root = lake_at(lake)
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
-    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
+    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
-    log = log_of(root, spec)
+    opened = OpenedLog.newest(root, spec)
+    log = opened.log
     entries = Ledger(root.pipeline(spec.pipeline)).entries()
     require_same_layout(spec, entries, recreate=request.recreate)
     answered = (
@@ -115,7 +116,7 @@ def run_pipeline(
     with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
-        outcome = run(spec, root, request, spark, step, log)
+        outcome = run(spec, root, request, spark, step, opened)
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

@@ -82,6 +82,11 @@ def published_since(entries: list[Entry], run: Entry) -> list[Entry]:
     ]
 
 
+def erased_since(entries: list[Entry], base: int) -> Entry | None:
+    """The last erasure since a position of the ledger; None: there is none."""
+    return next((e for e in reversed(entries) if e.step == "erased" and e.position > base), None)
+
+
 def _meets(published: Entry, run: Entry) -> bool:
     """Whether a step is a published one, and touches slots that a run touches too."""
     if published.step != "published":

@@ -6,6 +6,7 @@ Windows, slots and the timeline are aggregates: they stay.
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,7 @@ from strandline.lake.erasure import (
     matching,
     sides_with_columns,
 )
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.row_condition import condition_on_row
 from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Lake, Store, storage_errors
@@ -33,6 +34,9 @@ from strandline.spec.joined import PAIRS
 
 _OF_RECORDS = ("quarantine", "firings", PAIRS)
 """The tables whose rows tell of single records."""
+WAIT_S = 60.0
+"""So long an erasure waits for runs in progress, unless it is asked otherwise."""
+_PAUSE_S = 0.5
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
@@ -66,20 +70,25 @@ def erase(
     *,
     reason: str,
     requested_by: str | None = None,
+    wait_s: float = WAIT_S,
 ) -> dict[str, Any]:
     """Do what `erasure_of` says, and remove the old versions that hold these rows.
 
-    May be killed at any point: the same call goes on. The ledger keeps how many rows went, why and
-    who asked; of the condition, which may hold the person's data, only a digest.
+    It waits for runs in progress first. One that begins meanwhile finds the erasure in the ledger
+    before it writes anything. May be killed at any point: the same call goes on. The ledger keeps
+    how many rows went, why and who asked; of the condition, which may hold the person's data, only
+    a digest.
 
     Raises:
         InputError: as for `erasure_of`; or a publish is unfinished.
-        RetryableError: a run is in progress, which may hold the rows.
+        RetryableError: a run is in progress, which may hold the rows, and has not ended so soon.
     """
     store = lake.pipeline(spec.pipeline)
     ledger, expression = Ledger(store), condition_on_row(expression)
+    _wait_for_runs(spec, ledger, wait_s)
     with storage_errors(store.root), store.lock():
-        _refuse_live_runs(spec, ledger.entries())
+        _refuse_unfinished_publish(spec, ledger.entries())
+        _refuse_runs_in_progress(spec, ledger.entries())
         found = erasure_of(spec, lake, expression)
         step = Entry(
             run_id=next_run_id(ledger, "erase"),
@@ -131,7 +140,62 @@ def _sides(table: DeltaTable, name: str, expression: str) -> list[str]:
     return sides_with_columns(table, expression) if name == PAIRS else []
 
 
-def _refuse_live_runs(spec: PipelineSpec, entries: list[Entry]) -> None:
+def _wait_for_runs(spec: PipelineSpec, ledger: Ledger, wait_s: float) -> None:
+    """Wait until no run is in progress; one that publishes holds the lock, which is waited for.
+
+    Raises:
+        RetryableError: some still are.
+    """
+    until_s = time.monotonic() + wait_s
+    while time.monotonic() < until_s and _in_progress(ledger.entries()):
+        time.sleep(_PAUSE_S)
+    _refuse_runs_in_progress(spec, ledger.entries())
+
+
+def _refuse_runs_in_progress(spec: PipelineSpec, entries: list[Entry]) -> None:
+    live = _in_progress(entries)
+    if not live:
+        return
+    runs = [f"{run_id} on {host}" if host else run_id for run_id, host in live.items()]
+    one = len(runs) == 1
+    elsewhere = [run_id for run_id, host in live.items() if host]
+    not_seen = (
+        f"; nobody here sees whether {', '.join(elsewhere)} has ended: cancel what is over"
+        if elsewhere
+        else ""
+    )
+    raise RetryableError(
+        f"{spec.pipeline} run{'' if one else 's'} {', '.join(runs)}",
+        f"{'is' if one else 'are'} in progress, and may hold the rows{not_seen}",
+        "erase again once it has ended, or end it: "
+        f"strandline runs cancel {spec.pipeline} {next(iter(live)) if one else 'RUN'}",
+    )
+
+
+def _in_progress(entries: list[Entry]) -> dict[str, str]:
+    """The runs that may still hold rows, but for one that publishes: each with its host.
+
+    The host is empty where it is this one.
+    """
+    publishing = unfinished_publish(entries)
+    by_run: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.kind not in UPKEEP:
+            by_run.setdefault(entry.run_id, []).append(entry)
+    found: dict[str, str] = {}
+    for run_id, steps in by_run.items():
+        if publishing is not None and publishing.run_id == run_id:
+            continue
+        state = state_of(steps)
+        if state == "running":
+            found[run_id] = ""
+        elif state == "unknown":
+            hosts = [step.host for step in steps if step.host is not None]
+            found[run_id] = hosts[-1] if hosts else "an unknown host"
+    return found
+
+
+def _refuse_unfinished_publish(spec: PipelineSpec, entries: list[Entry]) -> None:
     unfinished = unfinished_publish(entries)
     if unfinished is not None:
         raise InputError(
@@ -139,13 +203,3 @@ def _refuse_live_runs(spec: PipelineSpec, entries: list[Entry]) -> None:
             "has begun to publish and has not ended: its staging may hold the rows",
             "let the next run finish it, or strandline runs drop it, then erase again",
         )
-    by_run: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_run.setdefault(entry.run_id, []).append(entry)
-    for run_id, steps in by_run.items():
-        if state_of(steps) == "running":
-            raise RetryableError(
-                f"{spec.pipeline} run {run_id}",
-                "is in progress, and may hold the rows",
-                f"wait for it, or strandline runs cancel {spec.pipeline} {run_id}",
-            )

@@ -133,10 +133,12 @@ def maintain(
             if may:
                 _keep_small(todo, name, run_id)
     progress("staging, reports, ledger")
-    entries = todo.ledger.entries()
-    leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
+    with storage_errors(todo.store.root), todo.store.lock():
+        # whoever publishes what a run has staged has the lock, and has said so in the ledger
+        entries = todo.ledger.entries()
+        leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
+        todo.ledger.forget(spent_steps(entries, todo.before(retention.ledger_days)))
     leftovers.drop_reports(todo.store, todo.before(retention.report_days))
-    todo.ledger.forget(spent_steps(entries, todo.before(retention.ledger_days)))
     with storage_errors(todo.store.root), todo.store.ledger_lock():
         if (steps := todo.store.table("runs")) is not None:
             upkeep.vacuum(steps, retention.keep_days, ())

@@ -11,7 +11,7 @@ from typing import Any
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
-from strandline.errors import InputError
+from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.steps import knows_more, of_these_tables, owed_days
@@ -20,7 +20,14 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
-from strandline.pipeline.plan import Plan, axis_of, horizon_of, require_all, require_rows
+from strandline.pipeline.plan import (
+    Plan,
+    axis_of,
+    horizon_of,
+    named,
+    require_all,
+    require_rows,
+)
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.published_rows import first_open, last_end, last_slot, late_since, slots_of
@@ -112,10 +119,12 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
 
     Raises:
         InputError: rows that the range needs have gone, or the run would read more than it may.
+        RetryableError: somebody has observed newer rows meanwhile.
     """
     axis = axis_of(ctx.landing, entries)
     horizon_ms = horizon_of(request, ctx.landing, axis, entries)
     world = world_of(ctx.landing, ctx.store, entries)
+    _require_newest(ctx, world)
     entries = of_these_tables(entries, anew=request.recreate)
     if request.accept_loss and request.kind == "advance":
         world = world.accepting(world.lost)  # by hand, of the range alone
@@ -129,6 +138,21 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
     require_rows(request, plan)
     require_all(request, plan, seen.history)
     return Outlook(entries, axis, seen, plan)
+
+
+def _require_newest(ctx: Context, world: World) -> None:
+    """Nobody has observed rows meanwhile that this run, which began before, does not read.
+
+    Raises:
+        RetryableError: somebody has: to this run they would seem to have gone.
+    """
+    newer = sorted(world.known_of_newer)
+    if newer and not ctx.landing.log.is_newest:
+        raise RetryableError(
+            f"{ctx.spec.pipeline} run {ctx.run_id}",
+            f"another run has observed newer rows of {named(newer)} since this one began",
+            "run it again",
+        )
 
 
 def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[str]:

@@ -34,6 +34,7 @@ from strandline.pipeline.diff import (
 from strandline.pipeline.driver import attempt_of, this_driver
 from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.layout import require_same_layout
+from strandline.pipeline.opened import require_nothing_erased
 from strandline.pipeline.published_rows import first_open
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import of_windows, tables_begun
@@ -88,7 +89,7 @@ def publish(
 
     Raises:
         InputError: a table cannot take a column without loss; nothing is begun.
-        RetryableError: another run has published into the range since `base`.
+        RetryableError: another run has published into the range, or rows were erased, since `base`.
     """
     with ctx.store.lock():
         finish_dead_publish(ctx)
@@ -99,6 +100,7 @@ def publish(
                 "was dropped while it ran, and publishes nothing",
                 "run it again",
             )
+        require_nothing_erased(ctx, entry.base)
         require_same_layout(ctx.spec, entries, recreate=entry.recreated)
         for other in published_since(entries, entry):
             raise RetryableError(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
@@ -14,7 +15,7 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.failures import FAILURES, cause_of
-from strandline.lake.steps import published_since, unfinished_publish
+from strandline.lake.steps import erased_since, published_since, unfinished_publish
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import day_of, midnight_of, text_of
@@ -33,7 +34,12 @@ from strandline.spec import PipelineSpec
 
 KEPT = ("prepared", "rejected")
 """The steps of a run that keeps its staging, for somebody to publish it."""
-_CANNOT_BE_READ: tuple[type[Exception], ...] = (*FAILURES, InputError)
+_CANNOT_BE_READ: tuple[type[Exception], ...] = (
+    *FAILURES,
+    pa.ArrowException,
+    OSError,
+    InputError,
+)
 
 
 def publish_staged(
@@ -71,7 +77,7 @@ def publish_staged(
     landing = open_landing(spark, lake, spec, log=log)
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
     require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)
-    run, changes, commit_with_it = require(ledger.entries(), log=landing.log), [], None
+    run, commit_with_it = require(ledger.entries(), log=landing.log), None
     kept = replace(
         run,
         reason=accept or run.reason,
@@ -80,13 +86,13 @@ def publish_staged(
         **this_driver(spark),
     )
     if kept.step in KEPT:
-        with _said_what_to_do(spec, kept):
-            changes = changes_of(ctx, kept)
         commit_with_it = _accepted_loss(ctx, kept)
     with ctx.store.lock():
         finish_dead_publish(ctx)
         run = require(ledger.entries(), log=landing.log)
         if run.step in KEPT:
+            with _said_what_to_do(spec, kept):  # of what upkeep removes, it removes all
+                changes = changes_of(ctx, kept)
             run = bring_in(ctx, changes, kept, commit_with_it)
     ctx.staging.drop()
     return outcome_of(spec.pipeline, run)
@@ -196,6 +202,8 @@ def _problem(
     spec: PipelineSpec, lake: Lake, entries: list[Entry], run: Entry, log: LandingLog | None
 ) -> str | None:
     """Why what a run keeps is no longer what it would publish; None: it still is."""
+    if (erased := erased_since(entries, run.base)) is not None:
+        return f"is stale: {erased.run_id} has erased rows that it may hold since"
     for other in published_since(entries, run):
         return (
             f"is stale: run {other.run_id} has published into its range, or into older slots of "

@@ -5,7 +5,7 @@ observe → plan → rebuild → audit → diff → publish: each makes a value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +14,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
@@ -30,6 +29,12 @@ from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
 from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_unfired
 from strandline.pipeline.observation import Observation
+from strandline.pipeline.opened import (
+    OpenedLog,
+    brought_up_to_date,
+    no_erased_rows_staged,
+    require_nothing_erased,
+)
 from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
@@ -47,7 +52,7 @@ def run(
     request: Request,
     spark: SparkSession,
     progress: Progress = lambda step: None,
-    log: LandingLog | None = None,
+    opened: OpenedLog | None = None,
 ) -> Outcome:
     """Rebuild a range, judge it, and publish what differs.
 
@@ -59,21 +64,26 @@ def run(
         request: what is asked.
         spark: the session; one application a run.
         progress: told each step as it begins.
-        log: of the landing table, where it is open already; what it holds is read.
+        opened: the log of the landing table, where it is open already: what it holds is read,
+            unless somebody has written a step of the ledger since.
 
     Raises:
         InputError: the request, the spec or the landing table is wrong (exit 2).
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
-        RetryableError: somebody else published into the range meanwhile (exit 4).
+        RetryableError: somebody else published into the range, or erased rows, meanwhile (exit 4).
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
-    landing = open_landing(spark, lake, spec, request.now_ms, log)
+    opened = opened or OpenedLog.newest(lake, spec)
+    landing = open_landing(spark, lake, spec, request.now_ms, opened.log)
     request = request.ready(spec.source.ready_after).known(landing.log.known_until_ms)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     require_same_layout(spec, ledger.entries(), recreate=request.recreate)
     of_changed = of_changed_results(landing, request, ledger.entries())
     before = [] if request.dry_run else of_changed
-    run_ids = [run(spec, lake, one, spark, progress, landing.log).run_id for one in before]
+    run_ids: list[str] = []
+    for one in before:
+        opened = opened.after(ledger.entries(), run_ids)
+        run_ids.append(run(spec, lake, one, spark, progress, opened).run_id)
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
         named(ledger.entries())
@@ -83,16 +93,23 @@ def run(
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
-    with failures_recorded(spark, spec.pipeline, ctx.run_id, journal.write_failed), _cleared(ctx):
-        return _steps(ctx, request, journal, notes_before)
+    with (
+        failures_recorded(spark, spec.pipeline, ctx.run_id, journal.write_failed),
+        _cleared(ctx),
+        no_erased_rows_staged(ctx),
+    ):
+        ctx, entries = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
+        return _steps(ctx, request, journal, entries, notes_before)
 
 
 def _steps(
-    ctx: Context, request: Request, journal: Journal, notes_before: Sequence[str]
+    ctx: Context,
+    request: Request,
+    journal: Journal,
+    entries: list[Entry],
+    notes_before: Sequence[str],
 ) -> Outcome:
     with journal.part("observe"):
-        entries = _recovered(ctx)
-        journal.know(base=entries[-1].position if entries else 0)
         require_all_expressions(ctx.landing)
         outlook = outlook_of(ctx, request, entries)
         notes = [
@@ -151,12 +168,17 @@ def _steps(
     )
 
 
-def _recovered(ctx: Context) -> list[Entry]:
-    """The ledger that the run is based on, once a publish that died is finished."""
+def _recovered(
+    ctx: Context, journal: Journal, base: int, own: Collection[str]
+) -> tuple[Context, list[Entry]]:
+    """The run, and the ledger that it is based on, once a publish that died is finished."""
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
-    return ctx.ledger.entries()
+    ctx, entries, base = brought_up_to_date(ctx, base, own)
+    log = ctx.landing.log
+    journal.know(base=base, landing_version=log.version, landing_id=log.table_id)
+    return ctx, entries
 
 
 def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, Malformed]:
@@ -181,6 +203,7 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     if not (ctx.dry_run or seen.world.accepted or journal.entry.overrides):
         with ctx.store.lock():
             finish_dead_publish(ctx)
+            require_nothing_erased(ctx, journal.entry.base)
             commit_observed(ctx, journal, seen, malformed)
     return malformed
 

@@ -7,6 +7,7 @@ import os
 import socket
 from datetime import UTC, datetime
 from itertools import count
+from threading import Timer
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from strandline.lake.steps import published_since
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing
+from strandline.pipeline.cancel import cancel_run
 from strandline.pipeline.erase import erase, erasure_of
 from strandline.pipeline.views.report import write_report
 from strandline.spec import parse_spec
@@ -253,11 +255,36 @@ def test_an_unfinished_publish_and_a_run_in_progress_are_waited_for(lake):
     note(lake, "r-3", "started", **me)
 
     with pytest.raises(RetryableError, match="run r-3: is in progress"):
-        erase(SPEC, lake, ZOE, reason="asked for")
+        erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
     note(lake, "r-3", "publishing")
     with pytest.raises(InputError, match="run r-3: has begun to publish"):
         erase(SPEC, lake, ZOE, reason="asked for")
     assert persons(lake, "quarantine") == ["bob", "bob", "zoe77", "zoe77"]
+
+
+def test_a_run_whose_end_nobody_here_sees_is_named_with_the_way_out(lake):
+    """On another host it may still hold the rows; whoever knows that it is over cancels it."""
+    note(lake, "r-3", "started", host="elsewhere", pid=1)
+    note(lake, "r-4", "observed", host="elsewhere", pid=2)
+    told = r"runs r-3 on elsewhere, r-4 on elsewhere: are in progress.*whether r-3, r-4 has ended"
+    with pytest.raises(RetryableError, match=rf"{told}.*runs cancel meter RUN") as caught:
+        erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
+    assert caught.value.exit_code == 4
+    assert persons(lake, "quarantine") == ["bob", "bob", "zoe77", "zoe77"]
+    for run_id in ("r-3", "r-4"):
+        cancel_run(SPEC, lake, run_id, reason="that host is gone")
+    erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
+    assert persons(lake, "quarantine") == ["bob", "bob"]
+
+
+def test_a_run_that_ends_soon_is_waited_for(lake):
+    note(lake, "r-3", "started", host="elsewhere", pid=1)
+    ends = Timer(0.3, note, [lake, "r-3", "failed"])
+    ends.start()
+    erase(SPEC, lake, ZOE, reason="asked for", wait_s=30)
+    ends.join()
+    steps = [entry.step for entry in Ledger(lake.pipeline("meter")).entries()]
+    assert steps[steps.index("started") :][:3] == ["started", "failed", "erasing"]
 
 
 def test_a_run_that_has_read_the_rows_before_is_stale(lake):

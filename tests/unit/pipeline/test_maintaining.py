@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from threading import Thread
+from time import sleep
 
 import pyarrow as pa
 import pytest
@@ -226,6 +229,31 @@ def test_staging_goes_unless_it_is_young_or_a_publish_needs_it(lake):
     assert dead == {"runs": ["r-dead"], "files": 1, "bytes": 2}
     maintain(SPEC, lake, TODAY)
     assert {path.name for path in root.iterdir()} == {"r-young", "r-4", "r-heard"}
+
+
+def test_what_somebody_publishes_meanwhile_stays(lake):
+    """An old prepared run: whoever publishes it has the lock, and has not said so yet."""
+    store = lake.pipeline("meter")
+    staged = a_file(lake.folder / "meter" / "_staging" / "r-old" / "windows" / "part-0", 9)
+    aged(staged.parents[1], 9)
+    publishes = ExitStack()
+
+    def publish():
+        sleep(0.5)
+        note(lake, "r-old", "publishing")
+        publishes.close()
+
+    publisher = Thread(target=publish)
+
+    def begins(step):
+        if step.startswith("staging"):
+            publishes.enter_context(store.lock())
+            publisher.start()
+
+    done = maintain(SPEC, lake, TODAY, progress=begins)
+    publisher.join()
+    assert staged.exists()
+    assert "r-old" in done["notice"]
 
 
 def test_results_of_old_audits_go_and_the_report_stays(lake):

@@ -87,6 +87,12 @@ def test_one_that_others_have_published_into_is_stale(kept, start, end):
     assert caught.value.exit_code == 2
 
 
+def test_one_that_may_hold_rows_which_were_erased_since_is_stale(kept):
+    erased = Entry("erase-6", 1, "erased", "erase", position=6)
+    with pytest.raises(InputError, match=rf"stale: erase-6 has erased rows.*{AGAIN}"):
+        kept.asked(PREPARED, erased)
+
+
 def test_one_is_stale_after_a_publish_that_touched_its_slots_from_a_later_range(kept):
     with pytest.raises(InputError, match="stale"):
         kept.asked(PREPARED, another("3", "4", 6, touched_from_ms=instant("2 20:00")))

@@ -1,0 +1,104 @@
+"""A run whose landing table was opened before others wrote does not go by it. No Spark."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+from lakes import FIRST_DAY, a_record, a_spec, instant, land
+
+from strandline.engine.timeline import Observed, empty_cells
+from strandline.errors import RetryableError
+from strandline.lake.landing import Landing
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.store import Lake
+from strandline.lake.timeline_commit import DaysToWrite, commit_days
+from strandline.pipeline.context import Context
+from strandline.pipeline.opened import (
+    OpenedLog,
+    RowsErasedError,
+    brought_up_to_date,
+    no_erased_rows_staged,
+    require_nothing_erased,
+)
+from strandline.pipeline.outlook import outlook_of
+from strandline.pipeline.request import Request
+
+SPEC = a_spec()
+DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2)]
+
+
+@pytest.fixture
+def ctx(tmp_path) -> Context:
+    """A run that has opened its landing table at its first version."""
+    lake = Lake.at(str(tmp_path))
+    land(tmp_path, [a_record(f"{day.day} 10:00", f"{day.day} 09:00") for day in DAYS])
+    ledger = Ledger(lake.pipeline("meter"))
+    note(ledger, "r-1", "published")
+    return Context(None, SPEC, lake, Landing.open(None, lake, SPEC), ledger, "r-2", dry_run=False)
+
+
+def note(ledger: Ledger, run_id: str, step: str) -> int:
+    kind = "erase" if step == "erased" else "advance"
+    return ledger.append(Entry(run_id, 1, step, kind), datetime.now(UTC))
+
+
+def land_more(ctx: Context) -> None:
+    land(ctx.lake.folder, [a_record("2 11:00", "2 09:00")], mode="append")
+
+
+def observe_as_it_is(ctx: Context) -> None:
+    """What another run does that finds the landing table as it is now."""
+    landing = Landing.open(None, ctx.lake, SPEC)
+    facts = {day: landing.facts[day] for day in DAYS}
+    days = DaysToWrite(SPEC, {}, Observed(empty_cells()), [], DAYS, facts)
+    commit_days(ctx.store, days, replace=True)
+
+
+@pytest.mark.parametrize("step", ["published", "observed", "erased"])
+def test_the_landing_table_is_opened_again_once_somebody_has_written_a_step(ctx, step):
+    opened = OpenedLog.newest(ctx.lake, SPEC)
+    assert (opened.base, opened.log.version) == (1, 0)
+    land_more(ctx)
+    note(ctx.ledger, ctx.run_id, "started")  # its own step
+    same, _, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
+    assert (same.landing.version, base) == (0, 2)
+    since = note(ctx.ledger, "another", step)
+    again, entries, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
+    assert (again.landing.version, base, entries[-1].position) == (1, since, since)
+
+
+def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
+    staged = ctx.lake.folder / "meter" / "_staging" / "r-2" / "malformed"
+    staged.mkdir(parents=True)
+    require_nothing_erased(ctx, 1)
+    note(ctx.ledger, "erase-2", "erased")
+    with (
+        pytest.raises(RowsErasedError, match=r"r-2: erase-2 has erased rows.*run it again") as it,
+        no_erased_rows_staged(ctx),
+    ):
+        require_nothing_erased(ctx, 1)
+    assert it.value.exit_code == 4
+    assert not staged.parent.exists()
+    require_nothing_erased(ctx, 2)  # a run that has begun after it
+
+
+def test_rows_that_another_run_has_observed_since_do_not_seem_to_have_gone(ctx):
+    land_more(ctx)
+    observe_as_it_is(ctx)
+    with pytest.raises(RetryableError, match="newer rows of 2024-03-01, 2024-03-02 since"):
+        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.entries())
+
+
+def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx):
+    """Its version is an older one, and it is the newest that there is."""
+    folder = ctx.lake.folder / "landing"
+    shutil.copytree(folder, ctx.lake.folder / "copy")
+    land_more(ctx)
+    observe_as_it_is(ctx)
+    shutil.rmtree(folder)
+    (ctx.lake.folder / "copy").rename(folder)
+    assert Landing.open(None, ctx.lake, SPEC).log.is_newest
+    with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
+        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.entries())
