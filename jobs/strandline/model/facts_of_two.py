@@ -105,8 +105,10 @@ def id_of_two(left: str, right: str) -> str:
     return json.dumps([left, right])
 
 
-def ids_of_two(of_both: str) -> tuple[str, str]:
-    """The ids of both tables; see `id_of_two`."""
+def ids_of_two(of_both: str) -> tuple[str | None, str | None]:
+    """The ids of both tables, see `id_of_two`; None: a single one was read then."""
+    if not of_both.startswith("["):
+        return None, None
     left, right = json.loads(of_both)
     return left, right
 

@@ -72,5 +72,6 @@ def test_of_two_tables_the_one_that_was_created_anew_is_named_by_its_id():
 
     old = {DAY: replace(BOTH[DAY], digest='[[5, "of 5", 1], [7, "of 7", 1]]')}
     assert found(old, {DAY: ours}, {DAY: anew}).changed == frozenset()
+    assert found(old, {DAY: ours}, {DAY: anew}, first_id="of one").changed == frozenset()
     first_id = id_of_two("ours", "theirs")
     assert found(old, {DAY: ours}, {DAY: anew}, first_id=first_id).changed == {DAY}
