@@ -37,6 +37,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import csv
 
 from strandline.errors import InputError, RetryableError, StrandlineError
+from strandline.lake.commits import commits
+from strandline.lake.store import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,9 +147,12 @@ def land(lake: str) -> tuple[Landing, bool]:
 
 
 def table_uri(lake: str) -> str:
-    """Where the landing table lies; a plain path becomes an absolute one."""
-    root = lake.rstrip("/") if "://" in lake else str(Path(lake).absolute())
-    return f"{root}/landing/flights"
+    """Where the landing table lies; a plain path becomes an absolute one.
+
+    Raises:
+        InputError: no table can lie there.
+    """
+    return Lake.at(lake).resolve("landing/flights")
 
 
 def source_file() -> Path:
@@ -196,10 +201,10 @@ def with_instants(flights: pa.Table) -> pa.Table:
 def landed(target: str) -> Landing | None:
     """What this job last wrote there; null if there is no table, or someone else has changed it."""
     try:
-        history = DeltaTable(target).history()
+        said = (one for _, one in commits(DeltaTable(target)))
     except TableNotFoundError:
         return None
-    last = next((one for one in history if one["operation"] not in _HOUSEKEEPING), {})
+    last = next((one for one in said if one.get("operation") not in _HOUSEKEEPING), {})
     try:
         return Landing(**json.loads(last.get("userMetadata", "")))
     except (TypeError, ValueError):

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from strandline.lake.places import path_of
+
 PROJECT = Path(__file__).resolve().parents[2]
 JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
@@ -28,7 +30,8 @@ APPROVAL_TIMEOUT = timedelta(days=1)
 def lake() -> str:
     """The lake's root: STRANDLINE_LAKE, or `lake/` in the project; a path is made absolute."""
     root = os.environ.get("STRANDLINE_LAKE") or "lake"
-    return root if "://" in root else str(PROJECT / root)
+    path = path_of(root)
+    return root if path is None else str(PROJECT / path)
 
 
 def pipelines_folder() -> Path:

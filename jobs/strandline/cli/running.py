@@ -150,7 +150,7 @@ def application(
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
 
-    require_able(choice, lake, spec, log)
+    require_able(choice, spec, log)
     with show.progress(quiet=as_json) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         name = f"strandline {spec.pipeline}"

@@ -90,11 +90,14 @@ class Adoption:
         # a run that only repeats one imports this module, and need not load PySpark
         from pyspark.sql import functions as F  # noqa: PLC0415
 
+        from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
+
         folder = self.folder(part)
         # as a text: of a date that is null Sail names the folder by the first of 1970
         named = F.coalesce(F.col(self.partition).cast("string"), F.lit(_NULL))
         partitioned = rows.withColumn(self.partition, named).repartition(self.partition)
-        partitioned.write.partitionBy(self.partition).parquet(f"{self.uri}/{folder}")
+        place = session_of(rows.sparkSession).to_write(f"{self.uri}/{folder}")
+        partitioned.write.partitionBy(self.partition).parquet(place)
         return self._written(files_of(table), folder)
 
     def require(self, written: Written, least: int, most: int) -> None:

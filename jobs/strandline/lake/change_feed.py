@@ -14,6 +14,7 @@ from strandline.errors import InputError
 from strandline.lake.adopt import Adoption, no_other_writer, parquet_files
 from strandline.lake.diff import DELETE, OP
 from strandline.lake.reads import columns_of, files_of
+from strandline.lake.sessions.protocol import session_of
 from strandline.lake.small_diff import are_comparable
 
 
@@ -53,7 +54,7 @@ def merge_with_feed(
             "switch the feed off, or give the pipeline a key of another type",
         )
     folder, files = adoption.folder("changes"), files_of(table)
-    changes.write.parquet(f"{adoption.uri}/{folder}")
+    changes.write.parquet(session_of(changes.sparkSession).to_write(f"{adoption.uri}/{folder}"))
     diff = ds.dataset([*parquet_files(files, folder)], format="parquet", filesystem=files)
     row = {in_quotes(n): f"s.{in_quotes(n)}" for n in changes.columns if n != OP}
     same_key = [f"(t.{in_quotes(key)} IS NOT DISTINCT FROM s.{in_quotes(key)})" for key in keys]

@@ -1,15 +1,29 @@
-"""Whether commits of a Delta table have taken rows away, or only put them into other files."""
+"""What the commits of a Delta table say: whose they are, and whether rows went or only moved."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
 from deltalake import DeltaTable
 
 from strandline.lake.reads import files_of
+
+
+def commits(table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The versions of a table and what their commits say of themselves, newest first.
+
+    Read as they are asked for, until one has been cleaned up. `DeltaTable.history` says that there
+    is none where the table's path has a # or a ?.
+    """
+    for version in range(table.version(), -1, -1):
+        lines = _log_of(table, version)
+        if lines is None:
+            return
+        said = (json.loads(line).get("commitInfo") for line in lines if '"commitInfo"' in line)
+        yield version, next(filter(None, said), {})
 
 
 def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int]) -> set[date]:
@@ -60,13 +74,20 @@ def _days_of(
     action: str, table: DeltaTable, version: int, partition: str | None
 ) -> set[date | None]:
     """The days of the files that a commit has added, or removed, and not for being moved."""
-    try:
-        with files_of(table).open_input_stream(f"_delta_log/{version:020}.json") as log:
-            lines = log.read().decode().splitlines()
-    except OSError:
-        return {None}  # the log has been cleaned up
+    lines = _log_of(table, version)
+    if lines is None:
+        return {None}
     found = [json.loads(line).get(action) for line in lines if f'"{action}"' in line]
     return {_day_of(one, partition) for one in found if one and one.get("dataChange", True)}
+
+
+def _log_of(table: DeltaTable, version: int) -> list[str] | None:
+    """The actions of a version as JSON; None: they have been cleaned up."""
+    try:
+        with files_of(table).open_input_stream(f"_delta_log/{version:020}.json") as log:
+            return list(log.read().decode().splitlines())
+    except OSError:
+        return None
 
 
 def _day_of(file: Mapping[str, Any], partition: str | None) -> date | None:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from strandline.lake.places import below
+
 
 class DeletedRows(NamedTuple):
     """The rows of a file that are deleted without having been taken out of it.
@@ -32,13 +34,12 @@ def deleted_rows(table: DeltaTable) -> dict[str, DeletedRows]:
     """
     if "deletionVectors" not in (table.protocol().reader_features or []):
         return {}
-    root = unquote(table.table_uri).rstrip("/") + "/"
     deleted: dict[str, DeletedRows] = {}
     for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
         for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
             gone = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False))
             digest = sha256(gone.astype("<i8").tobytes()).hexdigest()[:32]
-            name = unquote(uri.as_py()).removeprefix(root)
+            name = file_name(below(table.table_uri, uri.as_py()))
             deleted[name] = DeletedRows(len(gone), digest)
     return deleted
 

@@ -25,6 +25,8 @@ from strandline.lake.deletions import file_name
 from strandline.lake.identities import nulls_counted
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
+from strandline.lake.places import of_hadoop
+from strandline.lake.sessions.protocol import session_of
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of, midnight_of
@@ -84,7 +86,7 @@ class Landing:
     def frame(self) -> DataFrame:
         """All rows of the snapshot."""
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
-        return reader.load(self.log.uri)
+        return reader.load(session_of(self.spark).table_at(self.log.uri))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -296,4 +298,4 @@ def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
     except AnalysisException as error:
         problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
-    return LandingLog.open(uri, place)
+    return LandingLog.open(of_hadoop(uri), place)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
@@ -16,6 +14,7 @@ from strandline.lake.adopt import Adoption, Attempt, rows_by_log
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.identities import marked
 from strandline.lake.large_diff import append, merge, read, replace
+from strandline.lake.places import path_of
 from strandline.lake.reads import columns_of
 from strandline.lake.rewrite import rewrite
 from strandline.lake.schema import Fit, fit, schema_of, spark_type
@@ -181,4 +180,5 @@ def _make_room(spark: SparkSession, target: PublishedTable, held: Fit, adoption:
 
 def _staged_bytes(changes: DataFrame) -> int:
     """The bytes of the staged files in a folder that a diff is read from."""
-    return sum(Path(unquote(urlparse(uri).path)).stat().st_size for uri in changes.inputFiles())
+    paths = filter(None, map(path_of, changes.inputFiles()))
+    return sum(path.stat().st_size for path in paths)

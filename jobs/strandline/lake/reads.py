@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from strandline.lake.file_bounds import known_by_log
+from strandline.lake.places import below, path_of
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
 
 
@@ -104,8 +105,7 @@ def files_of(table: DeltaTable) -> fs.FileSystem:
 
 def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:
     """Files of a table, below its root, by what delta-rs names them."""
-    root = table.table_uri.rstrip("/") + "/"
-    return {uri.removeprefix(root).removeprefix(root.removeprefix("file://")) for uri in uris}
+    return {below(table.table_uri, uri) for uri in uris}
 
 
 def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
@@ -126,7 +126,5 @@ def _local_files(table: DeltaTable) -> fs.FileSystem | None:
     Through that of delta-rs its reading threads call into Python, and one that does so while the
     process ends would abort it.
     """
-    folder = urlparse(table.table_uri)
-    if folder.scheme not in {"", "file"}:
-        return None
-    return fs.SubTreeFileSystem(unquote(folder.path), fs.LocalFileSystem())
+    folder = path_of(table.table_uri)
+    return None if folder is None else fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())

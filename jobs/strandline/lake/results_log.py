@@ -80,7 +80,7 @@ class ResultsLog(LandingLog):
         if table is None:
             problem = f"{upstream.pipeline} has no table firings yet"
             raise InputError(place, problem, f"run {upstream.pipeline} first")
-        return cls(table.table_uri, table, tables, entries)
+        return cls(tables.store.uri("firings"), table, tables, entries)
 
     @property
     def input_id(self) -> str:
@@ -122,7 +122,7 @@ class ResultsLog(LandingLog):
         if table is None:
             return None
         entries = [e for e in self.entries if e.position <= then.position]
-        return ResultsLog(table.table_uri, table, TablesTogether(store, then, None), entries)
+        return ResultsLog(self.uri, table, TablesTogether(store, then, None), entries)
 
     def readable_at(self, version: int) -> ResultsLog | None:
         """See `LandingLog`; of `windows` as well, which tells of the windows of results."""

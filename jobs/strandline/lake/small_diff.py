@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
+from pyarrow import fs
 
 from strandline.lake.diff import DELETE, INSERT, NOT_COMPARED, OP, TOLERANCE, UPDATE
+from strandline.lake.places import path_of
 from strandline.lake.reads import dataset_of
 
 SMALL_BYTES = 8 * 2**20
@@ -28,15 +28,14 @@ _ROW = "row"
 _Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
-def staged_rows(uri: str) -> pa.Table | None:
+def staged_rows(place: str) -> pa.Table | None:
     """A staged part that is small; None: it is not, or does not lie in a folder."""
-    folder = urlparse(uri)
-    if folder.scheme not in {"", "file"}:
-        return None
-    files = sorted(Path(unquote(folder.path)).glob("*.parquet"))
+    folder = path_of(place)
+    files = [] if folder is None else sorted(folder.glob("*.parquet"))
     if not files or sum(file.stat().st_size for file in files) > SMALL_BYTES:
         return None
-    return ds.dataset([str(file) for file in files], format="parquet").to_table()
+    names = [str(file) for file in files]
+    return ds.dataset(names, format="parquet", filesystem=fs.LocalFileSystem()).to_table()
 
 
 def published_rows(

@@ -15,6 +15,7 @@ from strandline.engine.frames import collected, to_pandas
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.engine.watermark import cell_rows
+from strandline.lake.sessions.protocol import session_of
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -43,19 +44,19 @@ class StagedCells:
         of their days at once, for which Spark would need three jobs.
         """
         cells = cell_rows.cell_rows(observed, axis)
-        folder = staging.folder(CELLS)
+        folder, session = staging.uri(CELLS), session_of(staging.spark)
         (
             cells.repartition("arrival_date")
             .sortWithinPartitions("arrival_date", "slot_ms", "threshold_ms")
             .write.mode("overwrite")
             .partitionBy("arrival_date")
-            .parquet(folder)
+            .parquet(session.to_write(folder))
         )
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
         files = ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY)
         if files.count_rows() <= at_hand:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
-        staged = staging.spark.read.schema(cells.schema).parquet(folder)
+        staged = staging.spark.read.schema(cells.schema).parquet(session.to_read(folder))
         return cls(
             collected(cell_rows.channel_days(staged)),
             collected(cell_rows.day_map(staged)),

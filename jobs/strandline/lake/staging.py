@@ -6,8 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from strandline.engine.frames import from_arrow
+from strandline.lake.places import path_of
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
@@ -38,7 +37,8 @@ class Staging:
 
         The first piece goes over whatever an earlier attempt left, the others beside it.
         """
-        rows.write.mode("append" if piece else "overwrite").parquet(self.uri(part))
+        place = session_of(self.spark).to_write(self.uri(part))
+        rows.write.mode("append" if piece else "overwrite").parquet(place)
         return self.read(part, rows.schema)
 
     def together(self, written: Sequence[DataFrame]) -> DataFrame:
@@ -48,11 +48,7 @@ class Staging:
     def read(self, part: str, schema: StructType | None = None) -> DataFrame:
         """A staged part; without its schema a job finds that."""
         reader = self.spark.read if schema is None else self.spark.read.schema(schema)
-        return reader.parquet(self.uri(part))
-
-    def folder(self, part: str) -> str:
-        """Where a part lies that is read without Spark."""
-        return self.uri(part)
+        return reader.parquet(session_of(self.spark).to_read(self.uri(part)))
 
     def beside(self, name: str) -> Staging:
         """A part of its own for what is staged of another source; it goes with the rest."""
@@ -68,9 +64,9 @@ class Staging:
 
     def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
         """`write` of a few rows, in a folder without Spark."""
-        if self.store.lake.folder is None:
+        folder = path_of(self.uri(part))
+        if folder is None:
             return self.write(part, from_arrow(self.spark, rows), piece=piece)
-        folder = Path(unquote(urlparse(self.uri(part)).path))
         if not piece:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,25 +80,24 @@ def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
     It lies in the lake only where executors on other machines would not see a folder of this one.
     """
     if session_of(spark).on_one_machine:
-        return Temporary(spark, store, run_id)
+        return Temporary(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
     return Staging(spark, store, f"dry-{run_id}")
 
 
+@dataclass(frozen=True)
 class Temporary(Staging):
-    """Staging in a folder of this machine: what is small in it is handled without Spark."""
+    """Staging in a folder of this machine: what is small in it is handled without Spark.
+
+    Attributes:
+        root: the folder, which this run has made.
+    """
+
+    root: str
 
     def uri(self, part: str) -> str:
         """Where a part lies while the run works."""
-        return (self._root / part).as_uri()
-
-    def folder(self, part: str) -> str:
-        """The same, as a path."""
-        return str(self._root / part)
+        return f"{self.root}/{self.run_id}/{part}"
 
     def drop(self) -> None:
         """Remove all of it."""
-        shutil.rmtree(self._root, ignore_errors=True)
-
-    @property
-    def _root(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"strandline-{self.run_id}"
+        shutil.rmtree(self.root, ignore_errors=True)

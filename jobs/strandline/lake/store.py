@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlparse
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -25,7 +24,9 @@ from deltalake import (
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import InputError, RetryableError
+from strandline.lake.commits import commits
 from strandline.lake.lock import exclusive
+from strandline.lake.places import is_uri, place_of, require_possible
 from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
@@ -47,16 +48,17 @@ class Lake:
 
     @classmethod
     def at(cls, root: str) -> Lake:
-        """The lake at a folder (made absolute, also where it is written as a URI) or a URI."""
-        root = re.sub(r"^file:(//)?(?=/)", "", root)
-        if _is_uri(root):
-            return cls(root.rstrip("/"))
-        return cls(str(Path(root).absolute()))
+        """The lake at a folder (made absolute, also where it is written as a URI) or a URI.
+
+        Raises:
+            InputError: see `place_of`.
+        """
+        return cls(place_of(root, "lake"))
 
     @property
     def folder(self) -> Path | None:
         """The lake as a local folder; None on an object store."""
-        return None if _is_uri(self.root) else Path(self.root)
+        return None if is_uri(self.root) else Path(self.root)
 
     @staticmethod
     def is_catalog_name(table: str) -> bool:
@@ -64,9 +66,15 @@ class Lake:
         return re.fullmatch(r"\w+\.\w+\.\w+", table) is not None
 
     def resolve(self, table: str) -> str:
-        """The URI of a source table: below the root, or as it is where it is absolute."""
-        absolute = _is_uri(table) or table.startswith("/")
-        return table if absolute else f"{self.root}/{table}"
+        """The place of a source table: below the root, or where it says if it is absolute.
+
+        Raises:
+            InputError: see `place_of`.
+        """
+        if is_uri(table) or table.startswith("/"):
+            return place_of(table, "source.table")
+        place = f"{self.root}/{table}"
+        return place if self.folder is None else require_possible(place, "source.table")
 
     def pipeline(self, name: str) -> Store:
         """The tables of a pipeline."""
@@ -90,15 +98,15 @@ class Store:
 
     @property
     def root(self) -> str:
-        """The URI below which everything of the pipeline lies."""
+        """The place below which everything of the pipeline lies."""
         return f"{self.lake.root}/{self.pipeline}"
 
     def uri(self, table: str) -> str:
-        """The URI of one of `RESULTS`."""
+        """The place of one of `RESULTS`."""
         return f"{self.root}/{table}"
 
     def staging(self, run_id: str) -> str:
-        """The URI of a run's staging."""
+        """The place of a run's staging."""
         return f"{self.root}/_staging/{run_id}"
 
     def at(self, versions: Mapping[str, int]) -> Store:
@@ -118,10 +126,13 @@ class Store:
 
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
         """One of the tables that exist, for Spark."""
+        # whoever only reads the ledger, as Airflow's pages do, loads no PySpark
+        from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
+
         reader = spark.read.format("delta")
         if self._is_pinned(name):
             reader = reader.option("versionAsOf", (self.pinned or {})[name])
-        return reader.load(self.uri(name))
+        return reader.load(session_of(spark).table_at(self.uri(name)))
 
     def _is_pinned(self, name: str) -> bool:
         return self.pinned is not None and (name in self.pinned or name in PUBLISHED)
@@ -202,10 +213,11 @@ class Store:
 
     def version_before(self, name: str, moment: datetime) -> int | None:
         """The last version of a table from before an instant; None: its log begins after it."""
-        table = self.table(name)
-        before_ms = moment.timestamp() * 1000
-        history = [] if table is None else table.history()
-        return next((one["version"] for one in history if one["timestamp"] < before_ms), None)
+        table, before_ms = self.table(name), moment.timestamp() * 1000
+        for version, said in () if table is None else commits(table):
+            if said.get("timestamp", before_ms) < before_ms:
+                return version
+        return None
 
     def restore(self, name: str, version: int, run_id: str) -> None:
         """Bring a table back to a version in one commit; none if it holds just that already.
@@ -262,7 +274,3 @@ def storage_errors(place: str) -> Iterator[None]:
         ) from None
     except (DeltaError, OSError) as error:
         raise RetryableError(place, f"the store failed ({error})", "try again") from None
-
-
-def _is_uri(text: str) -> bool:
-    return len(urlparse(text).scheme) > 1

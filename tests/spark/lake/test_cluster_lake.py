@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
+from strandline.lake.sessions.protocol import HadoopPlaces
 from strandline.lake.sessions.shared import require_shared
 from strandline.lake.store import Lake
 
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="executors in 
 
 
 @dataclass(frozen=True)
-class Far:
+class Far(HadoopPlaces):
     """A session whose executors are asked, though they are in the driver's JVM."""
 
     spark: SparkSession

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from engines import ENGINE
+from odd_paths import ALL_SIGNS
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,7 +22,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake import upkeep
 from strandline.lake.adopt import Adoption, Attempt
-from strandline.lake.commits import days_changed
+from strandline.lake.commits import commits, days_changed
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake
@@ -50,8 +51,7 @@ def store(tmp_path, monkeypatch):
     """A pipeline's tables, where every diff counts as large."""
     monkeypatch.setattr(out, "SMALL_BYTES", -1)
     monkeypatch.setattr(out, "_MOST_APPENDED_BYTES", -1)
-    name = "a lake, 100% its own" if ENGINE != "sail" else "lake"
-    return Lake.at(str(tmp_path / name)).pipeline("meter")
+    return Lake.at(str(tmp_path / ALL_SIGNS)).pipeline("meter")
 
 
 def attempt_of(run_id="run-1/observed"):
@@ -121,7 +121,7 @@ def test_a_merge_is_one_commit_that_names_the_run_and_leaves_other_days_alone(sp
     publish(spark, store, [(UPDATE, DAYS[0], "a", AT, 2), (DELETE, None, "a", AT, 1)])
     after = store.table("windows")
     assert after.version() == before.version() + 1
-    assert after.history(1)[0]["userMetadata"] == "run-1/observed"
+    assert next(commits(after))[1]["userMetadata"] == "run-1/observed"
     untouched = {path for path in before.file_uris() if "03-02" in path or "03-03" in path}
     assert len(untouched) == 2
     assert untouched < set(after.file_uris())
@@ -161,9 +161,9 @@ def test_all_is_replaced_in_one_commit_by_rows_with_other_columns(spark, store):
         expected = {"day": date(2024, 3, 5), "a.b ;": "x", "wall": NAIVE}
         assert table.to_pyarrow_table().to_pylist() == [expected]
         assert store.frame(spark, "windows").toArrow().to_pylist() == [expected]
-        changed = [one for one in table.history() if one["operation"] == "WRITE"]
-        assert len([one for one in changed if one["version"] > before]) == done
-        assert table.history(1)[0]["userMetadata"] == "run-1/observed"
+        changed = [at for at, one in commits(table) if one["operation"] == "WRITE"]
+        assert len([version for version in changed if version > before]) == done
+        assert next(commits(table))[1]["userMetadata"] == "run-1/observed"
     assert len(held_by(store.at({"windows": before}))) == len(DAYS)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from lakes import FIRST_DAY, a_record, a_spec, land
 
-from strandline.lake.commits import days_changed, only_moved
+from strandline.lake.commits import commits, days_changed, only_moved
 from strandline.lake.landing import Landing
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges, compare
@@ -151,3 +152,20 @@ def test_facts_without_an_id_are_of_the_table_that_the_ledger_names_first():
     assert _compared(before, now).changed == frozenset()
     assert _compared(before, now, first_id="now").changed == frozenset()
     assert _compared(before, now, first_id="before").recreated == {DAYS[0]}
+
+
+@pytest.mark.parametrize("name", ["lake", "lake#2", "lake?x"])
+def test_what_commits_say_is_known_at_any_path(tmp_path, name):
+    """`DeltaTable.history` is empty below a path with a # or a ?."""
+    place = str(tmp_path / name)
+    for run in ("a", "b", "c"):
+        commit = CommitProperties({"userMetadata": run})
+        write_deltalake(place, pa.table({"v": [1]}), mode="append", commit_properties=commit)
+    table = DeltaTable(place)
+    assert [(at, said["userMetadata"]) for at, said in commits(table)] == [
+        (2, "c"),
+        (1, "b"),
+        (0, "a"),
+    ]
+    (tmp_path / name / "_delta_log" / f"{1:020}.json").unlink()
+    assert [at for at, _ in commits(table)] == [2]

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline.errors import InputError, RetryableError
 from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
 from strandline.lake.sessions.executors import equip_executors
-from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
@@ -59,7 +59,7 @@ _TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
-class ClassicSession:
+class ClassicSession(HadoopPlaces):
     """A session whose driver is this process; see `EngineSession`."""
 
     spark: SparkSession

@@ -15,7 +15,7 @@ import pyspark
 
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
-from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import connected
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
@@ -32,7 +32,7 @@ _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
 @dataclass(frozen=True)
-class ConnectSession:
+class ConnectSession(HadoopPlaces):
     """A session on a server; see `EngineSession`."""
 
     spark: SparkSession

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from strandline.errors import InputError, UnexpectedError
 from strandline.lake.local import MEMORY
+from strandline.lake.places import is_uri, uri_of
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
@@ -36,6 +38,8 @@ _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
 _LEAST_TASKS = 2
 _RETRIES = 4
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
+"""A path below which Sail finds a Delta table: other signs it quotes as URLs do, or reads twice."""
 _SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
 _SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -73,9 +77,26 @@ class EmbeddedSession:
         """The rows as files of this machine: handed over by the client many are too large."""
         folder = self.folder / str(next(self._numbers))
         schema = rows.schema
-        rows.write.parquet(folder.as_uri())
+        rows.write.parquet(self.to_write(str(folder)))
         folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
-        return self.spark.read.schema(schema).parquet(folder.as_uri())
+        return self.spark.read.schema(schema).parquet(self.to_read(str(folder)))
+
+    def table_at(self, place: str) -> str:
+        """The place of a Delta table: behind a link where Sail would look for other signs."""
+        if is_uri(place) or _PLAIN.fullmatch(place):
+            return place
+        link = self.folder / f"table-{sha256(place.encode()).hexdigest()[:16]}"
+        if not link.is_symlink():
+            link.symlink_to(place)
+        return str(link)
+
+    def to_read(self, place: str) -> str:
+        """The place of a folder of Parquet files: as a URI it is never a pattern."""
+        return uri_of(place)
+
+    def to_write(self, place: str) -> str:
+        """See `to_read`."""
+        return uri_of(place)
 
     def stop(self) -> None:
         """End the session and its server, and remove what was computed."""
@@ -109,7 +130,7 @@ def start_embedded(
     settings = {**EVERYWHERE, **WITHOUT_LINES, **(conf or {})}
     memory = settings.pop(MEMORY, None)
     server_settings = _server_settings(_default_memory() if memory is None else bytes_of(memory))
-    folder = Path(tempfile.mkdtemp(prefix="strandline-sail-"))
+    folder = Path(tempfile.mkdtemp(prefix="strandline-sail-", dir=_temporary_folder()))
     server = None
     try:
         server, target = _served(folder, server_settings, trust_this_machine, needs_network)
@@ -135,6 +156,22 @@ def bytes_of(size: str) -> int:
     if found is None:
         raise InputError(f"spark: {MEMORY}", f"{size!r} is no size", "write it as 4g or 512m")
     return int(found[1]) << _SHIFTS[found[2]]
+
+
+def _temporary_folder() -> str:
+    """Where this process puts what it needs for a while.
+
+    Raises:
+        InputError: Sail would find no table behind a link there.
+    """
+    folder = tempfile.gettempdir()
+    if not _PLAIN.fullmatch(folder):
+        raise InputError(
+            f"TMPDIR {folder}",
+            "Sail finds no table below such a path",
+            "name a folder of letters, digits, and . _ - only, or give --engine spark",
+        )
+    return folder
 
 
 def _default_memory() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from strandline.errors import InputError
@@ -10,6 +9,7 @@ from strandline.lake.joined_log import JoinedLog
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.local import MEMORY
+from strandline.lake.places import is_uri
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store import Lake
 from strandline.spec.engines import not_on
@@ -19,19 +19,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
 """Reader features of Delta: Sail reads the first, and of the others tables that do not use them."""
-_PLAIN = re.compile(r"[A-Za-z0-9/._~:@=+,-]")
-"""Signs that Sail finds in a path: it looks for others as URLs write them."""
 _MAPPING = "delta.columnMapping.mode"
 
 
-def require_able(
-    choice: EngineChoice, lake: Lake, spec: PipelineSpec, log: LandingLog | None
-) -> None:
+def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | None) -> None:
     """Refuse what an engine cannot do of a pipeline.
 
     Args:
         choice: the engine.
-        lake: where its tables lie.
         spec: the pipeline.
         log: of its landing table; None: only a catalog knows where that lies.
 
@@ -42,23 +37,15 @@ def require_able(
         problem = f"{feature} is not yet run on {choice.name}"
         raise InputError(f"{spec.pipeline}: {path}", problem, ON_SPARK)
     if choice.name == "sail":
-        _require_of_sail(lake, spec, log)
+        _require_of_sail(spec, log)
 
 
 def needs_network(lake: Lake, log: LandingLog | None) -> bool:
     """Whether a lake, or a landing table, lies on other machines, such as an object store."""
-    places = [lake.root, *(one.uri for one in _logs(log))]
-    return any(Lake.at(place).folder is None for place in places)
+    return any(is_uri(place) for place in [lake.root, *(one.uri for one in _logs(log))])
 
 
-def _require_of_sail(lake: Lake, spec: PipelineSpec, log: LandingLog | None) -> None:
-    signs = sorted({repr(sign) for sign in lake.root if not _PLAIN.match(sign)})
-    if signs:
-        raise InputError(
-            f"lake {lake.root}",
-            f"Sail finds no table below a path with {' '.join(signs)}",
-            "give the lake another name, or --engine spark",
-        )
+def _require_of_sail(spec: PipelineSpec, log: LandingLog | None) -> None:
     for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
     if problems := [*_of_expressions(spec, log)]:

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 from pyspark.sql import SparkSession
 
 from strandline.engine.frames import Executor, executor_of, introduce
+from strandline.lake.places import as_glob
 from strandline.spec.common import EngineName
 
 
@@ -42,8 +43,33 @@ class EngineSession(Executor, Protocol):
     def parallelism(self) -> int:
         """How many tasks run at the same time, as far as the engine says."""
 
+    def table_at(self, place: str) -> str:
+        """The place of a Delta table as the engine's reader takes it."""
+
+    def to_read(self, place: str) -> str:
+        """The place of a folder of Parquet files as the engine's reader takes it."""
+
+    def to_write(self, place: str) -> str:
+        """The place of a folder of Parquet files as the engine's writer takes it."""
+
     def stop(self) -> None:
         """End the session, and whatever was started for it."""
+
+
+class HadoopPlaces:
+    """Places as Apache Spark takes them: paths, of which only Parquet's reader makes patterns."""
+
+    def table_at(self, place: str) -> str:
+        """See `EngineSession`."""
+        return place
+
+    def to_read(self, place: str) -> str:
+        """See `EngineSession`."""
+        return as_glob(place)
+
+    def to_write(self, place: str) -> str:
+        """See `EngineSession`."""
+        return place
 
 
 def opened(session: EngineSession) -> None:

@@ -29,7 +29,7 @@ def require_shared(session: EngineSession, lake: Lake, probe: str) -> None:
     folder = lake.folder / f"_seen-by-{probe}"
     tasks = 2 * session.parallelism
     try:
-        session.spark.range(0, tasks, 1, tasks).write.parquet(folder.as_uri())
+        session.spark.range(0, tasks, 1, tasks).write.parquet(session.to_write(str(folder)))
         problem = _missing(folder, tasks)
     except FAILURES as error:
         problem = f"an executor cannot write into it: {problem_of(error)}"

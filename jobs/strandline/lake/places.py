@@ -1,0 +1,119 @@
+"""Where tables and files lie: paths of this machine, URIs of object stores, and each as the other.
+
+A path is a path, whatever signs it has. Only here is one made of a URI, or a URI of a path.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from strandline.errors import InputError
+
+_OF_A_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_OF_THIS_MACHINE = re.compile(r"file:(?=/)", re.IGNORECASE)
+_NO_HOSTS = {"", "localhost"}
+_NOT_IN_DELTA = re.compile(r"[\[\]|^\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
+"""What delta-rs cannot open below a folder: it takes %41 for A, and its URLs have no such signs."""
+_GLOB = re.compile(r"([\[\]{}*?\\])")
+
+
+def is_uri(place: str) -> bool:
+    """Whether a place is a URI: `s3://bucket/lake`, `file:///lake`; not `a:b` or `lake#2`."""
+    return bool(_OF_A_STORE.match(place) or _OF_THIS_MACHINE.match(place))
+
+
+def place_of(text: str, named: str) -> str:
+    """A place as a person writes it: an absolute path of this machine, or an object store's URI.
+
+    `lake#2` is a folder of that name, and so is `file:///home/me/lake%232`.
+
+    Args:
+        text: a path, which may be relative, or a URI.
+        named: what names the place, for an error.
+
+    Raises:
+        InputError: it is empty, a URI of a file that is no path of this machine, or a folder that
+            delta-rs cannot open.
+    """
+    if not text:
+        raise InputError(named, "empty", "name a folder, or the URI of an object store")
+    if not is_uri(text):
+        path = str(Path(text).absolute())
+    elif _OF_THIS_MACHINE.match(text):
+        path = _path_of_uri(text, named)
+    else:
+        return text.rstrip("/")
+    return require_possible(path, named)
+
+
+def require_possible(path: str, named: str) -> str:
+    """A path of this machine, which is not to be read or written unless Delta tables can lie there.
+
+    Args:
+        path: an absolute one; where it is a link, delta-rs follows it.
+        named: what names it, for an error.
+
+    Raises:
+        InputError: delta-rs cannot open a table there.
+    """
+    try:
+        followed = str(Path(path).resolve())
+    except (OSError, RuntimeError, ValueError):
+        followed = ""
+    found = _NOT_IN_DELTA.search(path) or _NOT_IN_DELTA.search(followed)
+    if found:
+        raise InputError(
+            f"{named} {path}",
+            f"delta-rs opens no table below a path with {found[0]!r}",
+            "give it another name: without [ ] | ^ \\, control characters, or a % before two "
+            "hexadecimal digits",
+        )
+    return path
+
+
+def path_of(place: str) -> Path | None:
+    """The path of a place on this machine; None: it lies elsewhere.
+
+    Args:
+        place: an absolute path, or a URI as delta-rs and engines write it.
+    """
+    if _OF_THIS_MACHINE.match(place):
+        return Path(unquote(urlsplit(place).path))
+    return None if is_uri(place) else Path(place)
+
+
+def uri_of(place: str) -> str:
+    """A place as a URI: `/lake#2` is `file:///lake%232`; that of an object store is one."""
+    return place if is_uri(place) else Path(place).as_uri()
+
+
+def below(root: str, uri: str) -> str:
+    """A file's path below a table's root, as quoted as it is; both as delta-rs names them."""
+    start = root.rstrip("/") + "/"
+    return uri.removeprefix(start).removeprefix(start.removeprefix("file://"))
+
+
+def of_hadoop(location: str) -> str:
+    """A place as Hadoop writes it: of this machine `file:/a b`, which quotes nothing."""
+    found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
+    return found[1] if found else location
+
+
+def as_glob(place: str) -> str:
+    """A place for a reader that takes patterns, such as Spark's of Parquet: one of itself alone."""
+    return _GLOB.sub(r"\\\1", place)
+
+
+def _path_of_uri(uri: str, named: str) -> str:
+    parts = urlsplit(uri)
+    if parts.netloc.lower() not in _NO_HOSTS:
+        raise InputError(f"{named} {uri}", "names another machine", "give a path of this one")
+    if parts.query or parts.fragment or uri.endswith(("?", "#")):
+        raise InputError(
+            f"{named} {uri}",
+            "a URI ends at ? and #",
+            "write them %3F and %23, or give the path without file://",
+        )
+    return str(Path(unquote(parts.path)))
