@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from strandline.visible import visible
+
 
 class StrandlineError(Exception):
     """An error that a user can act on.
@@ -20,7 +22,8 @@ class StrandlineError(Exception):
         self.place = place
         self.problem = problem
         self.way_out = way_out
-        super().__init__(f"{place}: {problem}" + (f"; {way_out}" if way_out else ""))
+        message = f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
+        super().__init__(visible(message, keep="\n"))
 
 
 class UnexpectedError(StrandlineError):

@@ -61,14 +61,14 @@ def preview_to_approve(context: Context, **_: object) -> str:
 
 def preview_text(answer: Any) -> str:
     """The preview in what a job has answered, as `strandline` shows it; empty: it has none."""
-    from rich.console import Console  # noqa: PLC0415 - DAG files parse without it
-
+    from strandline.cli.console import TextConsole  # noqa: PLC0415 - DAG files parse without it
     from strandline.cli.preview import parts  # noqa: PLC0415 - the same
 
     if not (isinstance(answer, Mapping) and answer.get("preview")):
         return ""
     page = io.StringIO()
-    console = Console(file=page, width=_WIDTH, highlight=False, soft_wrap=True, color_system=None)
+    options: dict[str, Any] = {"highlight": False, "soft_wrap": True, "color_system": None}
+    console = TextConsole(file=page, width=_WIDTH, **options)
     for part in parts(answer["preview"]):
         console.print(part)
     lines = [line.rstrip() for line in page.getvalue().splitlines()]

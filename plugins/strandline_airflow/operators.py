@@ -22,6 +22,7 @@ from airflow.sdk.exceptions import (
 from strandline.errors import StrandlineError
 from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
+from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
@@ -104,7 +105,7 @@ class StrandlineJobOperator(SparkSubmitOperator):
             answer = result_of(output)
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
-            raise AirflowSkipException("\n".join(answer["notes"]))
+            raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
         self._announce(context)
         if preview := preview_text(answer):
             self.log.info("What would change:\n%s", preview)

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from strandline.errors import AuditFailedError, InputError
+from strandline.visible import visible
 
 _FINAL = {
     InputError.exit_code: "the input is wrong",
@@ -58,7 +59,8 @@ def _said(output: Sequence[str]) -> str:
     """The error that a job printed with `--json`; else its last lines, less Spark's own."""
     match _error_in(output):
         case {"place": place, "problem": problem, "way_out": way_out}:
-            return f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
+            message = f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
+            return visible(message, keep="\n")
     said = [line for line in output if line.strip() and not _NOISE.match(line)]
     return "\n".join(said[-_LINES_SHOWN:])
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from strandline.visible import visible
+
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
@@ -67,7 +69,7 @@ class PlainProcess:
         if running.stdout is not None:
             for line in running.stdout:
                 shown = line.replace(secret, "***") if secret else line
-                output.append(shown.rstrip())
+                output.append(visible(shown.rstrip(), keep="\t"))
                 log.info("%s", output[-1])
             running.stdout.close()
         return Ended(running.wait(), list(output))

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from job_calls import FORM, arguments
 
+from strandline.visible import visible
+
 pytestmark = pytest.mark.airflow
 STALE = {"place": "flights run r1-1", "problem": "is stale: run r2-1 has published", "way_out": ""}
 
@@ -41,7 +43,7 @@ def prepared(key="EWR", **more):
 
 
 def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered, submit):
-    hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}"
+    hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}\x1b\u202e"
     submit.will_say(prepared(hostile))
     done, seen = answered(FORM, "Approve")
     assert (done.state, done.tasks["approval"], done.tasks["publish"]) == ("success",) * 3
@@ -51,7 +53,8 @@ def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered
     fence, *lines, end = seen["body"].splitlines()
     assert (fence, end) == ("````text", "````")
     (line,) = (line for line in lines if "n 3 → 1,234" in line)
-    assert hostile in line
+    assert visible(hostile) in line
+    assert not {"\x1b", "\u202e"} & {*seen["body"]}
     assert not any(line.startswith("````") for line in lines)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachine
 from strandline.cli.running import SHOWN_AS
 

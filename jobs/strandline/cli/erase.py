@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.options import (
     AsJson,
     LakeAt,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
 from strandline.errors import InputError, StrandlineError
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
+from strandline.cli.console import escape
 from strandline.tables import WINDOW_COLUMNS
 
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
 from strandline.cli import show
+from strandline.cli.console import TextConsole, escape
 from strandline.cli.days import asked_days
 from strandline.cli.options import (
     AsJson,
@@ -142,7 +141,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
         show.out.print(lines)
         return
     if not show.out.is_terminal:
-        Console(file=show.out.file, width=width, highlight=False).print(lines)
+        TextConsole(file=show.out.file, width=width, highlight=False).print(lines)
         return
     for row in rows:
         block = Table(box=None, show_header=False, pad_edge=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,18 +9,20 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from strandline.cli import days, preview
+from strandline.cli import console, days, preview
+from strandline.cli.console import TextConsole, escape
 from strandline.errors import StrandlineError
 
+LINES = "\n"
+"""What a message of several lines keeps."""
 _WIDE = 160
 """Columns where no terminal says how many there are: a log must not cut its tables."""
 
 
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    console = TextConsole(stderr=stderr, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = _WIDE
     return console
@@ -33,7 +34,7 @@ out, _err = _console(stderr=False), _console(stderr=True)
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
     """Show a result: one JSON document for machines, or as people read it."""
     if as_json:
-        typer.echo(json.dumps(content, default=str, indent=2))
+        typer.echo(console.as_json(content))
     else:
         human(content)
 
@@ -42,8 +43,8 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Show an error: where, what, and the way out."""
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-        typer.echo(json.dumps({"error": parts, "exit_code": error.exit_code}, indent=2))
-    _err.print(f"[bold red]error[/] {escape(str(error))}")
+        typer.echo(console.as_json({"error": parts, "exit_code": error.exit_code}))
+    _err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
 
         def tell(step: str) -> None:
             _err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
-            spinner.update(step)
+            spinner.update(escape(step))
 
         yield tell
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
 from strandline.errors import InputError, problem_of
 
@@ -85,6 +85,6 @@ def _show(results: Sequence[Mapping[str, Any]]) -> None:
         if result["valid"]:
             show.out.print(f"[green]valid[/]  {escape(result['target'])}")
         else:
-            show.out.print(f"[red]wrong[/]  {escape(result['problem'])}")
+            show.out.print(f"[red]wrong[/]  {escape(result['problem'], keep=show.LINES)}")
         for note in result.get("notes", ()):
             show.out.print(f"  note: {escape(note)}")

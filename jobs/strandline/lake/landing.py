@@ -25,8 +25,7 @@ from strandline.lake.deletions import file_name
 from strandline.lake.identities import nulls_counted
 from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.places import of_hadoop
-from strandline.lake.sessions.protocol import session_of
+from strandline.lake.places import of_hadoop, table_at
 from strandline.lake.store import Lake
 from strandline.model.facts import DayFacts, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of, midnight_of
@@ -86,7 +85,7 @@ class Landing:
     def frame(self) -> DataFrame:
         """All rows of the snapshot."""
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
-        return reader.load(session_of(self.spark).table_at(self.log.uri))
+        return reader.load(table_at(self.spark, self.log.uri))
 
     @property
     def columns(self) -> tuple[str, ...]:

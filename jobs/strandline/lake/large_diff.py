@@ -15,7 +15,7 @@ from strandline.engine.records.expressions import quoted
 from strandline.lake.adopt import Adoption, rows_by_log
 from strandline.lake.change_feed import has_change_feed, merge_with_feed
 from strandline.lake.diff import DELETE, INSERT, OP
-from strandline.lake.sessions.protocol import session_of
+from strandline.lake.places import table_at
 
 _THEIRS = "_strandline_key_{}"
 
@@ -108,7 +108,7 @@ def replace(
 def read(spark: SparkSession, adoption: Adoption, table: DeltaTable) -> DataFrame:
     """The rows of a table at the version at which it was opened."""
     reader = spark.read.format("delta").option("versionAsOf", table.version())
-    return reader.load(session_of(spark).table_at(adoption.uri))
+    return reader.load(table_at(spark, adoption.uri))
 
 
 def with_changes(there: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -6,6 +6,7 @@ A path is a path, whatever signs it has. Only here is one made of a URI, or a UR
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +17,6 @@ _OF_THIS_MACHINE = re.compile(r"file:(?=/)", re.IGNORECASE)
 _NO_HOSTS = {"", "localhost"}
 _NOT_IN_DELTA = re.compile(r"[\[\]|^\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
 """What delta-rs cannot open below a folder: it takes %41 for A, and its URLs have no such signs."""
-_GLOB = re.compile(r"([\[\]{}*?\\])")
 
 
 def is_uri(place: str) -> bool:
@@ -95,15 +95,27 @@ def below(root: str, uri: str) -> str:
     return uri.removeprefix(start).removeprefix(start.removeprefix("file://"))
 
 
+_TABLES_AT: dict[object, Callable[[str], str]] = {}
+
+
+def introduce(spark: object, table_at: Callable[[str], str]) -> None:
+    """Make known how the reader of a session takes the place of a Delta table."""
+    _TABLES_AT[spark] = table_at
+
+
+def table_at(spark: object, place: str) -> str:
+    """The place of a Delta table as a session's reader takes it; of a session of others: as it is.
+
+    It asks for no PySpark: whoever only reads the ledger, as Airflow's pages do, loads none.
+    """
+    found = _TABLES_AT.get(spark)
+    return place if found is None else found(place)
+
+
 def of_hadoop(location: str) -> str:
     """A place as Hadoop writes it: of this machine `file:/a b`, which quotes nothing."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
     return found[1] if found else location
-
-
-def as_glob(place: str) -> str:
-    """A place for a reader that takes patterns, such as Spark's of Parquet: one of itself alone."""
-    return _GLOB.sub(r"\\\1", place)
 
 
 def _path_of_uri(uri: str, named: str) -> str:

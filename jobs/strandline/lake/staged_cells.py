@@ -56,7 +56,7 @@ class StagedCells:
         files = ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY)
         if files.count_rows() <= at_hand:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
-        staged = staging.spark.read.schema(cells.schema).parquet(session.to_read(folder))
+        staged = session.parquet(staging.spark.read.schema(cells.schema), folder)
         return cls(
             collected(cell_rows.channel_days(staged)),
             collected(cell_rows.day_map(staged)),

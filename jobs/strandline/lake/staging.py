@@ -48,7 +48,7 @@ class Staging:
     def read(self, part: str, schema: StructType | None = None) -> DataFrame:
         """A staged part; without its schema a job finds that."""
         reader = self.spark.read if schema is None else self.spark.read.schema(schema)
-        return reader.parquet(session_of(self.spark).to_read(self.uri(part)))
+        return session_of(self.spark).parquet(reader, self.uri(part))
 
     def beside(self, name: str) -> Staging:
         """A part of its own for what is staged of another source; it goes with the rest."""

@@ -26,7 +26,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from strandline.errors import InputError, RetryableError
 from strandline.lake.commits import commits
 from strandline.lake.lock import exclusive
-from strandline.lake.places import is_uri, place_of, require_possible
+from strandline.lake.places import is_uri, place_of, require_possible, table_at
 from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
@@ -126,13 +126,10 @@ class Store:
 
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
         """One of the tables that exist, for Spark."""
-        # whoever only reads the ledger, as Airflow's pages do, loads no PySpark
-        from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
-
         reader = spark.read.format("delta")
         if self._is_pinned(name):
             reader = reader.option("versionAsOf", (self.pinned or {})[name])
-        return reader.load(session_of(spark).table_at(self.uri(name)))
+        return reader.load(table_at(spark, self.uri(name)))
 
     def _is_pinned(self, name: str) -> bool:
         return self.pinned is not None and (name in self.pinned or name in PUBLISHED)

@@ -17,10 +17,10 @@ from strandline.lake import publish as out
 from strandline.lake.diff import diff
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.places import table_at
 from strandline.lake.reads import columns_of
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.failures import FAILURES, cause_of
-from strandline.lake.sessions.protocol import session_of
 from strandline.lake.steps import (
     frontier,
     largest_horizon,
@@ -273,7 +273,7 @@ def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) 
 
     def of_days(version: int) -> DataFrame:
         reader = ctx.spark.read.format("delta").option("versionAsOf", version)
-        table = session_of(ctx.spark).table_at(ctx.store.uri(target.name))
+        table = table_at(ctx.spark, ctx.store.uri(target.name))
         return reader.load(table).where(in_days(target.partition, days))
 
     rows = diff(of_days(before), of_days(after), target.keys, place=ctx.place(target.name))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from odd_paths import ALL_SIGNS, REFUSED, SIGNS
 
 from strandline.errors import InputError
-from strandline.lake.places import as_glob, below, of_hadoop, path_of, place_of, uri_of
+from strandline.lake.places import below, of_hadoop, path_of, place_of, uri_of
 from strandline.lake.reads import dataset_of, paths_below, paths_of
 from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Lake
@@ -99,7 +99,6 @@ def test_an_object_stores_uri_stays_as_it_is():
 def test_other_programs_have_other_ways_to_write_a_path():
     assert of_hadoop("file:/a b%20/c") == of_hadoop("file:///a b%20/c") == "/a b%20/c"
     assert of_hadoop("s3a://b/c") == "s3a://b/c"
-    assert as_glob("/a{b,c}[1]*?\\") == r"/a\{b,c\}\[1\]\*\?\\"
     assert below("file:///a%20b/t/", "/a%20b/t/day=x%20y/1.parquet") == "day=x%20y/1.parquet"
 
 

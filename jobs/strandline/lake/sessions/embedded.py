@@ -30,7 +30,7 @@ from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 VERSION = "0.7.2"
 """Of `pysail`: the one that was held against Flink's answers."""
@@ -79,7 +79,7 @@ class EmbeddedSession:
         schema = rows.schema
         rows.write.parquet(self.to_write(str(folder)))
         folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
-        return self.spark.read.schema(schema).parquet(self.to_read(str(folder)))
+        return self.parquet(self.spark.read.schema(schema), str(folder))
 
     def table_at(self, place: str) -> str:
         """The place of a Delta table: behind a link where Sail would look for other signs."""
@@ -90,12 +90,12 @@ class EmbeddedSession:
             link.symlink_to(place)
         return str(link)
 
-    def to_read(self, place: str) -> str:
-        """The place of a folder of Parquet files: as a URI it is never a pattern."""
-        return uri_of(place)
+    def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
+        """See `EngineSession`; a URI is never a pattern."""
+        return reader.parquet(uri_of(place))
 
     def to_write(self, place: str) -> str:
-        """See `to_read`."""
+        """The place of a folder of Parquet files as the writer takes it."""
         return uri_of(place)
 
     def stop(self) -> None:

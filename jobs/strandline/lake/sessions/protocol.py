@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from strandline.engine.frames import Executor, executor_of, introduce
-from strandline.lake.places import as_glob
+from strandline.lake import places
 from strandline.spec.common import EngineName
 
 
@@ -46,8 +46,8 @@ class EngineSession(Executor, Protocol):
     def table_at(self, place: str) -> str:
         """The place of a Delta table as the engine's reader takes it."""
 
-    def to_read(self, place: str) -> str:
-        """The place of a folder of Parquet files as the engine's reader takes it."""
+    def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
+        """The rows of a folder of Parquet files, and of no other that a pattern could mean."""
 
     def to_write(self, place: str) -> str:
         """The place of a folder of Parquet files as the engine's writer takes it."""
@@ -63,9 +63,9 @@ class HadoopPlaces:
         """See `EngineSession`."""
         return place
 
-    def to_read(self, place: str) -> str:
-        """See `EngineSession`."""
-        return as_glob(place)
+    def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
+        """See `EngineSession`; a pattern cannot be escaped where the path has a colon, too."""
+        return reader.option("__globPaths__", "false").parquet(place)
 
     def to_write(self, place: str) -> str:
         """See `EngineSession`."""
@@ -75,6 +75,7 @@ class HadoopPlaces:
 def opened(session: EngineSession) -> None:
     """Make a session known to whoever has only its `SparkSession`."""
     introduce(session.spark, session)
+    places.introduce(session.spark, session.table_at)
 
 
 def session_of(spark: SparkSession) -> EngineSession:

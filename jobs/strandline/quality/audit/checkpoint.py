@@ -43,7 +43,7 @@ def context(
     if results_folder is not None:
         stores.stores[stores.validation_results_store_name]["store_backend"] = {
             "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str(results_folder.absolute() / "validations"),
+            "base_directory": in_configuration(results_folder / "validations"),
         }
     config = DataContextConfig(
         store_backend_defaults=stores,
@@ -52,6 +52,11 @@ def context(
         analytics_enabled=False,
     )
     return gx.get_context(project_config=config, mode="ephemeral")
+
+
+def in_configuration(folder: Path) -> str:
+    """A folder as Great Expectations takes it, which puts variables in for $NAME."""
+    return str(folder.absolute()).replace("$", r"\$")
 
 
 def validate(

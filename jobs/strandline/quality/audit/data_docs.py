@@ -13,7 +13,8 @@ from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
-from strandline.quality.audit.checkpoint import context, without_chatter
+from strandline.quality.audit.checkpoint import context, in_configuration, without_chatter
+from strandline.visible import visible
 
 _RESULTS_SHOWN = 40
 
@@ -54,7 +55,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
         "show_how_to_buttons": False,
         "store_backend": {
             "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str(docs_folder.absolute()),
+            "base_directory": in_configuration(docs_folder),
         },
         "site_index_builder": {
             "class_name": "DefaultSiteIndexBuilder",
@@ -82,7 +83,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
 
 def _escaped(value: Any) -> Any:
     if isinstance(value, str):
-        return escape(value)
+        return escape(visible(value, keep="\n"))
     if isinstance(value, dict):
         return {name: _escaped(one) for name, one in value.items()}
     return [_escaped(one) for one in value] if isinstance(value, list | tuple) else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from strandline.visible import visible
+
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "&#123;"}
 NOTHING = "–"
@@ -12,7 +14,7 @@ NOTHING = "–"
 
 def plain(text: Any) -> str:
     """A text for a plot, shown as it is: plotly reads a subset of HTML and `%{...}` in texts."""
-    return "".join(_MARKUP.get(character, character) for character in str(text))
+    return "".join(_MARKUP.get(character, character) for character in visible(str(text)))
 
 
 def moment(value: Any) -> str:

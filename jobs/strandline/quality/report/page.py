@@ -21,6 +21,7 @@ from strandline.quality.report.runs import run_lines, runs_left_out
 from strandline.quality.report.watermarks import watermarks
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec, TwoSourcesSpec
+from strandline.visible import visible
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def build_report(
     environment = Environment(
         loader=PackageLoader("strandline.quality.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -176,6 +178,12 @@ def build_report(
         held_back=held_back_by(latest, spec, tables.source),
         plotly=Markup(get_plotlyjs()),
     )
+
+
+def _shown(value: Any) -> Any:
+    """A value of a template; in a text control signs, but for line breaks, are written out."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return visible(value, keep="\n") if is_text else value
 
 
 def _plot(figure: go.Figure) -> Markup:
