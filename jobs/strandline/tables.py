@@ -22,6 +22,7 @@ class PublishedTable:
         start: the instant by which a row belongs to a range.
         has_older_slots: whether a run also changes rows of slots before its range, to which late
             records have come.
+        holds_source_rows: whether its other columns are those of landing rows, as they landed.
     """
 
     name: str
@@ -30,6 +31,12 @@ class PublishedTable:
     partition: str
     start: str
     has_older_slots: bool
+    holds_source_rows: bool = False
+
+    def is_of_source(self, name: str) -> bool:
+        """Whether a column, by its name in lower case, is one of landing rows."""
+        of_ours = {*self.columns, INPUT, *(key.lower() for key in self.keys)}
+        return self.holds_source_rows and name not in of_ours
 
 
 WINDOW_COLUMNS = {
@@ -118,6 +125,7 @@ QUARANTINE = PublishedTable(
     partition="quarantine_date",
     start="slot_start",
     has_older_slots=True,
+    holds_source_rows=True,
 )
 
 
@@ -160,6 +168,7 @@ def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTab
         partition="pair_date",
         start="window_start" if of_windows else "pair_ts",
         has_older_slots=False,
+        holds_source_rows=True,
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from strandline.engine.frames import all_of, with_nulls_for
 from strandline.engine.records.expressions import quoted
-from strandline.lake.schema import fit
+from strandline.lake.schema import Fit, fit
 
 OP = "_strandline_op"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
@@ -29,6 +29,7 @@ def diff(
     *,
     place: str,
     keep: bool = False,
+    fitted: Fit | None = None,
 ) -> DataFrame:
     """The rows to insert, update and delete, each with its `OP`; published rows not staged go.
 
@@ -41,12 +42,13 @@ def diff(
         keys: the columns that identify a row; compared null-safely.
         place: what an error names.
         keep: whether a published column that is staged no more keeps its values; else they go.
+        fitted: how the staged columns fit into the table's, where that is known.
 
     Raises:
         InputError: a column has a type that the published table cannot take.
     """
-    fitted = fit(staged.schema, published.schema, place)
-    staged, published = fitted.of(staged), fitted.of(published)
+    fitted = fitted or fit(staged.schema, published.schema, place)
+    staged, published = fitted.of(staged), fitted.of_published(published)
     kept = {*published.columns} - {*staged.columns} if keep else set()
     staged = with_nulls_for(published, staged)
     published = with_nulls_for(staged, published)

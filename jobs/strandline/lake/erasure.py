@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
+from strandline.lake.identities import second_columns
 from strandline.lake.reads import columns_of
 from strandline.lake.rewrite import in_days
 from strandline.spec.join import SIDES
@@ -70,9 +72,11 @@ def erase(
     Raises:
         InputError: it is none on a row of this table.
     """
-    views = (_seen(table, record, "rows") for record in _records_in(table, sides))
     day = in_double_quotes(_OWN + partition)
-    dates = (f"SELECT {day} AS day FROM ({view}) WHERE ({expression}\n)" for view in views)
+    dates = (
+        f"SELECT {day} AS day FROM ({_seen(table, record, 'rows')}) WHERE {condition}"
+        for record, condition in _records_in(table, expression, sides)
+    )
     found = _answer(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
     days = found["day"].combine_chunks()
     if not len(days):
@@ -97,31 +101,69 @@ def _kept(
 
     Of a pair the record of one side is looked at after the other's, as a row of its own.
     """
-    back = _renamed({name: _OWN + name for name in columns_of(table).names})
-    for record in _records_in(table, sides):
+    back = _renamed({name: in_double_quotes(_OWN + name) for name in columns_of(table).names})
+    for record, condition in _records_in(table, expression, sides):
         view = _seen(table, record, f"({rows})")
-        rows = f"SELECT {back} FROM ({view}) WHERE ({expression}\n) IS NOT TRUE"
+        rows = f"SELECT {back} FROM ({view}) WHERE ({condition}) IS NOT TRUE"
     return rows
 
 
 def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
     """A query for rows with what a condition on a record sees; `_OWN` is before their own names."""
-    aside = _renamed({_OWN + name: name for name in columns_of(table).names})
+    aside = _renamed({_OWN + name: in_double_quotes(name) for name in columns_of(table).names})
     return f"SELECT {aside}, {_renamed(record)} FROM {rows}"
 
 
-def _records_in(table: DeltaTable, sides: Sequence[str]) -> list[dict[str, str]]:
-    """The records that a row tells of: the names of their columns, and the row's columns."""
-    names = columns_of(table).names
-    return [_record_of(side, names) for side in sides] or [{name: name for name in names}]
+def _records_in(
+    table: DeltaTable, expression: str, sides: Sequence[str]
+) -> Iterator[tuple[dict[str, str], str]]:
+    """The records that a row tells of, and what a record must meet to be the one that is erased.
+
+    Of a record the names of its columns, and what is in them, as SQL over the row. A column with
+    second ones for values of other types is looked at once for each: a row has its value in one.
+    """
+    names, second = columns_of(table).names, second_columns(table)
+    for record in [_record_of(side, names) for side in sides] or [{name: name for name in names}]:
+        values = {
+            name: [column, *second[column]]
+            for name, column in record.items()
+            if column in second and name.lower() in expression.lower()
+        }
+        own = {name: in_double_quotes(column) for name, column in record.items()}
+        for columns in product(*values.values()):
+            chosen = dict(zip(values, columns, strict=True))
+            others = [
+                f"{in_double_quotes(_OWN + other)} IS NULL"
+                for name, column in chosen.items()
+                for other in values[name]
+                if other != column
+            ]
+            found = {name: _comparable(table, values[name][0], chosen[name]) for name in chosen}
+            if all(found.values()):
+                yield own | found, " AND ".join([f"({expression}\n)", *others])
+
+
+def _comparable(table: DeltaTable, column: str, second: str) -> str:
+    """A second column as SQL that compares with what its column does; empty: nothing does."""
+    kinds = columns_of(table)
+    of_column, of_second = kinds.field(column).type, kinds.field(second).type
+    name = in_double_quotes(second)
+    if second == column:
+        return name
+    if pa.types.is_nested(of_column) or pa.types.is_nested(of_second):
+        return ""
+    return f"CAST({name} AS VARCHAR)" if _is_text(of_column) else name
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _renamed(columns: Mapping[str, str]) -> str:
-    """Columns in a query, by the names that they get there."""
-    return ", ".join(
-        f"{in_double_quotes(column)} AS {in_double_quotes(name)}"
-        for name, column in columns.items()
-    )
+    """Columns in a query: what is in them, as SQL, by the names that they get there."""
+    return ", ".join(f"{value} AS {in_double_quotes(name)}" for name, value in columns.items())
 
 
 def in_double_quotes(name: str) -> str:

@@ -85,7 +85,7 @@ def _sized(
 ) -> DataFrame:
     """Each updated row as staged (`a`) and as published (`b`), with the size of its change."""
     columns = [quoted(name) for name in updated.columns]
-    fitted = fit(updated.schema, published.schema, "published rows").of(published)
+    fitted = fit(updated.schema, published.schema, "published rows").of_published(published)
     after = updated.select(F.struct(*columns).alias("a"))
     before = with_nulls_for(updated, fitted).select(F.struct(*columns).alias("b"))
     same_row = all_of(_of("b", key).eqNullSafe(_of("a", key)) for key in keys)

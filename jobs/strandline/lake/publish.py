@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
@@ -43,17 +44,36 @@ def published(
     return store.frame(spark, target.name)
 
 
-def create(store: Store, target: PublishedTable, schema: StructType) -> None:
-    """Create a table that is not there yet; call it under the lock."""
-    fields = StructType([_field(target, field) for field in schema.fields])
-    store.create(target.name, Schema.from_json(fields.json()), [target.partition])
+def create(store: Store, target: PublishedTable, staged: StructType) -> None:
+    """Create a table that is not there yet; call it under the lock.
+
+    One that is there gets its second columns here: by their mark a diff knows them (`fit`).
+    """
+    # nothing of the source's metadata stays
+    plain = [T.StructField(field.name, field.dataType, nullable=True) for field in staged.fields]
+    store.create(target.name, _as_fields(target, plain), [target.partition])
+    held = hold(store, target, staged) if target.holds_source_rows else None
+    if held is not None:
+        second = [column for column in held.second.values() if column.name in held.new]
+        _add(target, second, DeltaTable(store.uri(target.name)), commit=None)
 
 
-def _field(target: PublishedTable, field: T.StructField) -> T.StructField:
-    """A staged column as a new one of its table; nothing of its source's metadata stays."""
-    if target.name == QUARANTINE.name:
-        return marked(field)
-    return T.StructField(field.name, field.dataType, nullable=True)
+def _as_fields(target: PublishedTable, columns: Iterable[T.StructField]) -> Schema:
+    """New columns of a table as delta-rs takes them."""
+    fields = map(marked, columns) if target.name == QUARANTINE.name else columns
+    return Schema.from_json(StructType([*fields]).json())
+
+
+def _add(
+    target: PublishedTable,
+    columns: Sequence[T.StructField],
+    table: DeltaTable,
+    commit: CommitProperties | None,
+) -> None:
+    """Add columns to a table, null in all rows that it has; no commit where there are none."""
+    if columns:
+        fields = _as_fields(target, columns).fields
+        table.alter.add_columns(fields, commit_properties=commit)
 
 
 def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
@@ -64,7 +84,9 @@ def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None
     """
     table = store.table(target.name)
     place = f"{store.pipeline}: {target.name}"
-    return None if table is None else fit(staged, schema_of(table), place)
+    if table is None:
+        return None
+    return fit(staged, schema_of(table), place, target)
 
 
 def tally(changes: DataFrame) -> dict[str, int]:
@@ -151,7 +173,8 @@ def publish_anew(
         RetryableError: somebody wrote the table meanwhile without the lock, or the engine has lost
             rows.
     """
-    fields = StructType([_field(target, field) for field in rows.schema.fields])
+    plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
+    fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
     adoption = Adoption(store.uri(target.name), target.partition, attempt)
     replace(adoption, DeltaTable(adoption.uri), rows, inserted, fields)
 
@@ -169,13 +192,13 @@ def _make_room(spark: SparkSession, target: PublishedTable, held: Fit, adoption:
     table = DeltaTable(adoption.uri)
     if held.widened:
         fields = [field for field in held.schema.fields if field.name not in held.new]
-        there, count = held.of(read(spark, adoption, table)), rows_by_log(table, target.partition)
+        there = held.of_published(read(spark, adoption, table))
+        count = rows_by_log(table, target.partition)
         replace(adoption, table, there, count, StructType(fields), part="wider")
     if held.new:
-        fields = [_field(target, held.schema[name]) for name in held.new]
-        added = Schema.from_json(StructType(fields).json()).fields
+        added = [held.schema[name] for name in held.new]
         commit = CommitProperties({"userMetadata": adoption.attempt.run_id})
-        DeltaTable(adoption.uri).alter.add_columns(added, commit_properties=commit)
+        _add(target, added, DeltaTable(adoption.uri), commit)
 
 
 def _staged_bytes(changes: DataFrame) -> int:

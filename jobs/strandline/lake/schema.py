@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine.records.expressions import quoted
 from strandline.errors import InputError
+from strandline.lake.type_widening import common_type, in_type, key_of, same_type
+from strandline.tables import PublishedTable
 
-_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_FLOATING = (T.FloatType, T.DoubleType)
-_DIGITS = 38
+SECOND_OF = "strandline.second_of"
+"""Marks a table's column that holds a source column in a type which that one's own cannot take."""
 _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
@@ -45,47 +48,141 @@ class Fit:
     new: tuple[str, ...]
     names: dict[str, str]
 
+    @property
+    def second(self) -> dict[str, T.StructField]:
+        """The columns of the table that hold a staged column of another name, by that name."""
+        return {
+            name: self.schema[of_table]
+            for name, of_table in self.names.items()
+            if _is_second_of(name, self.schema[of_table])
+        }
+
     def of(self, rows: DataFrame, *more: str) -> DataFrame:
-        """Rows of either side, by the names and in the types of the table; its order of columns.
+        """Staged rows by the names and in the types of the table; its order of columns.
+
+        Of the columns of the table that hold one source column all but one are null.
 
         Args:
-            rows: staged or published ones; a column that they do not have is left out.
+            rows: the rows; a column that they do not have is left out.
             more: columns of theirs that stand before all others, as they are.
         """
-        there = {_key(field.name): field for field in rows.schema.fields}
+        there = {key_of(self.names.get(f.name, f.name)): f for f in rows.schema.fields}
+        return self._fitted(rows, there, more, nulls=self._without_value())
+
+    def of_published(self, rows: DataFrame) -> DataFrame:
+        """Published rows in the types of the table."""
+        return self._fitted(rows, {key_of(f.name): f for f in rows.schema.fields}, ())
+
+    def _fitted(
+        self,
+        rows: DataFrame,
+        there: Mapping[str, T.StructField],
+        more: Iterable[str],
+        nulls: Collection[str] = (),
+    ) -> DataFrame:
         fitted = [quoted(name) for name in more]
         for field in self.schema.fields:
-            own = there.get(_key(field.name))
+            own = there.get(key_of(field.name))
             if own is not None:
-                value = _in_type(quoted(own.name), own.dataType, field.dataType)
+                value = in_type(quoted(own.name), own.dataType, field.dataType)
                 fitted.append(value.alias(field.name, metadata=field.metadata))
+            elif field.name in nulls:
+                fitted.append(F.lit(None).cast(field.dataType).alias(field.name))
         return rows.select(*fitted)
 
+    def _without_value(self) -> list[str]:
+        """The columns of the table that hold another type of a staged column."""
+        return [
+            field.name
+            for field in self.schema.fields
+            for name, of_table in self.names.items()
+            if field.name != of_table
+            and (key_of(field.name) == key_of(name) or _is_second_of(name, field))
+        ]
 
-def fit(staged: T.StructType, published: T.StructType, place: str) -> Fit:
+
+def fit(
+    staged: T.StructType,
+    published: T.StructType,
+    place: str,
+    target: PublishedTable | None = None,
+) -> Fit:
     """How staged columns fit into those of their table.
 
     Names are compared as Spark compares them, without case; types may grow on either side (whole
     numbers, floating-point numbers, decimals, and fields of structs that are new), nothing else.
+    A source column whose new type its own column cannot take without loss has a second one,
+    `<name>__<type>`; it may also grow from whole numbers into fractions.
+
+    Args:
+        staged: the columns of the rows to publish.
+        published: those of the table.
+        place: where an error is.
+        target: the table; None: it holds no source rows, and no key is known.
 
     Raises:
         InputError: a column has another type than its table can give it without loss.
     """
-    there = {_key(field.name): field for field in published.fields}
-    names = {f.name: there.get(_key(f.name), f).name for f in staged.fields}
-    wanted = {_key(field.name): field for field in staged.fields}
-    schema, widened = T.StructType(), []
-    for field in published.fields:
-        kind = field.dataType
-        if (other := wanted.get(_key(field.name))) is not None:
-            kind = _common(other.dataType, kind) or _refuse(other, field, place)
-        if not _same(kind, field.dataType):
-            widened.append(field.name)
-        schema.add(T.StructField(field.name, kind, nullable=True, metadata=field.metadata))
-    new = [field for field in staged.fields if _key(field.name) not in there]
-    for field in new:
-        schema.add(T.StructField(field.name, field.dataType, nullable=True))
-    return Fit(schema, tuple(widened), tuple(field.name for field in new), names)
+    kinds = {field.name: field for field in published.fields}
+    names: dict[str, str] = {}
+    for field in staged.fields:
+        free = {name: one for name, one in kinds.items() if name not in names.values()}
+        by_source = target is not None and target.is_of_source(key_of(field.name))
+        own = _own(field, kinds)
+        column = next(_columns_for(field, free, by_source=by_source), None)
+        if column is None and own is not None and not by_source:
+            _refuse(field, kinds[own], place, target)
+        column = column or _new_column(field, kinds, staged.names)
+        kinds[column.name], names[field.name] = column, column.name
+    there = {field.name: field for field in published.fields}
+    widened = [n for n, f in there.items() if not same_type(f.dataType, kinds[n].dataType)]
+    new = tuple(name for name in kinds if name not in there)
+    return Fit(T.StructType([*kinds.values()]), tuple(widened), new, names)
+
+
+def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
+    return next((name for name in columns if key_of(name) == key_of(field.name)), None)
+
+
+def _columns_for(
+    field: T.StructField, columns: Mapping[str, T.StructField], *, by_source: bool
+) -> Iterator[T.StructField]:
+    """The columns that can hold a staged one, as they then are: those of its very type first."""
+    own = _own(field, columns)
+    named = [columns[own]] if own is not None else []
+    if by_source:
+        named += [one for one in columns.values() if _is_second_of(field.name, one)]
+    for one in named:
+        if same_type(one.dataType, field.dataType):
+            yield one
+    for one in named:
+        kind = common_type(field.dataType, one.dataType, into_fractions=by_source)
+        if kind is not None:
+            yield T.StructField(one.name, kind, nullable=True, metadata=one.metadata)
+
+
+def _new_column(
+    field: T.StructField, columns: Mapping[str, T.StructField], staged: Iterable[str]
+) -> T.StructField:
+    """The column that a table gets for a staged one; a second one, if its name is in use."""
+    if _own(field, columns) is None:
+        return T.StructField(field.name, field.dataType, nullable=True)
+    in_use = {key_of(name) for name in (*columns, *staged)}
+    kind = field.dataType
+    word = kind.typeName() if _is_nested(kind) else kind.simpleString()
+    name = second = f"{field.name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
+    number = 2
+    while key_of(name) in in_use:
+        name, number = f"{second}_{number}", number + 1
+    return T.StructField(name, kind, nullable=True, metadata={SECOND_OF: field.name})
+
+
+def _is_second_of(name: str, column: T.StructField) -> bool:
+    return key_of((column.metadata or {}).get(SECOND_OF, "")) == key_of(name)
+
+
+def _is_nested(kind: T.DataType) -> bool:
+    return isinstance(kind, T.ArrayType | T.MapType | T.StructType)
 
 
 def schema_of(table: DeltaTable) -> T.StructType:
@@ -93,83 +190,28 @@ def schema_of(table: DeltaTable) -> T.StructType:
     return T.StructType.fromJson(json.loads(table.schema().to_json()))
 
 
-def _refuse(staged: T.StructField, published: T.StructField, place: str) -> T.DataType:
+def _refuse(
+    staged: T.StructField,
+    published: T.StructField,
+    place: str,
+    target: PublishedTable | None,
+) -> NoReturn:
+    was, pipeline = published.dataType.simpleString(), place.partition(":")[0]
+    way_out = (
+        f"in the pipeline file cast aggregates.{staged.name} to {was}, or give it another name"
+    )
+    if target is not None and key_of(staged.name) in map(key_of, target.keys):
+        way_out = (
+            f"by a key of another type it is another pipeline: give it a new name, or replace all "
+            f"that it has published: strandline advance {pipeline} --to INSTANT --recreate "
+            "--reason TEXT"
+        )
     raise InputError(
         place,
-        f"column {staged.name} is {staged.dataType.simpleString()}, but published as "
-        f"{published.dataType.simpleString()}; nothing is published",
-        "give the changed column another name, or cast it to the published type",
+        f"column {staged.name} is {staged.dataType.simpleString()}, but published as {was}; "
+        "nothing is published",
+        way_out,
     )
-
-
-def _key(name: str) -> str:
-    return name.lower()
-
-
-def _same(one: T.DataType, other: T.DataType) -> bool:
-    return one.simpleString() == other.simpleString()
-
-
-def _common(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """The narrower of the types that both fit into without loss; None: there is none.
-
-    Names inside structs are those of `other`.
-    """
-    if _same(one, other):
-        return other
-    for family in (_WHOLE, _FLOATING):
-        if isinstance(one, family) and isinstance(other, family):
-            return max(one, other, key=lambda kind: family.index(type(kind)))
-    if isinstance(one, T.DecimalType) and isinstance(other, T.DecimalType):
-        scale = max(one.scale, other.scale)
-        digits = scale + max(one.precision - one.scale, other.precision - other.scale)
-        return T.DecimalType(digits, scale) if digits <= _DIGITS else None
-    if isinstance(one, T.ArrayType) and isinstance(other, T.ArrayType):
-        element = _common(one.elementType, other.elementType)
-        return None if element is None else T.ArrayType(element)
-    if isinstance(one, T.MapType) and isinstance(other, T.MapType):
-        value = _common(one.valueType, other.valueType)
-        same_keys = _same(one.keyType, other.keyType)
-        return T.MapType(other.keyType, value) if value is not None and same_keys else None
-    if isinstance(one, T.StructType) and isinstance(other, T.StructType):
-        return _common_struct(one, other)
-    return None
-
-
-def _common_struct(one: T.StructType, other: T.StructType) -> T.StructType | None:
-    ours = {_key(field.name): field for field in one.fields}
-    both = T.StructType()
-    for field in other.fields:
-        of_one = ours.pop(_key(field.name), field)
-        kind = _common(of_one.dataType, field.dataType)
-        if kind is None:
-            return None
-        both.add(field.name, kind)
-    for field in ours.values():
-        both.add(field.name, field.dataType)
-    return both
-
-
-def _in_type(value: Column, kind: T.DataType, wanted: T.DataType) -> Column:
-    """A value in a type of `_common`; what is new in a struct is null."""
-    if _same(kind, wanted):
-        return value
-    if isinstance(kind, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        element, into = kind.elementType, wanted.elementType
-        return F.transform(value, lambda one: _in_type(one, element, into))
-    if isinstance(kind, T.MapType) and isinstance(wanted, T.MapType):
-        held, into = kind.valueType, wanted.valueType
-        return F.transform_values(value, lambda _, one: _in_type(one, held, into))
-    if isinstance(kind, T.StructType) and isinstance(wanted, T.StructType):
-        own = {_key(field.name): field for field in kind.fields}
-        fields = [
-            _in_type(value.getField(mine.name), mine.dataType, field.dataType).alias(field.name)
-            if (mine := own.get(_key(field.name))) is not None
-            else F.lit(None).cast(field.dataType).alias(field.name)
-            for field in wanted.fields
-        ]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    return value.cast(wanted)
 
 
 def spark_type(name: str) -> T.DataType:

@@ -143,7 +143,8 @@ def _diff_by_spark(
         there = there.unionByName(leaves)
     keeps_rows = target.name == QUARANTINE.name  # of what the landing table has no more
     place = ctx.place(target.name)
-    changes = diff(staged, there, target.keys, place=place, keep=keeps_rows)
+    fitted = out.hold(ctx.store, target, staged.schema)
+    changes = diff(staged, there, target.keys, place=place, keep=keeps_rows, fitted=fitted)
     if target.name == COMPLETENESS.name:
         changes = _without_older_slots_that_stay(changes, target, plan)
     kept = ctx.staging.write(f"{target.name}_diff", changes)

@@ -100,7 +100,8 @@ def malformed_diff(
     there = _of_days(published, scope).where(F.col("slot_start").isNull())
     staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
     place = f"{store.pipeline}: quarantine"
-    changes = diff(staged, there, QUARANTINE.keys, place=place, keep=True)
+    fitted = out.hold(store, QUARANTINE, staged.schema)
+    changes = diff(staged, there, QUARANTINE.keys, place=place, keep=True, fitted=fitted)
     days_with_gone = observation.world.days_whose_rows_may_go(over, observation.owed_days)
     may_go = in_days(QUARANTINE.partition, days_with_gone)
     changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))

@@ -7,16 +7,21 @@ from itertools import zip_longest
 
 import pandas as pd
 import pyarrow.compute as pc
+from pyspark.sql.types import StructField, StructType
 
 from strandline.engine.calendar.timers import most_times
+from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
+from strandline.engine.records.quarantine import result_names
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.engine.walks import walked
 from strandline.engine.windows import order
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.ledger import Entry
+from strandline.lake.publish import hold
 from strandline.lake.reads import columns_of, dataset_by_day
+from strandline.lake.schema import schema_of
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
@@ -27,10 +32,10 @@ from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
-from strandline.spec.joined import WindowPairsSpec
+from strandline.spec.joined import PAIRS, WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import WindowOfAllTime
-from strandline.tables import COMPLETENESS
+from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
 def notes_of(
@@ -47,6 +52,7 @@ def notes_of(
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
         *_of_violations(seen),
+        *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
         *_of_unknown_functions(ctx),
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
@@ -191,6 +197,33 @@ def _of_violations(seen: Observation) -> Iterator[str]:
             f"{seen.all_violations:,} records came behind an earlier one of their channel: the "
             "ascending order that the watermark assumes does not hold"
         )
+
+
+def _of_second_columns(ctx: Context) -> Iterator[str]:
+    """Columns of the landing whose type of today their column in a published table cannot take."""
+    for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
+        held = hold(ctx.store, target, _source_columns(ctx, target))
+        table = ctx.store.table(target.name)
+        if held is None or table is None:
+            continue
+        before = {field.name.lower(): field.dataType for field in schema_of(table)}
+        for name, column in held.second.items():
+            was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
+            yield (
+                f"{target.name}: {name} is {now} in the landing table, and was {was}: rows of "
+                f"today have it in {column.name}, those from before in {name}"
+            )
+
+
+def _source_columns(ctx: Context, target: PublishedTable) -> StructType:
+    """The columns that a published table has for those of the landing."""
+    fields = []
+    for side, one in ctx.landing.inputs.items():
+        names = {n: of_side(side, n) for n in one.columns}
+        if target.name == QUARANTINE.name:
+            names = result_names(one.columns)
+        fields += [StructField(names[f.name], f.dataType) for f in one.frame.schema.fields]
+    return StructType([*{field.name: field for field in fields}.values()])
 
 
 def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:

@@ -26,6 +26,7 @@ from strandline.engine.records.quarantine import (
 )
 from strandline.engine.records.read import read_records
 from strandline.lake.days import Days, read_days, rows_by_day
+from strandline.lake.identities import second_columns
 from strandline.lake.reads import columns_of, dataset_of, files_started_in, started_in
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
@@ -114,10 +115,12 @@ def arrived_in(since_ms: int, horizon_ms: int) -> Column:
 
 def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFrame:
     """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
+    table = ctx.store.table(QUARANTINE.name)
+    second = {} if table is None else second_columns(table)
     found = []
     for name, one in ctx.landing.inputs.items():
         own = _of_side(quarantined, name) if name else quarantined
-        rows = as_landed(own, one.frame.schema)
+        rows = as_landed(own, one.frame.schema, second)
         # what the pipeline leaves out of its landing by now is not left out of what it has refused
         read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
         found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED)))
@@ -139,7 +142,7 @@ def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
     if name is None:
         return None
     columns, kept_as = columns_of(quarantine), result_names(ctx.landing.columns)[name]
-    is_kept = kept_as in columns.names
+    is_kept = kept_as in columns.names and kept_as not in second_columns(quarantine)
     is_instant = is_kept and columns.field(kept_as).type == pa.timestamp("us", tz="UTC")
     return kept_as if is_instant else None
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from joined import COGROUP, JOIN, PAIRED, Join
-from lakes import a_record, land
+from lakes import SCHEMA, a_record, land
 from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
 
@@ -75,6 +77,33 @@ def test_windows_over_both_come_day_by_day_as_the_reference_tells_them(spark, tm
 def fired(join: Join) -> list[dict[str, Any]]:
     """The published windows that have fired."""
     return [row for row in join.line.rows("windows") if row["state"] != "open"]
+
+
+def test_source_columns_of_pairs_are_kept_whatever_becomes_of_their_type(spark, tmp_path):
+    left = [a_record("1 12:01", "1 12:00"), a_record("1 13:01", "1 10:00")]
+    join = Join(spark, tmp_path, sides={"left": left, "right": [a_record("1 12:01", "1 12:00")]})
+    join.line.advance("2")
+    assert [(r["left_amount"], r["right_amount"]) for r in join.line.rows("pairs")] == [(1, 1)]
+    for side, rows in {"left": left, "right": join.sides["right"]}.items():
+        landed = pa.Table.from_pylist(rows, SCHEMA)
+        place = landed.schema.get_field_index("amount")
+        landed = landed.set_column(place, "amount", pa.array([2.5] * len(rows)))
+        write_deltalake(
+            str(tmp_path / "landing" / side),
+            landed,
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=["arrived_on"],
+        )
+    outcome = join.line.advance("3")
+    assert [note.partition(":")[0] for note in outcome.notes if "in the landing" in note] == [
+        *("quarantine", "pairs", "pairs")
+    ]
+    (pair,) = join.line.rows("pairs")
+    assert (pair["left_amount"], pair["left_amount__double"]) == (None, 2.5)
+    assert (pair["right_amount"], pair["right_amount__double"]) == (None, 2.5)
+    (late,) = join.line.rows("quarantine")
+    assert (late["amount"], late["amount__double"]) == (None, 2.5)
 
 
 def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):

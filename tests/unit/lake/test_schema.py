@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from strandline.errors import InputError
 from strandline.lake.diff import OP
-from strandline.lake.identities import marked, nulls_counted
+from strandline.lake.identities import marked, nulls_counted, second_columns
 from strandline.lake.publish import create, hold
 from strandline.lake.schema import fit, schema_of
 from strandline.lake.store import Lake
@@ -74,7 +74,8 @@ def test_any_other_change_is_refused_with_both_types_and_the_way_out(staged, pub
     assert said.startswith("meter: windows: column total is ")
     assert staged.simpleString() in said
     assert published.simpleString() in said
-    assert "give the changed column another name" in said
+    way_out = f"cast aggregates.total to {published.simpleString()}, or give it another name"
+    assert f"in the pipeline file {way_out}" in said
 
 
 def test_names_are_compared_without_case_and_the_table_keeps_its_own():
@@ -124,6 +125,77 @@ def test_columns_of_every_kind_and_name_are_created_as_they_are_and_without_thei
     found = schema_of(store.table("windows"))
     assert [(f.name, f.dataType) for f in found][:-1] == [(f.name, f.dataType) for f in fields]
     assert not any(field.metadata for field in found)
+
+
+# --------------------------------------------------------------------------------- source columns
+
+
+def source_column(staged: T.DataType, published: T.DataType) -> tuple[str, str]:
+    """The column of quarantine that a landing column gets, and its type."""
+    found = fit(columns(amount=staged), columns(amount=published), "p", QUARANTINE)
+    name = found.names["amount"]
+    return name, found.schema[name].dataType.simpleString()
+
+
+@pytest.mark.parametrize(
+    ("staged", "published", "name", "kept"),
+    [
+        (LONG, INT, "amount", "bigint"),
+        (T.DoubleType(), INT, "amount", "double"),
+        (INT, T.DoubleType(), "amount", "double"),
+        (T.DecimalType(20, 0), LONG, "amount", "decimal(20,0)"),
+        (T.DecimalType(12, 2), INT, "amount", "decimal(12,2)"),
+        (columns(a=T.DoubleType(), b=TEXT), columns(a=INT), "amount", "struct<a:double,b:string>"),
+        (columns(b=INT), columns(a=INT, b=INT), "amount", "struct<a:int,b:int>"),
+        (T.ArrayType(T.DoubleType()), T.ArrayType(INT), "amount", "array<double>"),
+        # what would lose something has a column of its own
+        (T.DoubleType(), LONG, "amount__double", "double"),
+        (LONG, T.DoubleType(), "amount__bigint", "bigint"),
+        (TEXT, INT, "amount__string", "string"),
+        (INT, TEXT, "amount__int", "int"),
+        (T.DecimalType(38, 2), LONG, "amount", "decimal(38,2)"),
+        (T.DecimalType(38, 20), LONG, "amount__decimal_38_20", "decimal(38,20)"),
+        (T.TimestampType(), T.DateType(), "amount__timestamp", "timestamp"),
+        (columns(a=TEXT), columns(a=INT), "amount__struct", "struct<a:string>"),
+        (T.ArrayType(TEXT), T.ArrayType(INT), "amount__array", "array<string>"),
+        (T.MapType(LONG, INT), T.MapType(TEXT, INT), "amount__map", "map<bigint,int>"),
+        (INT, T.ArrayType(INT), "amount__int", "int"),
+    ],
+)  # fmt: skip
+def test_a_source_column_grows_where_nothing_is_lost_and_else_has_a_second_one(
+    staged, published, name, kept
+):
+    assert source_column(staged, published) == (name, kept)
+
+
+def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    day = {"quarantine_date": T.DateType()}
+
+    def names(**kinds: T.DataType) -> dict[str, str]:
+        staged = columns(**kinds, **day)
+        create(store, QUARANTINE, staged)
+        found = hold(store, QUARANTINE, staged)
+        assert not found.widened
+        return {name: column for name, column in found.names.items() if name not in day}
+
+    assert names(amount=LONG) == {"amount": "amount"}
+    assert names(amount=T.DoubleType()) == {"amount": "amount__double"}
+    assert names(amount=T.DoubleType()) == {"amount": "amount__double"}
+    assert names(amount=TEXT) == {"amount": "amount__string"}
+    assert names(amount=LONG) == {"amount": "amount"}
+    # of structs there may be several; and a landing column may have such a name, too
+    assert names(amount=columns(a=INT)) == {"amount": "amount__struct"}
+    assert names(amount=columns(a=TEXT)) == {"amount": "amount__struct_2"}
+    taken = {"amount": T.DateType(), "amount__date": TEXT}
+    assert names(**taken) == {"amount": "amount__date_2", "amount__date": "amount__date"}
+    assert second_columns(store.table("quarantine")) == {
+        "amount": [
+            *("amount__double", "amount__string"),
+            *("amount__struct", "amount__struct_2", "amount__date_2"),
+        ]
+    }
+    assert nulls_counted(store.table("quarantine")) == frozenset()
 
 
 # ------------------------------------------------------------------------------------- identities

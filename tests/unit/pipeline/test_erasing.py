@@ -11,7 +11,7 @@ from threading import Timer
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 from joined import JOIN
 from killed import Killed
 from many_days import a_lake_of, day
@@ -331,3 +331,19 @@ def test_pairs_go_by_a_column_that_quarantine_does_not_have_yet(pairs):
     assert kept["left_person"].to_pylist() == ["bob"]
     with pytest.raises(InputError, match="No field named nobody"):
         erase(spec, lake, "nobody = 'zoe77'", reason="asked for")
+
+
+def test_a_condition_is_about_a_value_whichever_column_holds_it(lake):
+    """A landing column that became another type has a second column in quarantine."""
+    table = DeltaTable(lake.pipeline("meter").uri("quarantine"))
+    without = erasure_of(SPEC, lake, "person IS NULL")["rows"]["quarantine"]
+    second = Field("person__long", "long", metadata={"strandline.second_of": "person"})
+    table.alter.add_columns([second])
+    rows = pa.table({"person__long": pa.array([77, 5]), "quarantine_date": [day(0)] * 2})
+    write_deltalake(table, rows, mode="append", schema_mode="merge")
+    assert erasure_of(SPEC, lake, "person IS NULL")["rows"]["quarantine"] == without
+    assert erasure_of(SPEC, lake, "person = '77' OR person = 'zoe77'")["rows"]["quarantine"] == 3
+    erase(SPEC, lake, "person in ('77', 'zoe77')", reason="asked for")
+    remaining = DeltaTable(lake.pipeline("meter").uri("quarantine")).to_pyarrow_table()
+    values = {(row["person"], row["person__long"]) for row in remaining.to_pylist()}
+    assert values == {(None, None), (None, 5), ("bob", None)}

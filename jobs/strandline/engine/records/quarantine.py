@@ -103,20 +103,51 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def as_landed(quarantined: DataFrame, landing: T.StructType) -> DataFrame:
+def as_landed(
+    quarantined: DataFrame, landing: T.StructType, second: Mapping[str, Sequence[str]]
+) -> DataFrame:
     """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
 
-    A column that the landing table got later is null.
+    A column that the landing table got later is null, and so is a value that its type of today
+    cannot take.
+
+    Args:
+        quarantined: rows of quarantine.
+        landing: the columns of the landing table.
+        second: the further columns of quarantine that hold values of a column, by its name there.
     """
-    names, there = result_names([field.name for field in landing.fields]), set(quarantined.columns)
+    names = result_names([field.name for field in landing.fields])
+    kinds = {field.name: field.dataType for field in quarantined.schema.fields}
     values = {
-        field.name: quoted(names[field.name]).cast(field.dataType)
-        if names[field.name] in there
-        else F.lit(None).cast(field.dataType)
+        field.name: _value_of(
+            [name for name in (held, *second.get(held, ())) if name in kinds], kinds, field.dataType
+        )
         for field in landing.fields
+        if (held := names[field.name])
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
     return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
+
+
+def _value_of(
+    columns: Sequence[str], kinds: Mapping[str, T.DataType], wanted: T.DataType
+) -> Column:
+    """The value of the one of some columns that has any, in a type; null where it has no such."""
+    found = [
+        quoted(name) if kinds[name] == wanted else quoted(name).try_cast(wanted)
+        for name in columns
+        if kinds[name] == wanted or _means_the_same(kinds[name], wanted)
+    ]
+    return F.coalesce(*found) if found else F.lit(None).cast(wanted)
+
+
+def _means_the_same(kind: T.DataType, wanted: T.DataType) -> bool:
+    """Whether a value means in one type what it means in the other: a time is no number."""
+    families = (T.NumericType, T.DatetimeType)
+    either_is_text = isinstance(kind, T.StringType) or isinstance(wanted, T.StringType)
+    of_one_family = any(isinstance(kind, f) and isinstance(wanted, f) for f in families)
+    is_plain = isinstance(kind, T.AtomicType) and isinstance(wanted, T.AtomicType)
+    return is_plain and (either_is_text or of_one_family)
 
 
 def _rows(

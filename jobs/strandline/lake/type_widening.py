@@ -1,0 +1,116 @@
+"""The type that two types of one column both fit into without loss, and values in it."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_FLOATING = (T.FloatType, T.DoubleType)
+_DIGITS = 38
+_WHOLE_DIGITS: dict[type[T.DataType], int] = {
+    T.ByteType: 3,
+    T.ShortType: 5,
+    T.IntegerType: 10,
+    T.LongType: 20,
+}
+"""The digits of the decimal that holds every value of a type of whole numbers."""
+
+
+def key_of(name: str) -> str:
+    """A column's name as Spark compares it: without case."""
+    return name.lower()
+
+
+def same_type(one: T.DataType, other: T.DataType) -> bool:
+    """Whether two types are one, whatever may be null in them."""
+    return one.simpleString() == other.simpleString()
+
+
+def common_type(
+    one: T.DataType, other: T.DataType, *, into_fractions: bool = False
+) -> T.DataType | None:
+    """The narrower of the types that both fit into without loss; None: there is none.
+
+    Names inside structs are those of `other`.
+
+    Args:
+        one: a type.
+        other: another one.
+        into_fractions: whether whole numbers may become floating-point numbers or decimals, as
+            Delta widens types: INT becomes DOUBLE, BIGINT does not, as 2^53 + 1 would not stay.
+    """
+    if same_type(one, other):
+        return other
+    for family in (_WHOLE, _FLOATING):
+        if isinstance(one, family) and isinstance(other, family):
+            return max(one, other, key=lambda kind: family.index(type(kind)))
+    if isinstance(one, T.DecimalType) and isinstance(other, T.DecimalType):
+        return _common_decimal(one, other)
+    if into_fractions and (isinstance(one, _WHOLE) or isinstance(other, _WHOLE)):
+        whole, fraction = (one, other) if isinstance(one, _WHOLE) else (other, one)
+        return _with_fractions(whole, fraction)
+    if isinstance(one, T.ArrayType) and isinstance(other, T.ArrayType):
+        element = common_type(one.elementType, other.elementType, into_fractions=into_fractions)
+        return None if element is None else T.ArrayType(element)
+    if isinstance(one, T.MapType) and isinstance(other, T.MapType):
+        value = common_type(one.valueType, other.valueType, into_fractions=into_fractions)
+        same_keys = same_type(one.keyType, other.keyType)
+        return T.MapType(other.keyType, value) if value is not None and same_keys else None
+    if isinstance(one, T.StructType) and isinstance(other, T.StructType):
+        return _common_struct(one, other, into_fractions=into_fractions)
+    return None
+
+
+def _common_decimal(one: T.DecimalType, other: T.DecimalType) -> T.DecimalType | None:
+    scale = max(one.scale, other.scale)
+    digits = scale + max(one.precision - one.scale, other.precision - other.scale)
+    return T.DecimalType(digits, scale) if digits <= _DIGITS else None
+
+
+def _with_fractions(whole: T.DataType, fraction: T.DataType) -> T.DataType | None:
+    """The type of fractions that holds the values of a type of whole numbers, too."""
+    if isinstance(fraction, _FLOATING) and not isinstance(whole, T.LongType):
+        return T.DoubleType()
+    if isinstance(fraction, T.DecimalType):
+        return _common_decimal(T.DecimalType(_WHOLE_DIGITS[type(whole)], 0), fraction)
+    return None
+
+
+def _common_struct(
+    one: T.StructType, other: T.StructType, *, into_fractions: bool
+) -> T.StructType | None:
+    ours = {key_of(field.name): field for field in one.fields}
+    both = T.StructType()
+    for field in other.fields:
+        of_one = ours.pop(key_of(field.name), field)
+        kind = common_type(of_one.dataType, field.dataType, into_fractions=into_fractions)
+        if kind is None:
+            return None
+        both.add(field.name, kind)
+    for field in ours.values():
+        both.add(field.name, field.dataType)
+    return both
+
+
+def in_type(value: Column, kind: T.DataType, wanted: T.DataType) -> Column:
+    """A value in a type of `_common`; what is new in a struct is null."""
+    if same_type(kind, wanted):
+        return value
+    if isinstance(kind, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        element, into = kind.elementType, wanted.elementType
+        return F.transform(value, lambda one: in_type(one, element, into))
+    if isinstance(kind, T.MapType) and isinstance(wanted, T.MapType):
+        held, into = kind.valueType, wanted.valueType
+        return F.transform_values(value, lambda _, one: in_type(one, held, into))
+    if isinstance(kind, T.StructType) and isinstance(wanted, T.StructType):
+        own = {key_of(field.name): field for field in kind.fields}
+        fields = [
+            in_type(value.getField(mine.name), mine.dataType, field.dataType).alias(field.name)
+            if (mine := own.get(key_of(field.name))) is not None
+            else F.lit(None).cast(field.dataType).alias(field.name)
+            for field in wanted.fields
+        ]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    return value.cast(wanted)
