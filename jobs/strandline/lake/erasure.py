@@ -156,9 +156,7 @@ def _comparable(table: DeltaTable, column: str, second: str) -> str:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _renamed(columns: Mapping[str, str]) -> str:

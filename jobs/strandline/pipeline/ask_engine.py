@@ -43,12 +43,12 @@ def require_all_expressions(landing: Landing) -> None:
     tables = columns_by_log(spec, landing.log)
     for use, _ in left_to_the_engine(spec, tables):
         try:
-            _ask(use, _table_of(use, landing), f"{spec.pipeline}: {use.place}")
+            _ask(use, table_of(use, landing), f"{spec.pipeline}: {use.place}")
         except InputError as error:
             problems.append(error)
     if session_of(landing.spark).engine == "sail":
         for use in expressions_of(spec, tables):
-            problems += _not_on_sail(use, _table_of(use, landing), f"{spec.pipeline}: {use.place}")
+            problems += _not_on_sail(use, table_of(use, landing), f"{spec.pipeline}: {use.place}")
     if problems:
         raise as_one(problems, spec.pipeline)
 
@@ -88,7 +88,7 @@ def _ask(use: Use, table: DataFrame, place: str) -> None:
         require(use.wanted, use.text, found, place)
 
 
-def _table_of(use: Use, landing: Landing) -> DataFrame:
+def table_of(use: Use, landing: Landing) -> DataFrame:
     """The rows that an expression is over, for their columns alone."""
     if not isinstance(landing, JoinedLanding):
         return landing.frame

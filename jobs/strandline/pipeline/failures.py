@@ -25,6 +25,7 @@ from strandline.errors import (
     problem_of,
 )
 from strandline.lake.local import MEMORY
+from strandline.lake.sessions.failures import FAILURES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.driver import INTERRUPTED
 from strandline.spec.functions import TOLD
@@ -45,7 +46,11 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 @contextmanager
 def failures_recorded(
-    spark: SparkSession, pipeline: str, run_id: str, say_failed: Callable[[str], object]
+    spark: SparkSession,
+    pipeline: str,
+    run_id: str,
+    say_failed: Callable[[str], object],
+    thrown: Callable[[], InputError | None] = lambda: None,
 ) -> Iterator[None]:
     """Leave a `failed` step for whatever is raised inside; only then is it raised, as one of ours.
 
@@ -57,8 +62,10 @@ def failures_recorded(
         run_id: of the run.
         say_failed: leaves the step, given its message; if even that fails, the error itself
             is raised.
+        thrown: finds the expression of the pipeline that fails on some value, if one does.
 
     Raises:
+        InputError: an expression fails on some value, or a function of the user's own does.
         RetryableError: executors have died, with what no other one had.
         UnexpectedError: what nobody has foreseen; its `__cause__` is that.
     """
@@ -87,6 +94,9 @@ def failures_recorded(
             _leave(say_failed, problem := "it needs more memory than Sail has been given")
             way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
             raise InputError(pipeline, problem, way_out) from error
+        if found := _found(error, thrown):
+            _leave(say_failed, str(found))
+            raise found from error
         if isinstance(error, PySparkException if on_sail else _THROWN):
             problem = str(error).splitlines()[0]
             _leave(say_failed, problem)
@@ -101,6 +111,15 @@ def failures_recorded(
             raise RetryableError(f"{pipeline} run {run_id}", lost, "run it again") from error
         _leave(say_failed, problem_of(error))
         raise UnexpectedError.of(f"{pipeline} run {run_id}", error) from error
+
+
+def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> InputError | None:
+    """The expression that has made an engine fail; None: none has, or it cannot be asked."""
+    if not isinstance(error, FAILURES) or _LOST in str(error):
+        return None
+    with suppress(Exception):
+        return thrown()
+    return None
 
 
 def _told_by_function(error: BaseException) -> str:

@@ -41,6 +41,7 @@ from strandline.pipeline.publish import create_tables, finish_dead_publish, publ
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.pipeline.results_changed import of_changed_results
+from strandline.pipeline.thrown import thrown_by
 from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals
 from strandline.spec import PipelineSpec
@@ -93,8 +94,9 @@ def run(
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
+    thrown, say_failed = partial(thrown_by, landing), journal.write_failed
     with (
-        failures_recorded(spark, spec.pipeline, ctx.run_id, journal.write_failed),
+        failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown),
         _cleared(ctx),
         no_erased_rows_staged(ctx),
     ):

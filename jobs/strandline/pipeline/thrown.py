@@ -1,0 +1,219 @@
+"""Which expression of a pipeline fails, and on which value: asked of the landing after a run has.
+
+An engine says of a task that failed what was wrong, seldom with which value, and never in which
+expression of the file. So the expressions are evaluated one by one: on the last days first, since
+those before have been read by other runs, and in halves, until one value remains.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.records.days import in_days
+from strandline.engine.records.expressions import condition, quoted, time_ms
+from strandline.errors import InputError, telling_line
+from strandline.lake.joined_landing import JoinedLanding
+from strandline.lake.known_columns import columns_by_log
+from strandline.lake.landing import Landing
+from strandline.lake.sessions.failures import FAILURES
+from strandline.pipeline.ask_engine import table_of
+from strandline.spec.expressions import expressions_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.sql import NotUnderstood, read_sql
+from strandline.spec.used_expressions import Use
+
+_SECONDS = 60
+"""No further query is begun after so long."""
+_LONGEST = 80
+"""A value is shown up to so many signs."""
+_HASHES = 2**32
+_HASH = "_strandline_hash"
+_SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
+_TIME_OF_A_NUMBER = re.compile(r"(timestamp_(?:seconds|millis|micros))\((.+)\)", re.DOTALL)
+_PER_SECOND = {"timestamp_seconds": 1, "timestamp_millis": 10**3, "timestamp_micros": 10**6}
+_YEARS_IN_S = (-62_135_596_800, 253_402_300_799)
+"""0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z."""
+_TRY_FORMS = (
+    (r"\bcast\s*\(|::", "try_cast"),
+    (r"\bto_timestamp\s*\(", "try_to_timestamp"),
+    (r"\bto_date\s*\(", "try_to_date"),
+    (r"\bto_number\s*\(", "try_to_number"),
+    (r"\bparse_json\s*\(", "try_parse_json"),
+    (r"\belement_at\s*\(", "try_element_at"),
+    (r"\[", "get"),
+    (r"\bmake_timestamp\s*\(", "try_make_timestamp"),
+    (r"/", "try_divide"),
+    (r"%", "try_mod"),
+    (r"\bsum\s*\(", "try_sum"),
+    (r"\bavg\s*\(", "try_avg"),
+    (r"\*", "try_multiply"),
+    (r"\+", "try_add"),
+    (r"-", "try_subtract"),
+)
+"""What takes a value that the function, or sign, before it fails on."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An expression on rows.
+
+    Attributes:
+        use: the expression.
+        rows: all rows that it is over.
+        probe: evaluates it on some of them.
+    """
+
+    use: Use
+    rows: DataFrame
+    probe: Callable[[DataFrame], DataFrame]
+
+    def failure(self, rows: DataFrame) -> str | None:
+        """What the engine says where the expression fails on some rows; None: it does not."""
+        try:
+            self.probe(rows).collect()
+        except FAILURES as error:
+            return telling_line(str(error)) or type(error).__name__
+        return None
+
+
+def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
+    """The expression of a pipeline that fails on rows of its landing; None: none was found.
+
+    Args:
+        landing: what the run has read.
+        seconds: after which no further query is begun.
+    """
+    until = time.monotonic() + seconds
+    for days in _last_first(landing.days):
+        for asked in _questions(landing, days):
+            if time.monotonic() > until:
+                return None
+            if problem := asked.failure(asked.rows):
+                return _error(landing.spec.pipeline, asked, problem, until)
+    return None
+
+
+def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
+    text, value = asked.use.text, _value(asked, until)
+    on_value = f" on {value}" if value else ""
+    return InputError(
+        f"{pipeline}: {asked.use.place}",
+        f"{text!r} fails{on_value} ({problem})",
+        f"use {_try_form(text, problem)}, which gives null in place of failing",
+    )
+
+
+def _last_first(days: Sequence[date | None]) -> Iterator[list[date | None]]:
+    """The last day, the two before it, the four before these, and so on."""
+    remaining, count = [*days], 1
+    while remaining:
+        yield remaining[-count:]
+        remaining, count = remaining[:-count], 2 * count
+
+
+def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked]:
+    """The expressions on the rows of some arrival days; what leaves rows out comes first."""
+    uses = [*expressions_of(landing.spec, columns_by_log(landing.spec, landing.log))]
+    order = ("where", "arrival_time", "event_time", "valid")
+    name_of = {use.place: use.place.rpartition(".")[2] for use in uses}
+    uses.sort(key=lambda use: order.index(name) if (name := name_of[use.place]) in order else 9)
+    for use in uses:
+        if use.table == "pairs" or use.wanted == "column":
+            continue
+        rows = _rows_of(landing, use, days)
+        yield _Asked(use, rows, _probe(use, _spec_of(landing, use)))
+
+
+def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:
+    """The rows that an expression is over; an aggregate sees none that `valid` leaves out."""
+    rows, one = table_of(use, landing), landing
+    if isinstance(landing, JoinedLanding):
+        if use.table not in landing.inputs:
+            return rows
+        one = landing.inputs[use.table]
+    source = one.spec.source
+    if source.arrival_date in rows.columns:
+        rows = rows.where(in_days(str(source.arrival_date), days))
+    if source.where is not None and not use.place.endswith(".where"):
+        rows = rows.where(condition(rows, source.where, use.place))
+    if source.valid is not None and use.wanted == "aggregate":
+        rows = rows.where(condition(rows, source.valid, use.place))
+    return rows
+
+
+def _spec_of(landing: Landing, use: Use) -> PipelineSpec:
+    if isinstance(landing, JoinedLanding) and use.table in landing.inputs:
+        return landing.inputs[use.table].spec
+    return landing.spec
+
+
+def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
+    """A query that evaluates an expression, as a run does, on each of some rows."""
+
+    def of_each(rows: DataFrame) -> DataFrame:
+        value = time_ms(rows, use.text, use.place)[0] if use.wanted == "time" else F.expr(use.text)
+        return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
+
+    def of_each_key(rows: DataFrame) -> DataFrame:
+        keys = [F.expr(text) for text in spec.source.key.values()]
+        values = rows.groupBy(*keys).agg(F.expr(use.text).cast("string").alias("value"))
+        return values.agg(F.max("value"))
+
+    return of_each_key if use.wanted == "aggregate" else of_each
+
+
+def _value(asked: _Asked, until: float) -> str:
+    """The value that an expression fails on, in the columns that it reads; empty: not found."""
+    columns = _columns_of(asked.use.text, asked.rows)
+    texts = [F.coalesce(quoted(name).cast("string"), F.lit("")) for name in columns]
+    first, end = 0, _HASHES
+    try:
+        rows = asked.rows.withColumn(_HASH, F.crc32(F.concat_ws("|", *texts).cast("binary")))
+        while columns and first < end and time.monotonic() < until:
+            here = rows.where(F.col(_HASH).between(first, end - 1))
+            found = here.select(*map(quoted, columns)).distinct().limit(2).collect()
+            if len(found) <= 1:
+                return ", ".join(map(_shown, columns, found[0])) if found else ""
+            middle = (first + end) // 2
+            lower = rows.where(F.col(_HASH).between(first, middle - 1))
+            if asked.failure(lower):
+                end = middle
+            else:
+                first = middle
+    except FAILURES:  # an engine cannot compare the values of every type
+        return ""
+    return ""
+
+
+def _columns_of(text: str, rows: DataFrame) -> list[str]:
+    sql = read_sql(text)
+    if isinstance(sql, NotUnderstood):
+        return []
+    read = {one.path[0].lower() for one in sql.reads}
+    return [name for name in rows.columns if name.lower() in read]
+
+
+def _shown(name: str, value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return f"{name} = {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
+
+
+def _try_form(text: str, problem: str) -> str:
+    """The form of an expression that gives null in place of failing."""
+    if call := _TIME_OF_A_NUMBER.fullmatch(text.strip()):
+        function, number = call.groups()
+        first, last = (edge * _PER_SECOND[function] for edge in _YEARS_IN_S)
+        return f"{function}(CASE WHEN {number} BETWEEN {first} AND {last} THEN {number} END)"
+    if suggested := _SUGGESTED.search(problem):
+        return f"{suggested[1]}()"
+    forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
+    form = next(forms, None)
+    return "CASE WHEN … END around it" if form is None else f"{form}()"
