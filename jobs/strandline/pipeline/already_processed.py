@@ -12,7 +12,13 @@ from functools import partial
 
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.steps import frontier, of_these_tables, owed_days, unfinished_publish
+from strandline.lake.steps import (
+    frontier_within,
+    of_these_tables,
+    owed_days,
+    standing,
+    unfinished_publish,
+)
 from strandline.lake.store import Lake
 from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.request import Outcome, Request
@@ -42,7 +48,7 @@ def already_processed(
     request = request.known(known_until_ms)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     entries = of_these_tables(ledger.entries())
-    reached_ms = _reached(entries, known_until_ms)
+    reached_ms = frontier_within(entries, known_until_ms)
     if reached_ms is None or request.until_ms >= reached_ms:
         return None
     notes = [
@@ -77,14 +83,6 @@ def already_processed(
     )
 
 
-def _reached(entries: list[Entry], known_until_ms: int | None) -> int | None:
-    """The frontier, which is not after what a chained pipeline's upstream stands for."""
-    reached_ms = frontier(entries)
-    if reached_ms is None or known_until_ms is None:
-        return reached_ms
-    return min(reached_ms, known_until_ms)
-
-
 def _to_recompute(
     spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
 ) -> Sequence[str]:
@@ -105,9 +103,10 @@ def _landing_changed(
     spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
 ) -> bool:
     """Whether rows of processed days may have changed since the frontier's run has read them."""
-    read = [e for e in entries if e.step == "published" and e.completes_ms == reached_ms]
-    if log is None or not read or read[-1].landing_version is None:
+    read = [entry for entry in standing(entries) if entry.completes_ms == reached_ms]
+    if log is None or not read or (version := read[-1].landing_version) is None:
         return False
     days_by = log.day_partition(spec.source.arrival_date)
     last_day = day_of(reached_ms - 1)
-    return not log.same_rows_since(read[-1].landing_version, days_by=days_by, last_day=last_day)
+    table_id = read[-1].landing_id
+    return not log.same_rows_since(version, table_id, days_by=days_by, last_day=last_day)

@@ -15,7 +15,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.steps import knows_more, of_these_tables, owed_days
-from strandline.model.intervals import day_of, text_of
+from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
@@ -24,7 +24,6 @@ from strandline.pipeline.plan import (
     Plan,
     axis_of,
     horizon_of,
-    named,
     require_all,
     require_rows,
 )
