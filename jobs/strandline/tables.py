@@ -39,6 +39,21 @@ class PublishedTable:
         return self.holds_source_rows and name not in of_ours
 
 
+MALFORMED_REASONS = (
+    "null_event_time",
+    "unparsable_event_time",
+    "null_arrival",
+    "arrival_outside_partition",
+    "ahead_of_arrival",
+    "null_channel",
+    "undeclared_channel",
+    "null_key",
+    "invalid",
+    "event_time_out_of_range",
+    "duplicate",
+)
+"""Why a row is malformed: the reasons of quarantine but for `late` and `no_window`."""
+
 WINDOW_COLUMNS = {
     "window_start": "timestamp",
     "window_end": "timestamp",

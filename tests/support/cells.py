@@ -17,6 +17,7 @@ from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
     EVERYTHING,
+    HOUR_MS,
     LEAST_INSTANT_MS,
     day_of,
     midnight_of,
@@ -25,7 +26,7 @@ from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import date
 
     from strategies import Stream
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 COUNTED = (
     *(c.ARRIVAL_DAY, c.REASON, c.CHANNEL, c.EVENT_DATE, c.SLOT, c.THRESHOLD, c.PENDING),
     *(c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.LARGEST_END),
-    *(c.LARGEST_CANDIDATE, c.FIRST_INSTANT),
+    *(c.LARGEST_CANDIDATE, c.FIRST_INSTANT, c.LAST_ARRIVAL, c.ARRIVAL_HOURS),
 )
 
 
@@ -65,6 +66,7 @@ def counted(stream: Stream, records: Sequence[Record]) -> list[tuple]:
             None,
             stream.spec.watermark.candidate.of(max(record.ts_ms for record in members)),
             min(instant_of(stream, record) for record in members),
+            *_arrived(record.arrival_ms for record in members),
         )
         for cell, members in cells.items()
     ]
@@ -102,7 +104,8 @@ def a_cell(
 ) -> tuple:
     """A record of 1 January 1970 by an ascending watermark, as `observe` would count its cell."""
     is_of = (day_of(0), None, "", day_of(event_day * DAY_MS), slot, threshold, False)
-    return (*is_of, 1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
+    counted = (1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
+    return (*is_of, *counted, *_arrived([first_instant]))
 
 
 def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
@@ -131,7 +134,14 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         *(ts_ms - (ts_ms - grid.offset_ms) % grid.span_ms, threshold, pending),
         *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
         *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
+        *_arrived([record.arrival_ms]),
     )
+
+
+def _arrived(arrivals_ms: Iterable[int]) -> tuple[int, int]:
+    """The last of some arrivals, and the hours of the day that they lie in, a bit each."""
+    every = [*arrivals_ms]
+    return max(every), sum({1 << (ms % DAY_MS // HOUR_MS) for ms in every})
 
 
 def slots_in(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
@@ -207,4 +217,5 @@ def observed(*cells: dict[str, object]) -> Observed:
     """What was observed, by its cells."""
     frame = pd.DataFrame(cells, columns=[*CELL_COLUMNS])
     whole = {name: "Int64" for name in CELL_COLUMNS if name.endswith("_ms")}
-    return Observed(frame.astype(whole | {"first_sequence": "Int64", "pending": "boolean"}))
+    whole |= dict.fromkeys(("first_sequence", "arrival_hours"), "Int64")
+    return Observed(frame.astype(whole | {"pending": "boolean"}))

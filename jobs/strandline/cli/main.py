@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -63,6 +64,7 @@ from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
+from strandline.cli.status import status
 from strandline.cli.validate import validate
 from strandline.errors import StrandlineError, UnexpectedError
 from strandline.pipeline.request import MOST_SHOWN
@@ -79,7 +81,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, plan, read, maintain, erase, conformance):
+for command in (validate, plan, status, read, maintain, erase, conformance):
     app.command()(command)
 
 
@@ -211,26 +213,6 @@ def advance(
 
 
 @app.command()
-def status(
-    pipeline: Pipeline,
-    since: Since = None,
-    until: Until = None,
-    as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
-) -> None:
-    """Show what is processed, open, late and malformed.
-
-    Counts are of the last 90 days, or of --since and --until. No engine is started.
-    """
-    from strandline.pipeline.views.status import status_of  # noqa: PLC0415
-
-    spec = spec_of(pipeline, pipelines)
-    found = status_of(spec, lake_at(lake), **asked_days(since, until))
-    show.document(found, as_json=as_json, human=show.status)
-
-
-@app.command()
 def report(
     pipeline: Pipeline,
     output: Annotated[
@@ -251,7 +233,8 @@ def report(
 
     spec = spec_of(pipeline, pipelines)
     days = asked_days(since, until)
-    written = write_report(spec, lake_at(lake), output, **days, data_docs=docs)
+    now_ms = int(time.time() * 1000)
+    written = write_report(spec, lake_at(lake), output, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)
 
 

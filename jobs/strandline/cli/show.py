@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from strandline.cli import console, days, preview
+from strandline.cli import console, days, findings, preview
 from strandline.cli.console import TextConsole, escape
 from strandline.errors import StrandlineError
 
@@ -78,6 +78,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
         _notes(run["notes"])
+        out.print(*findings.lines(run["findings"]), sep="", end="")
         return
     _add_cost(facts, run)
     if run["owed"]:
@@ -96,7 +97,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
         out.print(part)
-    _audit(run["audit"])
+    out.print(*findings.of_audit(run["audit"]), sep="", end="")
     _notes(run["notes"])
     if run["status"] == "prepared":
         out.print(
@@ -112,22 +113,10 @@ def _notes(notes: Sequence[str]) -> None:
         out.print(f"note: {escape(note)}")
 
 
-def _audit(results: Sequence[Mapping[str, Any]]) -> None:
-    failed = [result for result in results if not result["success"]]
-    for result in failed:
-        out.print(
-            f"[yellow]{result['severity']}[/] {escape(result['expectation'])} "
-            f"on {result['table']}: {escape(result['figures'])}"
-        )
-    if results:
-        out.print(f"audit: {len(results) - len(failed)} of {len(results)} expectations met")
-
-
 def status(found: Mapping[str, Any]) -> None:
     """How far a pipeline is."""
     out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
-    if found["notice"]:
-        out.print(f"note: {escape(found['notice'])}")
+    out.print(*findings.of_status(found), sep="", end="")
     facts, last = _facts(), found["last_run"]
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     facts.add_row("closed up to", found["closed_up_to"] or "the last slot")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -127,3 +128,14 @@ def to_pandas(rows: pa.Table) -> pd.DataFrame:
     """
     whole: pd.DataFrame = rows.to_pandas(types_mapper=_KINDS.get)
     return whole
+
+
+def any_bit(bits: pd.Series[int], groups: pd.Series[int]) -> pd.Series[int]:
+    """The bits that any value of a group has, group by group; null: none has one.
+
+    `groups`: the number of the group of each value, -1 for none.
+    """
+    of, known = groups.to_numpy(), bits.fillna(0).astype("int64").to_numpy()
+    found = np.zeros(of.max(initial=-1) + 1, dtype=np.int64)
+    np.bitwise_or.at(found, of[of >= 0], known[of >= 0])
+    return pd.Series(found, dtype="Int64").mask(found == 0)

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from strandline.engine import columns as c
+from strandline.engine.frames import any_bit
 from strandline.engine.position.axis import Axis
 from strandline.model.intervals import EVERYTHING, TimeRange
 
@@ -35,6 +36,8 @@ CELL_COLUMNS = (
     "largest_candidate_ms",
     "first_arrival_ms",
     "first_sequence",
+    "last_arrival_ms",
+    "arrival_hours",
 )
 CHANNEL_COLUMNS = (
     "arrival_date",
@@ -44,6 +47,8 @@ CHANNEL_COLUMNS = (
     "largest_ts_ms",
     "first_arrival_ms",
     "first_sequence",
+    "last_arrival_ms",
+    "arrival_hours",
 )
 DAY_COLUMNS = (
     "arrival_date",
@@ -53,7 +58,7 @@ DAY_COLUMNS = (
     "largest_ts_ms",
     "largest_end_ms",
 )
-MALFORMED_COLUMNS = ("arrival_date", "reason", "records")
+MALFORMED_COLUMNS = ("arrival_date", "reason", "records", "last_arrival_ms")
 
 
 class Timeline(Protocol):
@@ -65,6 +70,8 @@ class Timeline(Protocol):
 
         `settled_ms`: the largest candidate emitted by the midnight that ends the day; `pending_ms`:
         the largest that the next tick will emit; null: none. `first_*`: its first record.
+        `last_arrival_ms`: its last arrival; `arrival_hours`: the hours of the day in which it had
+        any, a bit each. A timeline from before these were kept has null.
         """
 
     @property
@@ -76,7 +83,10 @@ class Timeline(Protocol):
 
     @property
     def malformed(self) -> pd.DataFrame:
-        """The malformed rows of each (arrival date, reason); those without a day have none."""
+        """The malformed rows of each (arrival date, reason); those without a day have none.
+
+        `last_arrival_ms`: the last of their arrivals that lies in its day; null: none does.
+        """
 
     def cells(
         self,
@@ -225,6 +235,8 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
             "first_sequence": pd.array(
                 [None if i is None else axis.sequence_of(i) for i in known], dtype="Int64"
             ),
+            "last_arrival_ms": observed[c.LAST_ARRIVAL].astype("Int64"),
+            "arrival_hours": observed[c.ARRIVAL_HOURS].astype("Int64"),
         },
         columns=list(CELL_COLUMNS),
     )
@@ -240,17 +252,18 @@ def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
         settled_ms=candidates.mask(pending), pending_ms=candidates.where(pending)
     )
     keys = ["arrival_date", "channel"]
-    largest = offered.groupby(keys)[["settled_ms", "pending_ms", "largest_ts_ms"]].max()
+    at_most = ["settled_ms", "pending_ms", "largest_ts_ms", "last_arrival_ms"]
+    largest = offered.groupby(keys)[at_most].max()
     first = in_order.drop_duplicates(keys).set_index(keys)[["first_arrival_ms", "first_sequence"]]
-    return largest.join(first).reset_index().reindex(columns=[*CHANNEL_COLUMNS])
+    hours = any_bit(well_formed["arrival_hours"], well_formed.groupby(keys).ngroup())
+    days = largest.join(first).reset_index().assign(arrival_hours=hours)
+    return days.reindex(columns=[*CHANNEL_COLUMNS])
 
 
 def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
     """The facts of each (arrival date, event date) that some well-formed cells tell."""
-    ends = well_formed["largest_end_ms"]
     return (
-        well_formed.assign(largest_end_ms=ends)
-        .groupby(["arrival_date", "event_date"])
+        well_formed.groupby(["arrival_date", "event_date"])
         .agg(
             records=("records", "sum"),
             least_ts_ms=("least_ts_ms", "min"),
@@ -265,7 +278,8 @@ def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
     """The malformed rows of each (arrival date, reason) that some cells tell."""
     bad = cells[cells["reason"].notna()]
-    counted = bad.groupby(["arrival_date", "reason"], dropna=False)["records"].sum()
+    by_reason = bad.groupby(["arrival_date", "reason"], dropna=False)
+    counted = by_reason.agg(records=("records", "sum"), last_arrival_ms=("last_arrival_ms", "max"))
     return counted.reset_index().reindex(columns=[*MALFORMED_COLUMNS])
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from strandline.lake.entry import Entry
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_before
 
 _TOGETHER = ("published", "maintained", "erased")
 """Steps that are written, under the lock, when every table is whole."""
+_DATELESS = "arrival day unknown"
+"""How the book of the rows without an arrival day begins."""
 _ENDS = ("published", "dropped")
 """What ends a publish that has begun."""
 
@@ -255,3 +258,10 @@ def begun_drop(entries: list[Entry], begun: Entry) -> Entry | None:
     return next(
         (e for e in reversed(entries) if e.run_id == begun.run_id and e.step == "dropping"), None
     )
+
+
+def rows_without_day(entries: Sequence[Entry], step: str) -> int:
+    """How many rows without an arrival day the last step of a kind has read, by its books."""
+    of_kind = (e for e in reversed(entries) if e.step == step and e.books is not None)
+    books: Sequence[Mapping[str, Any]] = next((entry.books or [] for entry in of_kind), [])
+    return sum(book["total"] for book in books if book["name"].startswith(_DATELESS))

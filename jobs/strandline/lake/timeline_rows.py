@@ -32,6 +32,8 @@ SCHEMA = pa.schema(
         ("largest_candidate_ms", _LONG),
         ("first_arrival_ms", _LONG),
         ("first_sequence", _LONG),
+        ("last_arrival_ms", _LONG),
+        ("arrival_hours", _LONG),
         ("settled_ms", _LONG),
         ("pending_ms", _LONG),
         ("violations", _LONG),

@@ -196,13 +196,15 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
     staging = Staging(ctx.spark, ctx.store, run.run_id)
     targets = tables_begun(begun)
     for name in begun["parts"]:
+        counted = (run.diff or {}).get(name)
+        if counted is not None and not any(counted.values()) and name not in begun.get("anew", ()):
+            continue  # of no rows an engine may have written no file, which alone has the columns
         if name in begun["whole"]:
             rows = staging.read(name)
             change = whole_part(targets[name], told(name, rows))
         else:
             rows = staging.read(f"{name}_diff")
             change = Change(targets[name], rows, out.tally(rows), whole=False)
-        counted = (run.diff or {}).get(name)
         if name in begun.get("anew", ()):  # what it deletes may have gone already
             change = replace(change, anew=True, counts={**(counted or {}), **_inserts(change)})
         if counted is not None and change.counts != counted:

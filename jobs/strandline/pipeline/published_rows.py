@@ -162,13 +162,15 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
     None: there is none.
     """
     of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+    # also those whose arrival could not be read: it may lie on any day
     of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
+    of_days |= ds.field(QUARANTINE.partition).is_null()
     malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
     if not days or not ctx.store.holds(QUARANTINE.name, malformed, "slot_start IS NULL"):
         return None
     table = ctx.store.frame(ctx.spark, QUARANTINE.name)
     rows = table.where(
-        in_days(QUARANTINE.partition, days)
+        in_days(QUARANTINE.partition, [*days, None])
         & F.col("slot_start").isNull()
         & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
     )

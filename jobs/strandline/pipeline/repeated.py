@@ -22,6 +22,7 @@ from strandline.lake.store import PUBLISHED, Lake, Store
 from strandline.model.intervals import day_of
 from strandline.pipeline.driver import program
 from strandline.pipeline.request import Outcome, Request
+from strandline.quality.findings.check import findings_in
 from strandline.spec import PipelineSpec
 
 
@@ -133,6 +134,7 @@ def repeat(
             f"nothing can change: run {last.run_id} has published just this, from the same rows by "
             "the same rules; --force computes it all the same",
         ],
+        findings_before=findings_in(last.audit or (), last.run_id),
         repeats=last.run_id,
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
+from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
     from strandline.lake.entry import Entry
@@ -214,10 +215,16 @@ class Outcome:
     preview: Mapping[str, Any] | None = None
     took_before: Mapping[str, Any] | None = None
     audit: list[dict[str, Any]] = field(default_factory=list)
+    findings_before: Sequence[Finding] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     repeats: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is not as it must be: by the audit, or as a run that is repeated found it."""
+        return [*findings_in(self.audit, self.run_id), *self.findings_before]
 
     @property
     def changed(self) -> bool:
@@ -256,6 +263,7 @@ class Outcome:
             "preview": self.preview,
             "took_before": self.took_before,
             "audit": self.audit,
+            "findings": [finding.to_json() for finding in self.findings],
             "versions": dict(self.versions),
             "notes": self.notes,
             "repeats": self.repeats,

@@ -20,6 +20,7 @@ from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.pipeline.ask_engine import require_all_expressions
+from strandline.pipeline.checks import checks_of, note_of_dates
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
@@ -43,7 +44,7 @@ from strandline.pipeline.request import Outcome, Request
 from strandline.pipeline.results_changed import of_changed_results
 from strandline.pipeline.thrown import thrown_by
 from strandline.pipeline.took import took_before
-from strandline.pipeline.verdict import judge, judge_removals
+from strandline.pipeline.verdict import judge, judge_removals, judge_tables
 from strandline.spec import PipelineSpec
 
 
@@ -119,6 +120,7 @@ def _steps(
             *notes_before,
             *too_much_to_read(ctx, request, outlook),
             *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
+            *note_of_dates(request, outlook),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
@@ -128,7 +130,8 @@ def _steps(
         with journal.part("audit"):
             if not ctx.dry_run:
                 create_tables(ctx, staged)
-            judged = judge(ctx, journal, staged, books)
+            checks = checks_of(ctx, request, outlook, staged)
+            judged = judge(ctx, journal, staged, books, checks)
         with journal.part("diff"):
             changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
             tallied = tallies(ctx, changes)
@@ -138,6 +141,7 @@ def _steps(
                 publish=to_publish(ctx, changes),
             )
             judged += judge_removals(ctx, request, journal, outlook, staged, changes)
+            judged += judge_tables(ctx, journal, outlook, changes)
             judged.reject(ctx, journal)
             preview = _preview(ctx, request, outlook, changes, malformed)
     published = None

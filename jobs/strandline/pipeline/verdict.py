@@ -10,6 +10,7 @@ from typing import Any
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger import Entry
 from strandline.model.books import Book
+from strandline.pipeline.books_of_tables import books_of_tables
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
 from strandline.pipeline.journal import Journal
@@ -18,6 +19,7 @@ from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Request
 from strandline.quality.audit.result import AuditResult
+from strandline.quality.findings.check import Check
 
 BOOKS_ARE_OFF = (
     "books that do not balance are never published: run it again, as what it reads may have "
@@ -76,7 +78,13 @@ class Judged:
         )
 
 
-def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book]) -> Judged:
+def judge(
+    ctx: Context,
+    journal: Journal,
+    staged: Staged,
+    books: Sequence[Book],
+    checks: Sequence[Check],
+) -> Judged:
     """Hold what is staged against every expectation; it is in the ledger before this returns."""
     from strandline.quality.audit.run import AuditInput, audit  # noqa: PLC0415 - takes seconds
 
@@ -91,6 +99,7 @@ def judge(ctx: Context, journal: Journal, staged: Staged, books: Sequence[Book])
             gaps=staged.gaps,
             late=staged.late,
             accepted=staged.accepted,
+            checks=checks,
         ),
         run_id=ctx.run_id,
         # given none, Great Expectations takes it from the run id, where it looks like a date
@@ -141,3 +150,25 @@ def judge_removals(
         return Judged(said)
     way_out = "find out where their records are; if they are to go, say --allow-removals"
     return Judged(said, [result], way_out)
+
+
+def judge_tables(
+    ctx: Context, journal: Journal, outlook: Outlook, changes: Sequence[Change]
+) -> Judged:
+    """Whether a record would be in quarantine and in windows once the changes are published.
+
+    Returns:
+        What was said: nothing of a run that has not put the malformed rows into quarantine yet.
+    """
+    if ctx.dry_run or journal.entry.overrides or outlook.seen.world.accepted:
+        return Judged()
+    from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
+
+    books = books_of_tables(ctx, outlook, changes)
+    result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
+    said = [asdict(result)]
+    journal.know(audit=[*(journal.entry.audit or ()), *said])
+    if result.success:
+        return Judged(said)
+    way_out = f"this is a defect: report it with strandline runs show {ctx.spec.pipeline}"
+    return Judged(said, [result], f"{way_out} {ctx.run_id}")

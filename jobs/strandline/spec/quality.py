@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from strandline.spec.values import Length, SpecModel
+from strandline.spec.values import Length, SpecModel, parse_length, refuse_at
+from strandline.tables import MALFORMED_REASONS
+
+DEFAULT: Literal["default"] = "default"
+"""What a key says that leaves a limit to the program; `null` asks for none."""
+_Default: TypeAlias = Literal["default"]
+Severity: TypeAlias = Literal["allow", "warn", "fail"]
 
 
 def _expectation(value: Any) -> str:
@@ -32,16 +38,61 @@ class ExpectationSpec(BaseModel):
         return dict(self.model_extra or {})
 
 
-class Quality(SpecModel):
-    """The judgement: late share, gaps, and the pipeline's own expectations.
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        msg = "not a share; give a number from 0 to 1"
+        raise ValueError(msg)
+    return float(value)
 
-    `max_removed_share`: the most of the published windows of a range that a run may remove without
-    being told to; null: any.
+
+def _malformed_share(value: Any) -> Any:
+    """A share of all rows, or one for each of some reasons."""
+    if value is None or value == DEFAULT:
+        return value
+    if not isinstance(value, dict):
+        return _share(value)
+    for reason, share in value.items():
+        if reason not in MALFORMED_REASONS:
+            problem = f"not a reason; it is one of {', '.join(MALFORMED_REASONS)}"
+            refuse_at(str(reason), reason, problem)
+        try:
+            _share(share)
+        except ValueError as error:
+            refuse_at(str(reason), share, str(error))
+    return {reason: float(share) for reason, share in value.items()}
+
+
+def _length_or_default(value: Any) -> Any:
+    return value if value is None or value == DEFAULT else parse_length(value)
+
+
+_Limit = Annotated[int | _Default | None, BeforeValidator(_length_or_default)]
+
+
+class Quality(SpecModel):
+    """The judgement: what must hold for the data of a run, and the pipeline's own expectations.
+
+    Attributes:
+        max_removed_share: the most of the published windows of a range that a run may remove
+            without being told to; null: any.
+        max_malformed_share: the most of the rows of a run's arrival days that may be malformed; or
+            of those of some reasons, a share each.
+        fresh_within: how long before the horizon, in ms, the last arrival may lie.
+        volume: whether the records of an arrival day may be far fewer or more than usual.
+        silent_after: how long before the horizon, in ms, the last arrival of a channel may lie.
+        watermark_ahead: whether the watermark may lie ahead of the horizon.
     """
 
     max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     max_removed_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = 0.2
-    gaps: Literal["allow", "warn", "fail"] = "warn"
+    max_malformed_share: Annotated[
+        float | dict[str, float] | _Default | None, BeforeValidator(_malformed_share)
+    ] = DEFAULT
+    gaps: Severity = "warn"
+    fresh_within: _Limit = DEFAULT
+    volume: Severity = "warn"
+    silent_after: _Limit = DEFAULT
+    watermark_ahead: Severity = "warn"
     slot: Length | None = None
     expectations: Annotated[tuple[ExpectationSpec, ...], Field(strict=False)] = ()
 

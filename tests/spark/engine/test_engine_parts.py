@@ -171,6 +171,8 @@ def test_a_cell_counts_the_records_that_are_alike(session):
             F.min(c.LEAST_TS),
             *(F.max(name) for name in (c.LARGEST_TS, c.LARGEST_END, c.LARGEST_CANDIDATE)),
             F.min(c.FIRST_INSTANT),
+            F.max(c.LAST_ARRIVAL),
+            F.bit_or(c.ARRIVAL_HOURS),
         )
         return [tuple(row.values()) for row in cells.toArrow().to_pylist()]
 

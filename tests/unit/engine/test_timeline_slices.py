@@ -32,7 +32,7 @@ def observed(stream: Stream) -> Observed:
     known = [record for record in stream.records if record.arrival_ms < stream.horizon_ms]
     rows = [
         *counted(stream, known),
-        (day_of(stream.start_ms), "null_event_time", *[None] * 5, 3, *[None] * 5),
+        (day_of(stream.start_ms), "null_event_time", *[None] * 5, 3, *[None] * 7),
     ]
     return Observed(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis_of(stream)))
 

@@ -28,6 +28,8 @@ _NAMES = {
     "largest_ts_ms": c.LARGEST_TS,
     "largest_end_ms": c.LARGEST_END,
     "largest_candidate_ms": c.LARGEST_CANDIDATE,
+    "last_arrival_ms": c.LAST_ARRIVAL,
+    "arrival_hours": c.ARRIVAL_HOURS,
 }
 
 
@@ -61,6 +63,8 @@ def channel_days(cells: DataFrame) -> DataFrame:
             F.max(F.when(~F.col("pending"), candidate)).alias("settled_ms"),
             F.max(F.when(F.col("pending"), candidate)).alias("pending_ms"),
             F.max("largest_ts_ms").alias("largest_ts_ms"),
+            F.max("last_arrival_ms").alias("last_arrival_ms"),
+            F.bit_or("arrival_hours").alias("arrival_hours"),
             first.alias("first"),
         )
     )
@@ -85,7 +89,9 @@ def day_map(cells: DataFrame) -> DataFrame:
 def malformed(cells: DataFrame) -> DataFrame:
     """The malformed rows of each (arrival date, reason); columns `MALFORMED_COLUMNS`."""
     bad = cells.where(F.col("reason").isNotNull())
-    return bad.groupBy("arrival_date", "reason").agg(F.sum("records").alias("records"))
+    return bad.groupBy("arrival_date", "reason").agg(
+        F.sum("records").alias("records"), F.max("last_arrival_ms").alias("last_arrival_ms")
+    )
 
 
 def _well_formed(cells: DataFrame) -> DataFrame:

@@ -9,10 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
-from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
+from strandline.engine.records.days import lies_in_its_day
+from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Session
 
@@ -33,6 +35,8 @@ COUNTED = (
     c.LARGEST_END,
     c.LARGEST_CANDIDATE,
     c.FIRST_INSTANT,
+    c.LAST_ARRIVAL,
+    c.ARRIVAL_HOURS,
 )
 """What is known of its records."""
 _SUBJECT = "_strandline_subject"
@@ -59,11 +63,15 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
                 F.when(well_formed, F.col(name)).alias(name)
                 for name in dict.fromkeys(name for _, name in measured.values())
             ),
+            F.when(lies_in_its_day(), F.col(c.ARRIVAL)).alias(c.LAST_ARRIVAL),
+            F.when(well_formed, _hour_of_arrival()).alias(c.ARRIVAL_HOURS),
         )
         .groupBy(*keys)
         .agg(
             F.count(F.lit(1)).alias(c.RECORDS),
             *(of(name).alias(found) for found, (of, name) in measured.items()),
+            F.max(c.LAST_ARRIVAL).alias(c.LAST_ARRIVAL),
+            F.bit_or(c.ARRIVAL_HOURS).alias(c.ARRIVAL_HOURS),
         )
     )
     return counted.withColumns(_shared(spec, grid)).select(*CELL, *COUNTED)
@@ -82,6 +90,13 @@ def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
     if spec.watermark.candidate is None:
         keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
     return keys
+
+
+def _hour_of_arrival() -> Column:
+    """The bit of the hour of its day, UTC, that a record arrived in."""
+    in_day = F.pmod(F.col(c.ARRIVAL), F.lit(DAY_MS))
+    hour = F.call_function("div", in_day, F.lit(HOUR_MS)).cast("int")
+    return F.call_function("shiftleft", long(1), hour)
 
 
 def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:

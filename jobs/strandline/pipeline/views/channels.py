@@ -16,6 +16,7 @@ from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
+from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def _watermarks_of(
 
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before those that were read can change how far the channels have come."""
-    decide = spec.source.channel is not None and spec.watermark.lag_ms is None
+    decide = spec.watermark.lag_ms is None and not isinstance(spec, ResultsSpec)
     if not decide or spec.watermark.idleness_in_effect:  # then the last day tells of all
         return True
     holds = found.held_back

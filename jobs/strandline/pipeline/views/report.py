@@ -14,13 +14,14 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
-from strandline.lake.ledger import UPKEEP
+from strandline.lake.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
 from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake, Store
 from strandline.lake.timeline import channel_days
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.findings import findings_of
 from strandline.quality.report.page import ReportTables, Shown, build_report
 from strandline.spec import PipelineSpec
 
@@ -43,6 +44,7 @@ def write_report(
     since: date | None = None,
     until: date | None = None,
     data_docs: bool = True,
+    now_ms: int | None = None,
 ) -> dict[str, Any]:
     """Write the report and the Data Docs of a pipeline.
 
@@ -53,6 +55,7 @@ def write_report(
         since: the first day that the report shows; None: the trailing ones, see `shown_days`.
         until: the last one; None: the last there is.
         data_docs: whether to write these as well.
+        now_ms: the time of the clock, which the schedule is held against; None: it is not.
 
     Returns:
         Where they lie, as `report` and `data_docs`; the shown `days`; the `totals` of all days;
@@ -83,10 +86,19 @@ def write_report(
     page = folder / "report.html"
     tables = report_tables(spec, store, days)
     shown = Shown(**days.named, totals=totals(store, spec.result))
-    html = build_report(tables, spec=spec, made_from=made_from, shown=shown, notice=notice)
+    standing = findings_of(spec, Ledger(store).entries(), now_ms)
+    html = build_report(
+        tables, spec=spec, made_from=made_from, shown=shown, notice=notice, findings=standing
+    )
     page.write_text(html, encoding="utf-8")
-    told = {"days": days.named, "totals": shown.totals, "notice": notice}
-    return {"report": str(page), **written, **told}
+    return {
+        "report": str(page),
+        **written,
+        "days": days.named,
+        "totals": shown.totals,
+        "notice": notice,
+        "findings": [finding.to_json() for finding in standing],
+    }
 
 
 def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:

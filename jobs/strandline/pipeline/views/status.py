@@ -19,13 +19,22 @@ from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.deep import books_of_all, findings_of_books
+from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.remembered import remembered
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.tables import UNFIRED_COLUMN
 
 
 def status_of(
-    spec: PipelineSpec, lake: Lake, since: date | None = None, until: date | None = None
+    spec: PipelineSpec,
+    lake: Lake,
+    since: date | None = None,
+    until: date | None = None,
+    *,
+    now_ms: int | None = None,
+    deep: bool = False,
 ) -> dict[str, Any]:
     """How far the pipeline is: frontier, last run, states of slots, records by what became of them.
 
@@ -36,6 +45,8 @@ def status_of(
         lake: where its tables lie.
         since: the first of these days; None: the trailing ones.
         until: the last of them; None: the last there is.
+        now_ms: the time of the clock, which the schedule is held against; None: it is not.
+        deep: whether all of the tables are read, and held against each other.
 
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
@@ -48,6 +59,8 @@ def status_of(
     last = _run_line(_steps(of_runs, of_runs[-1].run_id))
     slots, records = _calendar(store, days)
     of_ledger = remembered(spec, store, entries)
+    books = books_of_all(spec, store, entries) if deep else None
+    findings = [*findings_of_books(books or ()), *findings_of(spec, entries, now_ms)]
     return {
         "pipeline": spec.pipeline,
         "lake": lake.root,
@@ -56,13 +69,15 @@ def status_of(
         "closed_up_to": of_ledger["first_open"],
         "last_run": last,
         "notice": notice,
+        "findings": [finding.to_json() for finding in findings],
+        "books_of_tables": None if books is None else len(books),
         "days": days.named,
         "slots": slots,
         "records": records,
         "quarantine": _quarantine(store, days),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
-        "watermark": _watermark(spec, store),
+        "watermark": _watermark(spec, store, of_runs),
         "lacking": _lacking(spec, store),
         **of_ledger,
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
@@ -175,9 +190,16 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     }
 
 
-def _watermark(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
-    """Where the combined watermark stands, and which channel holds it there; None: no channels."""
-    found = channel_watermarks(spec, store).held_back
+def _watermark(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[str, Any] | None:
+    """Where the combined watermark stands, and which channel holds it there.
+
+    By the clock: where the last horizon puts it. None: nothing has arrived, or it is the one of
+    another pipeline.
+    """
+    found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
+    horizon_ms = _last(entry.horizon_ms for entry in entries if entry.step == "published")
+    if lag_ms is not None and horizon_ms is not None:
+        found = HeldBack(horizon_ms - 1 - lag_ms, None, None, None)
     if found is None:
         return None
     combined_ms = found.watermark_ms

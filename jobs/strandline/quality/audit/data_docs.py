@@ -12,6 +12,7 @@ from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great 
 from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 
+from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
 from strandline.quality.audit.checkpoint import context, in_configuration, without_chatter
 from strandline.visible import visible

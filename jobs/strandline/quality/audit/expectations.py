@@ -48,6 +48,12 @@ class ExpectBooksToBalance(ExpectColumnPairValuesToBeEqual):
     description: str | None = "Every record stands in its book exactly once."
 
 
+class ExpectTablesToShareNoRecord(ExpectBooksToBalance):
+    """Quarantine holds just the rows that have landed and are in no window. Table `quarantine`."""
+
+    description: str | None = "No record is in quarantine and in windows."
+
+
 class ExpectSlotsOfTheRangeToBePresent(ExpectColumnPairValuesToBeEqual):
     """`completeness` has the slots that the timeline's day map names in the range. Table `range`.
 

@@ -37,6 +37,8 @@ class HeldBack:
     def __str__(self) -> str:
         """In one line."""
         parts = [f"at {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
+        if self.held_by is None and self.since:
+            parts.append(f"since {self.since}")
         if self.held_by is not None:
             since = f"since {self.since}" if self.since else "which has never offered one"
             parts.append(f"held by channel {self.held_by} {since}")
@@ -57,7 +59,7 @@ class _ChannelWatermark:
 def held_back_by(
     channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
 ) -> HeldBack | None:
-    """What holds the watermark of a pipeline with channels; None where channels decide nothing.
+    """Where the watermark of a pipeline stands, and by which channel; None: records do not tell.
 
     Also of a join where a side can go idle, or goes by the clock: its channels alone do not tell.
 
@@ -66,8 +68,10 @@ def held_back_by(
         spec: the pipeline.
         carried: where channels can go idle: where the source stands after the last observed day.
     """
-    if spec.source.channel is None or spec.watermark.lag_ms is not None:
+    if spec.watermark.lag_ms is not None:
         return None
+    if spec.source.channel is None and not isinstance(spec, TwoSourcesSpec):
+        return None if channels.empty else _of_one_channel(channels)
     if isinstance(spec, TwoSourcesSpec):
         if not all(map(_waits_for_all, spec.sides.values())):
             return None
@@ -80,6 +84,13 @@ def held_back_by(
     known = {channel.name for channel in own} | gone
     silent = silent_channels(spec, known)
     return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
+
+
+def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
+    """Where the watermark of a pipeline with one nameless channel stands, and since when."""
+    only = _by_days("", rows)
+    watermark_ms = None if only.watermark_ms == MIN_WATERMARK else only.watermark_ms
+    return HeldBack(watermark_ms, None, only.since, None)
 
 
 def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ...]:

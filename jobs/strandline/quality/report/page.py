@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from strandline.engine.idleness.state import SourceState
+from strandline.quality.findings.check import Finding
 from strandline.quality.report.calendar import calendar
 from strandline.quality.report.format import NOTHING, duration, percent
 from strandline.quality.report.held_back_by import held_back_by
@@ -129,6 +130,7 @@ def build_report(
     made_from: str,
     shown: Shown | None = None,
     notice: str | None = None,
+    findings: Sequence[Finding] = (),
 ) -> str:
     """The report of a pipeline as one self-contained HTML page.
 
@@ -140,6 +142,7 @@ def build_report(
         made_from: what the tables were read from, such as a lake and its ledger's position.
         shown: of which days they are; None: of all.
         notice: what a reader must know before anything else; None: nothing.
+        findings: what is not as it must be, the gravest first.
     """
     latest = tables.channels if tables.latest is None else tables.latest
     runs, older_runs = run_lines(tables.runs), runs_left_out(tables.runs)
@@ -160,6 +163,7 @@ def build_report(
         made_from=made_from,
         shown=shown,
         notice=notice,
+        findings=findings,
         totals=_totals(tables),
         meanings=_MEANINGS,
         percent=percent,

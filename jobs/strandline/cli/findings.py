@@ -1,0 +1,39 @@
+"""Findings as people read them: a line each, the gravest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from strandline.cli.console import escape
+
+_COLOURS = {"critical": "red", "warning": "yellow"}
+
+
+def lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each finding, with the markup of the terminal."""
+    for one in findings:
+        colour = _COLOURS.get(one["severity"], "dim")
+        yield f"[{colour}]{one['severity']}[/] {escape(one['name'])}: {escape(one['sentence'])}\n"
+
+
+def of_status(found: Mapping[str, Any]) -> Iterator[str]:
+    """The findings of a status; where the tables were held against each other, that they agree.
+
+    What must be known of the tables that are shown stands before them.
+    """
+    if found["notice"]:
+        yield f"note: {escape(found['notice'])}\n"
+    yield from lines(found["findings"])
+    if found["books_of_tables"] and not any(f["name"] == "tables" for f in found["findings"]):
+        yield f"tables: all {found['books_of_tables']:,} books over them balance\n"
+
+
+def of_audit(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The expectations that a run does not meet, and how many it meets."""
+    failed = [result for result in results if not result["success"]]
+    for one in failed:
+        name = f"{escape(one['expectation'])} on {one['table']}"
+        yield f"[yellow]{one['severity']}[/] {name}: {escape(one['figures'])}\n"
+    if results:
+        yield f"audit: {len(results) - len(failed)} of {len(results)} expectations met\n"

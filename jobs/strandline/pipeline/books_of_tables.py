@@ -1,0 +1,100 @@
+"""A book over the tables themselves: no record is in quarantine and in windows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import functions as F
+
+from strandline.engine.past.history import History
+from strandline.lake.days import Days, read_days
+from strandline.lake.diff import DELETE, OP
+from strandline.lake.ledger import UPKEEP
+from strandline.model.books import Book
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.diff import Change
+from strandline.pipeline.observation import sums_by_day
+from strandline.pipeline.outlook import Outlook
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.tables import QUARANTINE
+
+_DAY = QUARANTINE.partition
+
+
+def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -> list[Book]:
+    """For each arrival day that a run judges whole: quarantined = landed - well-formed.
+
+    Landed by the landing's log, well-formed by the timeline; quarantined are the malformed rows
+    that stand in the table, without those that the run takes from it. A day whose records belong to
+    other windows, too, may keep rows that other rules made malformed. Of the rows without an
+    arrival day, none may stand that other rules have made malformed.
+    """
+    seen = outlook.seen
+    malformed, well_formed = (
+        Counter[date | None](sums_by_day(rows))
+        for rows in (seen.history.timeline.malformed, seen.history.timeline.day_map)
+    )
+    days = [
+        *_judged_whole(seen.history, outlook.plan.scope.windows, outlook.horizon_ms),
+        *(day for day in seen.new_days if day not in well_formed),
+    ]
+    days = [day for day in days if day not in seen.world.lost]
+    landed = {} if isinstance(ctx.spec, TwoSourcesSpec) else ctx.landing.landed or {}
+    expected: dict[date | None, int] = {
+        day: landed[day] - well_formed[day] if day in landed else malformed[day]
+        for day in days
+        if day is not None
+    }
+    if None in days:  # of what is malformed by today's rules, nobody knows what has gone
+        expected[None] = 0
+    standing = _malformed_in_table(ctx, days)
+    standing.subtract(_taken_away(changes))
+    may_lack = any(entry.kind in UPKEEP for entry in outlook.entries)
+    return [
+        Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": standing[day]})
+        for day, rows in expected.items()
+        if not (may_lack and standing[day] < rows)
+    ]
+
+
+def _judged_whole(history: History, within: TimeRange, horizon_ms: int) -> list[date | None]:
+    """The arrival days that are over, and whose records all belong to windows of a range.
+
+    Among them None, the rows without a day, where all records that are known do.
+    """
+    held = history.days.held.groupby("arrival_date")
+    least, largest = held["least_ts_ms"].min(), held["largest_ts_ms"].max()
+    first, last = (history.grid.newest_starts(ts.to_numpy(np.int64)) for ts in (least, largest))
+    inside = (first >= within.start_ms) & (last < within.end_ms)
+    whole: list[date | None] = [
+        day
+        for day, is_inside in zip(least.index, inside, strict=True)
+        if is_inside and midnight_of(day) + DAY_MS <= horizon_ms
+    ]
+    return [*whole, None] if inside.all() else whole
+
+
+def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[date | None]:
+    """The malformed rows of some arrival days that stand in quarantine."""
+    of_days = ds.field(_DAY).isin(pa.array([d for d in days if d is not None], pa.date32()))
+    if None in days:
+        of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+        of_days |= ds.field(_DAY).is_null() & of_other_rules
+    wanted = of_days & ds.field("slot_start").is_null()
+    rows = read_days(ctx.store, QUARANTINE.name, [_DAY], Days(), wanted) if days else None
+    return Counter([] if rows is None else rows[_DAY].to_pylist())
+
+
+def _taken_away(changes: Sequence[Change]) -> Counter[date | None]:
+    """The malformed rows of each arrival day that a run takes from quarantine."""
+    (change,) = (one for one in changes if one.target.name == QUARANTINE.name)
+    if not change.counts[DELETE] or change.small is not None:  # a small diff takes only late rows
+        return Counter()
+    gone = change.rows.where((F.col(OP) == DELETE) & F.col("slot_start").isNull())
+    return Counter({row[0]: int(row[1]) for row in gone.groupBy(_DAY).count().collect()})

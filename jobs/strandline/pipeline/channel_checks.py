@@ -1,0 +1,159 @@
+"""The rules of `quality` about channels: which are silent, which record raised the watermark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.past.by_input import channel_of
+from strandline.engine.past.history import History
+from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.context import Context
+from strandline.pipeline.counts import Rows
+from strandline.pipeline.older_slots import few_or_all
+from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.rebuild import Staged
+from strandline.quality.findings.ahead import Raised, check_of_watermark
+from strandline.quality.findings.check import Check
+from strandline.quality.findings.silence import (
+    FOUR_WEEKS_MS,
+    ChannelArrivals,
+    check_of_silence,
+    longest_pauses,
+)
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import PipelineSpec
+from strandline.tables import QUARANTINE
+
+_OFFERS = ["settled_ms", "pending_ms"]
+_OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
+
+
+def check_of_channels(spec: PipelineSpec, outlook: Outlook) -> Check | None:
+    """Which channels no longer speak; None: nobody asks, there is none, or the input has ended."""
+    asked = spec.quality.silent_after
+    if asked is None or not _has_channels(spec) or outlook.plan.clock.closes_now:
+        return None
+    channels = _arrivals(spec, outlook)
+    return check_of_silence(channels, asked, outlook.horizon_ms, outlook.axis.start_ms)
+
+
+def check_of_ahead(ctx: Context, outlook: Outlook, staged: Staged) -> Check | None:
+    """Whether the watermark is ahead of the horizon, and by which record.
+
+    None: nobody asks, it is the one of another pipeline, or the input has ended.
+    """
+    asked, horizon_ms = ctx.spec.quality.watermark_ahead, outlook.horizon_ms
+    if isinstance(ctx.spec, ResultsSpec) or outlook.plan.clock.closes_now:
+        return None
+    history = outlook.seen.history
+    watermark_ms = _watermark_at(history, horizon_ms)
+    raised = None
+    if watermark_ms is not None and watermark_ms > horizon_ms:
+        late = _late_behind(few_or_all(ctx, QUARANTINE.name, staged.quarantine), horizon_ms)
+        raised = _raised_by(history, watermark_ms, late)
+    return check_of_watermark(asked, watermark_ms, horizon_ms, raised)
+
+
+def _watermark_at(history: History, horizon_ms: int) -> int | None:
+    """The combined watermark at a horizon, with what the next tick shows; None: none yet."""
+    spec, days = history.spec, history.timeline.channel_days
+    if (
+        isinstance(spec, TwoSourcesSpec)
+        or spec.watermark.idleness_in_effect
+        or (spec.watermark.goes_by_the_clock)
+    ):
+        reached_ms = history.crossings.watermark_reached(horizon_ms)
+        return None if reached_ms == MIN_WATERMARK else reached_ms
+    offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
+    taking_part = {*_declared(spec, horizon_ms), *offered.index} - _retired(spec, horizon_ms)
+    if not taking_part <= {*offered.index}:
+        return None
+    return int(min(offered[name] for name in taking_part)) if taking_part else None
+
+
+def _late_behind(quarantined: Rows, horizon_ms: int) -> int:
+    """The staged late records that a watermark ahead of the horizon has refused."""
+    if isinstance(quarantined, DataFrame):
+        return quarantined.where(F.col("watermark_ms") > horizon_ms).count()
+    return int(pc.sum(pc.greater(quarantined["watermark_ms"], horizon_ms)).as_py() or 0)
+
+
+def _raised_by(history: History, watermark_ms: int, late: int) -> Raised | None:
+    """The first record that offered a watermark, or the next higher one that was offered."""
+    timeline = history.timeline
+    days = timeline.channel_days
+    offered = days[_OFFERS].max(axis=1)
+    enough = days.assign(offered=offered)[(offered >= watermark_ms).fillna(False).astype(bool)]
+    if enough.empty:
+        return None
+    of_day = enough.sort_values(["offered", "arrival_date"]).iloc[0]
+    cells = timeline.cells([of_day["arrival_date"]], columns=_OF_CELL)
+    reaches = (cells["largest_candidate_ms"] >= watermark_ms).fillna(False).astype(bool)
+    found = cells[reaches & (cells["channel"] == of_day["channel"])]
+    if found.empty:
+        return None
+    first = found.sort_values("first_arrival_ms").iloc[0]
+    channel = str(first["channel"])
+    return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, late)
+
+
+def _has_channels(spec: PipelineSpec) -> bool:
+    if isinstance(spec, TwoSourcesSpec):
+        return any(side.source.channel is not None for side in spec.sides.values())
+    return spec.source.channel is not None
+
+
+def _arrivals(spec: PipelineSpec, outlook: Outlook) -> list[ChannelArrivals]:
+    """When each channel spoke; of those that are declared also the ones that never did."""
+    days, horizon_ms = outlook.seen.history.timeline.channel_days, outlook.horizon_ms
+    midnights = days["arrival_date"].map(midnight_of).astype("int64")
+    # of a timeline from before arrivals were kept, at some time of the day
+    last = days["last_arrival_ms"].fillna(midnights + DAY_MS - 1).groupby(days["channel"]).max()
+    lasts = {str(name): int(at_ms) for name, at_ms in last.items()}
+    pauses = _pauses(days[midnights >= horizon_ms - FOUR_WEEKS_MS])
+    retired = _retired(spec, horizon_ms)
+    return [
+        ChannelArrivals(name, lasts.get(name), pauses.get(name))
+        for name in dict.fromkeys([*_declared(spec, horizon_ms), *lasts])
+        if name not in retired
+    ]
+
+
+def _pauses(days: pd.DataFrame) -> dict[str, int]:
+    """The longest pause of each channel; unless hours are kept, by the first arrival of its day."""
+    midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
+    first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
+    hours = days["arrival_hours"].fillna(0).astype("int64").to_numpy()
+    hours = np.where(hours > 0, hours, np.int64(1) << np.clip(first, 0, 23))
+    codes, names = pd.factorize(days["channel"])
+    pauses = longest_pauses(*(part.astype(np.int64) for part in (codes, midnights, hours)))
+    return {str(names[code]): pause_ms for code, pause_ms in pauses.items()}
+
+
+def _declared(spec: PipelineSpec, horizon_ms: int) -> list[str]:
+    """The channels that are waited for, whether they have spoken or not."""
+    if isinstance(spec, TwoSourcesSpec):
+        return [
+            channel_of(side, name)
+            for side, one in spec.sides.items()
+            for name in _declared(one, horizon_ms)
+        ]
+    retired = _retired(spec, horizon_ms)
+    return [name for name in spec.source.declared_channels or () if name not in retired]
+
+
+def _retired(spec: PipelineSpec, horizon_ms: int) -> set[str]:
+    """The channels that are retired by a horizon."""
+    if isinstance(spec, TwoSourcesSpec):
+        return {
+            channel_of(side, name)
+            for side, one in spec.sides.items()
+            for name in _retired(one, horizon_ms)
+        }
+    return {name for name, at_ms in spec.source.retired.items() if at_ms <= horizon_ms}

@@ -1,0 +1,135 @@
+"""A book over the published tables themselves: what `status --deep` reads all of them for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.lake.days import Days, days_of
+from strandline.lake.ledger import UPKEEP, Entry
+from strandline.lake.steps import rows_without_day
+from strandline.lake.store import Store
+from strandline.lake.timeline import observed_days
+from strandline.lake.timeline_rows import TimelineTable
+from strandline.model.books import Book
+from strandline.model.intervals import instant_of, text_of
+from strandline.quality.findings.check import Finding
+from strandline.spec import PipelineSpec
+from strandline.spec.window import Session
+from strandline.tables import COMPLETENESS, QUARANTINE
+
+_SHOWN = 3
+_NOTHING = ds.scalar(True)
+
+
+def books_of_all(spec: PipelineSpec, store: Store, entries: Sequence[Entry]) -> list[Book]:
+    """The books over the tables as they stand, each side read from another table.
+
+    - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
+      are those that the timeline, or the last run's book, has counted.
+    - For each slot: the late and no-window rows in quarantine are those of completeness.
+    - For each closed slot: the records of its windows are those that completeness says it accepted,
+      where windows count all that they accept.
+    """
+    by_rules = {e.spec_fingerprint for e in entries if e.step == "published" and e.kind != "revert"}
+    # a row that other rules made malformed stays until its range is rebuilt
+    of_rules = _NOTHING
+    if by_rules > {spec.spec_fingerprint}:
+        of_rules = ds.field("spec_fingerprint") == spec.spec_fingerprint
+    books = [
+        *_of_arrival_days(spec, store, entries, of_rules),
+        *_of_refused(store),
+        *_of_windows(spec, store),
+    ]
+    may_lack = any(entry.kind in UPKEEP for entry in entries)
+    return [book for book in books if not (may_lack and book.accounted < book.total)]
+
+
+def findings_of_books(books: Sequence[Book]) -> list[Finding]:
+    """One finding for all books that do not balance, with the first of them; none: all do."""
+    off = [book.statement for book in books if not book.balanced]
+    if not off:
+        return []
+    more = f"; and {len(off) - _SHOWN:,} more" if len(off) > _SHOWN else ""
+    sentence = f"{len(off):,} of {len(books):,} books over the tables are off: "
+    return [Finding("tables", "critical", sentence + "; ".join(off[:_SHOWN]) + more)]
+
+
+def _of_arrival_days(
+    spec: PipelineSpec, store: Store, entries: Sequence[Entry], of_rules: ds.Expression
+) -> Iterator[Book]:
+    timeline = TimelineTable.open(store)
+    fingerprint = spec.timeline_fingerprint
+    rows = timeline.rows("malformed", ["arrival_date", "records"], fingerprint).to_pylist()
+    counted = Counter[date]()
+    for row in rows:
+        counted[row["arrival_date"]] += row["records"]
+    malformed = ds.field("slot_start").is_null() & of_rules
+    standing = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
+    for day in sorted(observed_days(timeline).get(fingerprint, set())):
+        yield Book(f"arrival day {day}", counted[day], {"quarantined": standing[(day,)]})
+    unknown = rows_without_day(entries, "observed")
+    yield Book("arrival day unknown", unknown, {"quarantined": standing[(None,)]})
+
+
+def _of_refused(store: Store) -> Iterator[Book]:
+    refused = ds.field("slot_start").is_valid()
+    standing = _counted(store, QUARANTINE.name, ["slot_start", "reason"], refused)
+    said = Counter[tuple[Any, str]]()
+    for row in _rows(store, COMPLETENESS.name, ["slot_start", "late", "no_window"], _NOTHING):
+        for reason in ("late", "no_window"):
+            said[row["slot_start"], reason] += row[reason]
+    for start, reason in sorted({*said, *standing}):
+        found = {"quarantined": standing[start, reason]}
+        yield Book(f"{reason} of slot {_text(start)}", said[start, reason], found)
+
+
+def _of_windows(spec: PipelineSpec, store: Store) -> Iterator[Book]:
+    if spec.result != "windows" or isinstance(spec.window, Session) or not spec.windows_count_all:
+        return
+    records = _counted(store, "windows", ["window_start", "window_end"], _NOTHING, "records")
+    columns = ["slot_start", "slot_end", "on_time", "late_accepted"]
+    closed = (ds.field("state") == "closed") & ~ds.field("gap")
+    for row in _rows(store, COMPLETENESS.name, columns, closed):
+        accepted = row["on_time"] + row["late_accepted"]
+        found = {"in windows": records[row["slot_start"], row["slot_end"]]}
+        yield Book(f"accepted by slot {_text(row['slot_start'])}", accepted, found)
+
+
+def _counted(
+    store: Store, name: str, by: Sequence[str], wanted: ds.Expression, what: str | None = None
+) -> Counter[tuple[Any, ...]]:
+    """The rows of each group of a table, or the sums of a column, read batch by batch."""
+    found = Counter[tuple[Any, ...]]()
+    for batch in _batches(store, name, [*by, *([what] if what else [])], wanted):
+        groups = pa.Table.from_batches([batch]).group_by(list(by))
+        counts = groups.aggregate([(what, "sum") if what else ([], "count_all")])
+        number = f"{what}_sum" if what else "count_all"
+        for row in counts.to_pylist():
+            found[tuple(row[column] for column in by)] += row[number] or 0
+    return found
+
+
+def _rows(
+    store: Store, name: str, columns: Sequence[str], wanted: ds.Expression
+) -> Iterator[dict[str, Any]]:
+    for batch in _batches(store, name, columns, wanted):
+        yield from batch.to_pylist()
+
+
+def _batches(
+    store: Store, name: str, columns: Sequence[str], wanted: ds.Expression
+) -> Iterator[pa.RecordBatch]:
+    table = store.table(name)
+    if table is not None:
+        dataset, _ = days_of(table, name, Days())
+        yield from dataset.to_batches(columns=list(columns), filter=wanted)
+
+
+def _text(start: Any) -> str:
+    return text_of(instant_of(start))

@@ -1,0 +1,33 @@
+"""How durations and shares are worded."""
+
+from __future__ import annotations
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
+NOTHING = "–"
+
+
+def duration(duration_ms: float) -> str:
+    """A duration in its two largest units, such as `5h 21m`."""
+    left = round(abs(duration_ms))
+    parts: list[str] = []
+    for unit_ms, unit in _UNITS:
+        if left >= unit_ms and len(parts) < 2:
+            parts.append(f"{left // unit_ms}{unit}")
+            left %= unit_ms
+        elif parts:
+            break
+    return ("−" if duration_ms < 0 else "") + (" ".join(parts) or "0s")
+
+
+def percent(part: float, whole: float) -> str:
+    """A share such as `0.26 %`, never rounded to 0 or 100 unless it is; a dash of nothing."""
+    if not whole:
+        return NOTHING
+    share = 100 * part / whole
+    if share in (0, 100):
+        return f"{share:.0f} %"
+    if 0 < share < 0.01:
+        return "< 0.01 %"
+    if 99.99 < share < 100:
+        return "> 99.99 %"
+    return f"{share:.2f} %" if share < 10 or share > 99 else f"{share:.1f} %"

@@ -1,0 +1,90 @@
+"""`fresh_within`: whether records still arrive; and whether a schedule is still being run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
+from strandline.quality.figures import duration
+from strandline.quality.findings.check import Check, Finding
+from strandline.spec.cron import Cron, interval_of
+from strandline.spec.quality import DEFAULT
+
+_GRACE_MS = 2 * HOUR_MS
+"""So much later than its schedule says a run, or its last record, may be."""
+
+
+def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int | None:
+    """The longest time before the horizon in which nothing may arrive; None: any.
+
+    By default the longest interval of the schedule and two hours.
+    """
+    if fresh_within != DEFAULT:
+        return fresh_within if isinstance(fresh_within, int) else None
+    return interval_of(schedule) + _GRACE_MS
+
+
+def check_of_freshness(
+    last_arrival_ms: int | None, horizon_ms: int, within_ms: int, of: str = ""
+) -> Check:
+    """How long before the horizon the last record arrived; of a source without any: no value.
+
+    Args:
+        last_arrival_ms: its arrival; None: nothing has arrived yet.
+        horizon_ms: the instant up to which the run knows records.
+        within_ms: the longest time in which nothing may arrive.
+        of: the source, among two.
+    """
+    name, source = "fresh_within", f" from {of}" if of else ""
+    if last_arrival_ms is None:
+        return Check(name, "warning", None, within_ms, f"nothing has arrived yet{source}", of)
+    silence_ms = max(horizon_ms - last_arrival_ms, 0)
+    last, horizon = text_of(last_arrival_ms), text_of(horizon_ms)
+    held = f"{duration(silence_ms)} before the horizon {horizon}"
+    if silence_ms <= within_ms:
+        sentence = f"last arrival{source} {last}, {held}; within {duration(within_ms)}"
+    else:
+        sentence = f"no arrival{source} since {last}: {held}, at most {duration(within_ms)} may be"
+    return Check(name, "warning", silence_ms, within_ms, sentence, of)
+
+
+@dataclass(frozen=True)
+class ScheduledRun:
+    """A run of `advance` that has happened.
+
+    Attributes:
+        until_ms: the midnight that it went up to.
+        at_ms: when it last wrote a step, by the clock.
+    """
+
+    until_ms: int
+    at_ms: int
+
+
+def not_run_since(
+    schedule: str | None, runs: Iterable[ScheduledRun], now_ms: int
+) -> Finding | None:
+    """Whether a schedule should have run a pipeline again by now; None: not that is known.
+
+    Only runs that kept up with the clock count as scheduled: who fills in the past by hand, as the
+    demo does, has no schedule yet.
+
+    Args:
+        schedule: of the pipeline; None: it is run by hand.
+        runs: that have happened.
+        now_ms: the time of the clock.
+    """
+    cron = None if schedule is None else Cron.of(schedule)
+    if cron is None:
+        return None
+    in_time_ms = interval_of(schedule) + DAY_MS + _GRACE_MS
+    kept_up = [run.at_ms for run in runs if 0 <= run.at_ms - run.until_ms <= in_time_ms]
+    due_ms = cron.after(max(kept_up)) if kept_up else None
+    if due_ms is None or now_ms <= due_ms + _GRACE_MS:
+        return None
+    sentence = (
+        f"not run since {text_of(max(kept_up))}: by its schedule {schedule!r} the next run was due "
+        f"at {text_of(due_ms)}"
+    )
+    return Finding("schedule", "warning", sentence)

@@ -1,0 +1,127 @@
+"""`silent_after`: which channels no longer speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
+from strandline.quality.findings.check import Check
+from strandline.spec.quality import DEFAULT
+
+FOUR_WEEKS_MS = 28 * DAY_MS
+_SHOWN = 100
+"""So many silent channels are named; of more, their number."""
+
+
+@dataclass(frozen=True)
+class ChannelArrivals:
+    """When a channel spoke.
+
+    Attributes:
+        name: of the channel.
+        last_ms: its last arrival; None: it never spoke.
+        longest_pause_ms: of four weeks, see `longest_pauses`; None: not known yet.
+    """
+
+    name: str
+    last_ms: int | None
+    longest_pause_ms: int | None = None
+
+
+def longest_pauses(
+    channels: npt.NDArray[np.int64],
+    midnights_ms: npt.NDArray[np.int64],
+    hours: npt.NDArray[np.int64],
+) -> dict[int, int]:
+    """The longest time in ms between two hours in which a channel spoke, one after the other.
+
+    A channel whose hours lie within a day has none: what it does at night is not known yet.
+
+    Args:
+        channels: a number for the channel of each channel-day, in any order.
+        midnights_ms: the midnight that the day begins with.
+        hours: the hours of the day in which the channel spoke, a bit each.
+    """
+    order = np.lexsort((midnights_ms, channels))
+    spoke = (hours[order, None] >> np.arange(24)) & 1 == 1
+    row, hour = np.nonzero(spoke)
+    of, at = channels[order][row], midnights_ms[order][row] // HOUR_MS + hour
+    pauses: dict[int, int] = {}
+    if not len(of):
+        return pauses
+    begins = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
+    for begin, end in zip(begins, [*begins[1:], len(of)], strict=True):
+        if (at[end - 1] - at[begin]) * HOUR_MS >= DAY_MS:
+            pauses[int(of[begin])] = int(np.diff(at[begin:end]).max()) * HOUR_MS
+    return pauses
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A channel that no longer speaks, since its last arrival; None: it never spoke."""
+
+    name: str
+    since_ms: int | None
+
+
+def silent_channels(
+    channels: Iterable[ChannelArrivals], silent_after: int | str, horizon_ms: int, start_ms: int
+) -> list[Silent]:
+    """The channels that are silent at a horizon: the longest first, then by name.
+
+    A channel may pause so long: `silent_after`; by default twice its longest pause of four weeks,
+    and four weeks where none is known. One that never spoke is silent since the start.
+
+    Args:
+        channels: every channel that the pipeline waits for.
+        silent_after: in ms, or `default`.
+        horizon_ms: the instant up to which a run knows records.
+        start_ms: when the pipeline's clock started.
+    """
+    found = []
+    for channel in channels:
+        since_ms = start_ms if channel.last_ms is None else channel.last_ms
+        if isinstance(silent_after, int):
+            limit_ms = silent_after
+        elif channel.last_ms is None:
+            limit_ms = 0
+        else:
+            pause_ms = channel.longest_pause_ms
+            limit_ms = FOUR_WEEKS_MS if pause_ms is None else 2 * pause_ms
+        if horizon_ms - since_ms > limit_ms:
+            found.append(Silent(channel.name, channel.last_ms))
+    return sorted(found, key=lambda one: (one.since_ms is not None, one.since_ms or 0, one.name))
+
+
+def check_of_silence(
+    channels: Sequence[ChannelArrivals],
+    silent_after: int | str | None,
+    horizon_ms: int,
+    start_ms: int,
+) -> Check | None:
+    """Whether every channel still speaks, at a horizon; None: nobody asks, or there is none."""
+    if silent_after is None or not channels:
+        return None
+    found = silent_channels(channels, silent_after, horizon_ms, start_ms)
+    sentence = f"all {len(channels):,} channels speak"
+    if found:
+        sentence = f"{len(found):,} of {len(channels):,} channels silent: {_named(found, start_ms)}"
+        limit = "twice its longest pause" if silent_after == DEFAULT else "silent_after"
+        sentence += f"; longer than {limit} before the horizon {text_of(horizon_ms)}"
+    return Check("silent_after", "warning", len(found), 0, sentence)
+
+
+def _named(found: Sequence[Silent], start_ms: int) -> str:
+    """All of them, or the first hundred and how many more, by the time since when they are."""
+    parts = []
+    for since_ms, silent in groupby(found[:_SHOWN], key=lambda one: one.since_ms):
+        names = ", ".join(one.name for one in silent)
+        since = f"the start, {text_of(start_ms)}" if since_ms is None else text_of(since_ms)
+        parts.append(f"{names} since {since}")
+    more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    return "; ".join(parts) + more

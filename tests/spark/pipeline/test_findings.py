@@ -1,0 +1,230 @@
+"""Green means good: what is not as it must be is said by run, status and exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
+
+from strandline.errors import AuditFailedError
+from strandline.lake.entry import Entry
+from strandline.pipeline.request import Outcome
+from strandline.pipeline.views.deep import books_of_all, findings_of_books
+from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.status import status_of
+
+pytestmark = pytest.mark.spark
+
+ONE = {"source__channel": ..., "source__channels": ..., "quality__gaps": "allow"}
+"""A pipeline of one channel, without gaps to look at."""
+
+
+def a_line(spark, tmp_path, rows, **changes) -> Line:
+    land(tmp_path, rows)
+    return Line(spark, tmp_path, a_spec(**ONE | changes), audited=True)
+
+
+def every(minutes: int, first: str, until: str, **changed):
+    """Records of a day and the following ones, each a minute on its way."""
+    now, end, rows = at(first), at(until), []
+    while now < end:
+        row = a_record("1", "1", **changed)
+        happened = now - timedelta(minutes=1)
+        rows.append(row | {"arrived_at": now, "happened_at": happened, "arrived_on": now.date()})
+        now += timedelta(minutes=minutes)
+    return rows
+
+
+def named(run: Outcome) -> dict[str, str]:
+    """The sentences of a run's findings, by their names."""
+    return {finding.name: finding.sentence for finding in run.findings}
+
+
+def shown(line: Line) -> dict[str, str]:
+    """The same of status."""
+    found = status_of(line.spec, line.lake)["findings"]
+    return {finding["name"]: finding["sentence"] for finding in found}
+
+
+def off(line: Line) -> list[str]:
+    """The books over the published tables that do not balance."""
+    books = books_of_all(line.spec, line.lake.pipeline(line.spec.pipeline), line.ledger)
+    return [book.statement for book in books if not book.balanced]
+
+
+TEXTS = pa.schema([("synced", pa.string()), ("happened_at", INSTANT), ("amount", pa.int64())])
+AS_TEXT = {
+    "source__arrival_date": ...,
+    "source__arrival_time": "synced",
+    "source__key": [],
+    **ONE,
+}
+
+
+def texts(minutes: int):
+    """Arrivals as a text that no cast understands."""
+    begun = at("1 09:00")
+    moments = [begun + timedelta(minutes=number) for number in range(minutes)]
+    rows = [
+        {"synced": f"{moment:%d.%m.%Y %H:%M}", "happened_at": moment, "amount": 1}
+        for moment in moments
+    ]
+    return pa.Table.from_pylist(rows, TEXTS)
+
+
+def test_a_table_of_unreadable_arrivals_is_rejected_again_and_again_and_then_stands_once(
+    spark, tmp_path
+):
+    """Accepted, then read right: its rows leave quarantine for their windows."""
+    land(tmp_path, texts(150), partition_by=[])
+    line = Line(spark, tmp_path, a_spec(**AS_TEXT), audited=True)
+    for _ in range(2):
+        with pytest.raises(AuditFailedError) as caught:
+            line.advance("3")
+        assert caught.value.exit_code == 3
+        assert "100 % of rows malformed (150 of 150: null_arrival 150)" in str(caught.value)
+    assert "max_malformed_share" in shown(line)
+    assert off(line) == []
+    assert len(line.rows("quarantine")) == 150
+    assert line.ledger[-1].frontier_ms is None
+    right = "try_to_timestamp(synced, 'dd.MM.yyyy HH:mm')"
+    read = line.of(a_spec(**AS_TEXT | {"source__arrival_time": right}))
+    in_both = patch("strandline.pipeline.diff.no_longer_malformed", return_value=None)
+    with in_both, pytest.raises(AuditFailedError) as caught:
+        read.advance("3")
+    assert "expect_tables_to_share_no_record" in str(caught.value)
+    assert "quarantine, arrival day unknown: 0 ≠ quarantined 150 (150 too many)" in str(
+        caught.value
+    )
+    assert read.advance("3").status == "published"
+    assert read.rows("quarantine") == []
+    assert off(read) == []
+    assert sum(row["records"] for row in read.rows("windows")) == 75  # the others are open
+
+
+def test_half_of_the_rows_malformed_is_a_warning_or_what_the_file_says(spark, tmp_path):
+    rows = every(30, "1 00:30", "2")
+    rows += [row | {"happened_at": None} for row in rows]
+    line = a_line(spark, tmp_path, rows)
+    run = line.advance("2", dry_run=True)
+    assert named(run)["max_malformed_share"].startswith("50.0 % of rows malformed (47 of 94")
+    strict = line.of(a_spec(**ONE, quality__max_malformed_share={"null_event_time": 0}))
+    assert strict.advance("2", dry_run=True).status == "would be rejected"
+    with pytest.raises(AuditFailedError):
+        strict.advance("2")
+    assert line.advance("2").status == "published"
+    assert "max_malformed_share" in shown(line)
+
+
+def test_an_arrival_date_that_is_the_events_day_is_noted(spark, tmp_path):
+    rows = [
+        row | {"arrived_on": row["happened_at"].date()} for row in every(30, "1 00:30", "3 00:30")
+    ]
+    rows += [
+        row | {"happened_at": row["happened_at"] - timedelta(hours=1), "arrived_on": at("1").date()}
+        for row in every(60, "2 00:30", "2 00:31")
+    ]
+    (note,) = a_line(spark, tmp_path, rows).advance("3", dry_run=True).notes[-1:]
+    assert "the column looks like the event's day" in note
+
+
+def test_what_no_longer_arrives_is_said_whatever_gaps_are_allowed(spark, tmp_path):
+    line = a_line(spark, tmp_path, every(30, "1 00:01", "3"), quality__gaps="fail")
+    assert named(line.advance("3")) == {}
+    run = line.advance("5")
+    said = "no arrival since 2024-03-02T23:31:00Z"
+    assert named(run)["fresh_within"].startswith(said)
+    assert shown(line)["fresh_within"].startswith(said)
+    assert named(line.of(a_spec(**ONE, quality__fresh_within=None)).advance("5")) == {}
+    ended = line.backfill("1", "4", as_of="6", close=True)
+    assert "fresh_within" not in named(ended)
+
+
+def test_a_channel_that_never_spoke_and_one_that_fell_silent_are_named(spark, tmp_path):
+    rows = every(30, "1 00:01", "4", source="a") + every(30, "1 00:01", "3 12:00", source="b")
+    changes = {"source__channel": "source", "source__channels": ["a", "b", "c"]}
+    line = a_line(spark, tmp_path, rows, **changes)
+    assert named(line.advance("2"))["silent_after"].startswith(
+        "1 of 3 channels silent: c since the start, 2024-03-01T00:00:00Z"
+    )
+    assert (
+        "c since the start, 2024-03-01T00:00:00Z; b since 2024-03-03T11:31:00Z"
+        in (named(line.advance("4"))["silent_after"])
+    )
+    assert "silent_after" in shown(line)
+
+
+def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spark, tmp_path):
+    rows = every(30, "1 00:01", "2")
+    rows[20]["happened_at"] += timedelta(days=14)
+    line = a_line(spark, tmp_path, rows)
+    run = line.advance("2")
+    late = sum(row["reason"] == "late" for row in line.rows("quarantine"))
+    said = named(run)["watermark_ahead"]
+    assert late > 20
+    assert "that arrived at 2024-03-01T10:01:00Z with the event time 2024-03-15T10:00:00Z" in said
+    assert f"source.max_ahead: 1h would have quarantined it and spared the {late} records" in said
+    standing = status_of(line.spec, line.lake)
+    assert standing["watermark"]["combined"] == "2024-03-15T09:29:59.999Z"
+    spared = line.of(a_spec(**ONE, source__max_ahead="1h"))
+    again = spared.advance("2", recreate=True, reason="a clock", allow_removals=True)
+    assert "watermark_ahead" not in named(again)
+    assert [row["reason"] for row in spared.rows("quarantine")] == ["ahead_of_arrival"]
+
+
+def test_a_day_of_few_records_is_unusual_once_four_of_its_weekday_are_known(spark, tmp_path):
+    days = ["1", "8", "15", "22"]
+    rows = [row for day in days for row in every(60, f"{day} 00:01", f"{day} 10:00")]
+    rows += every(60, "29 00:01", "29 03:00")
+    line = a_line(spark, tmp_path, rows)
+    assert "volume" not in named(line.advance("29"))
+    assert named(line.advance("30"))["volume"].startswith(
+        "2024-03-29: 3 records, usually 10 (7 to 13)"
+    )
+
+
+def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spark, tmp_path):
+    land(tmp_path, a_week(days=3))
+    line = Line(spark, tmp_path, a_spec())
+    line.advance("4")
+    assert off(line) == []
+    for name in ("quarantine", "windows"):
+        copied = line.copy(tmp_path / name)
+        table = copied.table(name)
+        one = table.to_pyarrow_table().slice(0, 1)
+        write_deltalake(table, one, mode="append")
+        assert len(off(copied)) == 1
+        standing = status_of(copied.spec, copied.lake, deep=True)
+        (found,) = (one for one in standing["findings"] if one["name"] == "tables")
+        assert found["severity"] == "critical"
+        assert "1 too many" in found["sentence"]
+    line.table("quarantine").delete("reason = 'late'")
+    assert len(off(line)) > 1
+    books = books_of_all(line.spec, line.lake.pipeline("meter"), line.ledger)
+    (finding,) = findings_of_books(books)
+    assert "unaccounted for" in finding.sentence
+
+
+def test_findings_are_of_the_last_scheduled_run_and_of_a_run_by_hand_since():
+    def audited(position: int, kind: str, name: str, step: str = "published") -> Entry:
+        result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
+        return Entry(f"r{position}", 1, step, kind, audit=[result], position=position)
+
+    entries = [
+        audited(1, "backfill", "a"),
+        audited(2, "advance", "b"),
+        audited(3, "advance", "c"),
+        audited(4, "backfill", "d", step="rejected"),
+        audited(5, "backfill", "e"),
+        Entry("r5", 1, "dropped", "backfill", position=6),
+    ]
+    spec = a_spec()
+    assert [one.name for one in findings_of(spec, entries)] == ["c", "d"]
+    assert [one.run_id for one in findings_of(spec, entries)] == ["r3", "r4"]
+    of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
+    assert [one.name for one in findings_of(spec, [*entries, of_all])] == ["f"]

@@ -1,0 +1,297 @@
+"""What must not be green: each rule about a run's data, as a function of figures."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.model.intervals import DAY_MS, HOUR_MS
+from strandline.quality.findings.ahead import Raised, check_of_watermark
+from strandline.quality.findings.check import findings_in
+from strandline.quality.findings.freshness import (
+    ScheduledRun,
+    check_of_freshness,
+    fresh_within_ms,
+    not_run_since,
+)
+from strandline.quality.findings.malformed import (
+    RowsOfDay,
+    checks_of_malformed,
+    looks_like_event_date,
+)
+from strandline.quality.findings.silence import (
+    FOUR_WEEKS_MS,
+    ChannelArrivals,
+    check_of_silence,
+    longest_pauses,
+    silent_channels,
+)
+from strandline.quality.findings.volume import check_of_volume, unusual_days
+from strandline.spec.quality import Quality
+
+DAY = date(2026, 3, 2)
+START_MS = 1_700_000_000_000 - 1_700_000_000_000 % DAY_MS
+
+
+def malformed(quality: Quality, *days: tuple[int, dict[str, int]], dateless=None):
+    """The checks of consecutive days, each with its well-formed rows and its malformed ones."""
+    rows = {DAY + timedelta(n): RowsOfDay(good, bad) for n, (good, bad) in enumerate(days)}
+    return [*checks_of_malformed(quality, rows, [max(rows)], RowsOfDay(malformed=dateless or {}))]
+
+
+# ---------------------------------------------------------------------------------- malformed share
+
+
+def test_by_default_a_twentieth_malformed_is_a_warning_and_nine_tenths_are_critical():
+    (calm,) = malformed(Quality(), (95, {"invalid": 5}))
+    (warned,) = malformed(Quality(), (10, {"invalid": 12}))
+    (failed,) = malformed(Quality(), (0, {"null_arrival": 52_281}))
+    assert calm.success
+    assert (warned.success, warned.severity, warned.limit) == (False, "warning", 0.05)
+    assert (failed.success, failed.severity, failed.limit) == (False, "critical", 0.9)
+    assert failed.sentence == (
+        "100 % of rows malformed (52,281 of 52,281: null_arrival 52,281) of arrival day "
+        "2026-03-02, above 0.9"
+    )
+
+
+def test_a_day_of_cancelled_flights_warns_and_lets_publish():
+    (check,) = malformed(Quality(), (145, {"null_event_time": 520}))
+    assert (check.success, check.severity) == (False, "warning")
+
+
+@given(st.integers(0, 200), st.integers(0, 200), st.floats(0, 1))
+def test_a_number_is_one_critical_limit(good, bad, limit):
+    quality = Quality(max_malformed_share=limit)
+    (check,) = malformed(quality, (good, {"invalid": bad}))
+    assert check.severity == "critical"
+    assert check.success == (good + bad == 0 or bad / (good + bad) <= limit)
+
+
+def test_a_reason_has_a_limit_of_its_own_beside_the_default():
+    quality = Quality(max_malformed_share={"undeclared_channel": 0})
+    every, of_reason = malformed(quality, (999, {"undeclared_channel": 1}))
+    assert every.success
+    assert (of_reason.success, of_reason.severity) == (False, "critical")
+    assert of_reason.column == "max_malformed_share undeclared_channel"
+    assert of_reason.sentence.startswith("undeclared_channel 0.10 % (1 of 1,000)")
+
+
+def test_null_asks_nothing_and_rows_of_no_arrival_day_count():
+    assert malformed(Quality(max_malformed_share=None), (0, {"invalid": 1})) == []
+    (check,) = malformed(Quality(), (1, {}), dateless={"null_arrival": 99})
+    assert check.value == 0.99
+
+
+def test_the_first_of_the_days_in_a_row_is_named():
+    (check,) = malformed(Quality(), (9, {}), (0, {"invalid": 3}), (0, {"invalid": 4}))
+    assert check.sentence.endswith("above 0.9; so on each day since 2026-03-03")
+
+
+def test_rows_that_cross_midnight_show_that_a_column_is_the_events_day():
+    outside = {"arrival_outside_partition": 8}
+    days = {DAY: RowsOfDay(280, outside, within_a_date=True)}
+    assert "8 rows are arrival_outside_partition" in (looks_like_event_date(days, [DAY]) or "")
+    assert looks_like_event_date({DAY: RowsOfDay(280, outside, within_a_date=False)}, [DAY]) is None
+    assert looks_like_event_date({DAY: RowsOfDay(280)}, [DAY]) is None
+
+
+# ---------------------------------------------------------------------------------------- freshness
+
+
+@pytest.mark.parametrize(
+    ("asked", "schedule", "expected"),
+    [
+        ("default", "0 6 * * *", 26 * HOUR_MS),
+        ("default", "0 6 * * 1", 7 * DAY_MS + 2 * HOUR_MS),
+        ("default", None, 26 * HOUR_MS),
+        (HOUR_MS, "0 6 * * *", HOUR_MS),
+        (None, "0 6 * * *", None),
+    ],
+)
+def test_records_are_fresh_for_an_interval_of_the_schedule_and_two_hours(asked, schedule, expected):
+    assert fresh_within_ms(asked, schedule) == expected
+
+
+def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
+    last_ms, within_ms = START_MS - 29 * 60_000, 26 * HOUR_MS
+    assert check_of_freshness(last_ms, START_MS, within_ms).success
+    stale = check_of_freshness(last_ms, START_MS + 2 * DAY_MS, within_ms)
+    assert not stale.success
+    assert stale.sentence.startswith("no arrival since 2023-11-13T23:31:00Z: 2d")
+    assert check_of_freshness(None, START_MS, within_ms).success  # it may be about to begin
+
+
+def test_a_schedule_that_is_not_run_is_named_once_it_has_kept_up():
+    at_six = START_MS + 6 * HOUR_MS + 60_000
+    live, past = ScheduledRun(START_MS, at_six), ScheduledRun(0, at_six)
+    later = at_six + 9 * DAY_MS
+    found = not_run_since("0 6 * * *", [live], later)
+    assert found is not None
+    assert found.sentence.startswith("not run since 2023-11-14T06:01:00Z")
+    assert not_run_since("0 6 * * *", [live], at_six + DAY_MS) is None
+    assert not_run_since("0 6 * * *", [past], later) is None  # the demo fills in the past
+    assert not_run_since("0 6 * * *", [], later) is None
+    assert not_run_since(None, [live], later) is None
+
+
+# ------------------------------------------------------------------------------------------- volume
+
+
+def weeks(*records: int) -> dict[date, int]:
+    """The records of one weekday, the latest last."""
+    return {DAY - timedelta(weeks=n): count for n, count in enumerate(reversed(records))}
+
+
+def test_a_day_far_from_the_median_of_its_weekday_is_unusual():
+    (found,) = unusual_days(weeks(100, 100, 100, 100, 60), [DAY])
+    assert str(found) == "2026-03-02: 60 records, usually 100 (70 to 130)"
+    assert unusual_days(weeks(100, 100, 100, 100, 130), [DAY]) == []
+    assert unusual_days(weeks(100, 60, 140, 100, 100, 200), [DAY]) != []
+
+
+def test_days_that_scatter_may_scatter():
+    """Three times the deviation where that is more than 30 %."""
+    assert unusual_days(weeks(100, 60, 140, 60, 140, 150), [DAY]) == []
+
+
+def test_less_than_four_weeks_say_nothing_and_a_day_without_a_row_has_none():
+    assert unusual_days(weeks(100, 100, 100, 1), [DAY]) == []
+    known = weeks(100, 100, 100, 100, 1)
+    del known[DAY]
+    (found,) = unusual_days(known, [DAY])
+    assert found.records == 0
+
+
+def test_volume_is_a_warning_or_what_is_asked():
+    known = weeks(100, 100, 100, 100, 1)
+    assert check_of_volume("allow", known, [DAY]) is None
+    for asked, severity in (("warn", "warning"), ("fail", "critical")):
+        check = check_of_volume(asked, known, [DAY])
+        assert check is not None
+        assert (check.success, check.severity) == (False, severity)
+
+
+# ------------------------------------------------------------------------------------------ silence
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 23)), max_size=30))
+def test_the_longest_pause_is_the_longest_between_two_hours_that_follow(spoken):
+    """Channels, days and hours in any order."""
+    masks: dict[tuple[int, int], int] = {}
+    for channel, day, hour in spoken:
+        masks[channel, day] = masks.get((channel, day), 0) | 1 << hour
+    channels, days = ([key[n] for key in masks] for n in (0, 1))
+    found = longest_pauses(
+        np.array(channels, dtype=np.int64),
+        np.array([START_MS + day * DAY_MS for day in days], dtype=np.int64),
+        np.array([*masks.values()], dtype=np.int64),
+    )
+    expected = {}
+    for channel in {key for key, _, _ in spoken}:
+        hours = sorted({24 * day + hour for key, day, hour in spoken if key == channel})
+        if hours[-1] - hours[0] >= 24:
+            pauses = (later - hour for hour, later in pairwise(hours))
+            expected[channel] = max(pauses) * HOUR_MS
+    assert found == expected
+
+
+def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
+    horizon_ms = START_MS + DAY_MS
+    channels = [
+        ChannelArrivals("0", horizon_ms - 5 * HOUR_MS, 3 * HOUR_MS),
+        ChannelArrivals("1", horizon_ms - 7 * HOUR_MS, 3 * HOUR_MS),
+        ChannelArrivals("2", None),
+        ChannelArrivals("3", None),
+        ChannelArrivals("young", START_MS),
+    ]
+    check = check_of_silence(channels, "default", horizon_ms, START_MS)
+    assert check is not None
+    assert (check.success, check.severity, check.value) == (False, "warning", 3)
+    assert check.sentence == (
+        "3 of 5 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; 1 since "
+        "2023-11-14T17:00:00Z; longer than twice its longest pause before the horizon "
+        "2023-11-15T00:00:00Z"
+    )
+
+
+def test_an_own_limit_holds_for_every_channel_and_null_asks_nothing():
+    channels = [ChannelArrivals("a", START_MS), ChannelArrivals("b", None)]
+    found = silent_channels(channels, 2 * HOUR_MS, START_MS + 2 * HOUR_MS, START_MS)
+    assert found == []
+    found = silent_channels(channels, 2 * HOUR_MS, START_MS + 2 * HOUR_MS + 1, START_MS)
+    assert [one.name for one in found] == ["b", "a"]
+    assert check_of_silence(channels, None, START_MS, START_MS) is None
+    assert check_of_silence([], "default", START_MS, START_MS) is None
+
+
+def test_a_channel_whose_pauses_are_not_known_is_silent_after_four_weeks():
+    channels = [ChannelArrivals("a", START_MS)]
+    at = START_MS + FOUR_WEEKS_MS
+    assert silent_channels(channels, "default", at, START_MS) == []
+    assert len(silent_channels(channels, "default", at + 1, START_MS)) == 1
+
+
+def test_of_ten_thousand_silent_channels_a_hundred_are_named_and_the_others_counted():
+    channels = [ChannelArrivals(f"{n:05}", None) for n in range(10_000)]
+    check = check_of_silence(channels, "default", START_MS + 1, START_MS)
+    assert check is not None
+    assert "00099 since" in check.sentence
+    assert "and 9,900 more" in check.sentence
+
+
+# -------------------------------------------------------------------------------------------- ahead
+
+
+def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", 214)
+    check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, raised)
+    assert check is not None
+    assert (check.success, check.severity) == (False, "warning")
+    assert check.sentence == (
+        "at 2023-11-27T23:59:59.999Z, 12d 23h ahead of the horizon 2023-11-15T00:00:00Z; raised by "
+        "the record of channel b that arrived at 2023-11-14T00:00:00Z with the event time "
+        "2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
+        "spared the 214 records that are late behind it"
+    )
+
+
+def test_a_watermark_at_the_horizon_is_not_ahead():
+    for watermark_ms in (None, START_MS - 1, START_MS):
+        check = check_of_watermark("warn", watermark_ms, START_MS)
+        assert check is not None
+        assert check.success
+    assert check_of_watermark("allow", START_MS + 1, START_MS) is None
+    failed = check_of_watermark("fail", START_MS + 1, START_MS)
+    assert failed is not None
+    assert (failed.success, failed.severity) == (False, "critical")
+
+
+@given(st.integers(1, 10**9))
+def test_the_bound_that_is_proposed_would_have_refused_the_record(ahead_ms):
+    assert Raised(START_MS + ahead_ms, START_MS, "", 0).max_ahead_ms < ahead_ms
+
+
+# ----------------------------------------------------------------------------------------- findings
+
+
+def test_findings_are_what_does_not_hold_the_gravest_first():
+    audit = [
+        {"expectation": "expect_no_gaps", "severity": "warning", "success": False, "figures": "g"},
+        {"expectation": "expect_x", "severity": "info", "success": True, "figures": ""},
+        {
+            "expectation": "expect_malformed_share_to_be_at_most",
+            "severity": "critical",
+            "success": False,
+            "figures": "m",
+        },
+    ]
+    assert [(one.name, one.severity) for one in findings_in(audit, "r")] == [
+        ("max_malformed_share", "critical"),
+        ("gaps", "warning"),
+    ]
