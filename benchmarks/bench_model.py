@@ -1,7 +1,7 @@
 """What triggers and joins cost: ratios to the same windows, or to plain Spark, in one process.
 
     python benchmarks/bench_model.py [--rows 5000000] [--rounds 3] [--lake FOLDER]
-                                     [--output FILE.json] [--lines continuous count join]
+                                     [--output FILE.json] [--lines continuous count join advise]
 
 - continuous: windows of a minute that fire every ten seconds as well, beside the same windows, both
   with every firing kept.
@@ -9,6 +9,7 @@
   such windows (P), which ignores lateness.
 - join: pairs of the bids of two halves within a second, beside Spark's own range join (P), which
   ignores lateness. P tries each with each of its key: four times as long for twice the bids.
+- advise: losses and delays of every setting, beside a plain groupBy of the same bids (P).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from rich.console import Console
 from rounds import figures, interleaved, machine, meter, show
 
 from strandline.lake.sessions.classic import start_classic
+from strandline.pipeline.advice import Question
+from strandline.pipeline.advise import advise
 
 Jobs = Mapping[str, Callable[[], None]]
 
@@ -53,6 +57,15 @@ def _join(spark: SparkSession, folder: Path) -> Jobs:
     }
 
 
+def _advise(spark: SparkSession, folder: Path) -> Jobs:
+    bench = Bench(spark, folder, of_bids())
+
+    def advice() -> None:
+        advise(bench.spec, bench.lake, Question(Fraction("0.999")), spark)
+
+    return {"plain Spark (P)": bench.plain, "advise": advice}
+
+
 def _plain_join(spark: SparkSession, folder: Path) -> None:
     """P: what Spark's range join takes."""
     left, right = (
@@ -65,7 +78,7 @@ def _plain_join(spark: SparkSession, folder: Path) -> None:
     pairs.select(*columns).write.format("delta").mode("overwrite").save(str(folder / "plain_pairs"))
 
 
-LINES = {"continuous": _continuous, "count": _count, "join": _join}
+LINES = {"continuous": _continuous, "count": _count, "join": _join, "advise": _advise}
 
 
 def main() -> None:

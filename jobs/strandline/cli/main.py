@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from strandline.cli import show
+from strandline.cli.advise import advise
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.erase import erase
@@ -81,7 +82,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, plan, status, read, maintain, erase, conformance):
+for command in (validate, advise, plan, status, read, maintain, erase, conformance):
     app.command()(command)
 
 

@@ -62,21 +62,24 @@ def refuse_endless_firing(spec: WindowedSpec, *, end_of_input: bool) -> None:
         raise InputError(place, problem, "let the input go on, or choose another trigger")
 
 
+def input_of(spec: PipelineSpec, start_ms: int) -> Input:
+    """The one input of a pipeline, its clock started."""
+    watermark, declared = spec.watermark, spec.source.declared_channels
+    combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
+    return Input(
+        watermark,
+        combiner(watermark, declared or ()),
+        start_ms=start_ms,
+        discovers=declared is None,
+        retired=spec.source.retired,
+    )
+
+
 class _WindowJob(Job):
     """One source, then windows."""
 
     def __init__(self, spec: PipelineSpec, start_ms: int) -> None:
-        watermark, declared = spec.watermark, spec.source.declared_channels
-        combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
-        source = combiner(watermark, declared or ())
-        given = Input(
-            watermark,
-            source,
-            start_ms=start_ms,
-            discovers=declared is None,
-            retired=spec.source.retired,
-        )
-        super().__init__(spec.pipeline, {"": given})
+        super().__init__(spec.pipeline, {"": input_of(spec, start_ms)})
         self._stage = WindowStage(spec)
 
     def process(self, record: Record, moment: Moment) -> None:

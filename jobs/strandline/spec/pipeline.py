@@ -55,6 +55,16 @@ class PipelineSpec(WindowedSpec):
         return self.model_copy(update={"source": source})
 
     @property
+    def without_bound(self) -> PipelineSpec:
+        """The pipeline with a watermark that has no bound; its loss curve is the same."""
+        return self.model_copy(update={"watermark": self.watermark.without_bound})
+
+    @property
+    def total_lateness_ms(self) -> int:
+        """Bound plus allowed lateness, in ms: the sum that decides which records are lost."""
+        return (self.watermark.bound_ms or 0) + self.allowed_lateness
+
+    @property
     def arrival_is_event_time(self) -> bool:
         """Whether ingestion replaces every event time by the arrival."""
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps

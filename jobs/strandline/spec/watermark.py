@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -34,11 +34,26 @@ _Emission = Annotated[
 
 
 class _Generator(SpecModel):
+    bound_field: ClassVar[str | None] = None
+    """The field that says how far the watermark lags by choice; None: there is none."""
+
     emit: Annotated[_Emission, BeforeValidator(_emit)] = Field(
         default_factory=lambda: Periodic.model_validate({"every": "200ms"})
     )
     idleness: Length | None = None
     combine: Literal["valve", "splits"] = "valve"
+
+    @property
+    def bound_ms(self) -> int | None:
+        """The bound, or the lag behind processing time, in ms; None: the strategy has neither."""
+        return None if self.bound_field is None else getattr(self, self.bound_field)
+
+    @property
+    def without_bound(self) -> Self:
+        """The same with a bound, or lag, of zero: its watermark is higher by just so much."""
+        if self.bound_field is None:
+            return self
+        return self.model_copy(update={self.bound_field: 0})
 
     @property
     def interval_ms(self) -> int | None:
@@ -79,6 +94,8 @@ class _Generator(SpecModel):
 class BoundedOutOfOrderness(_Generator):
     """Max event time − bound − 1. Flink: `BoundedOutOfOrdernessWatermarks`."""
 
+    bound_field: ClassVar[str | None] = "bound"
+
     strategy: Literal["bounded_out_of_orderness"]
     bound: Lateness
 
@@ -90,6 +107,8 @@ class BoundedOutOfOrderness(_Generator):
 
 class LegacyBoundedOutOfOrderness(_Generator):
     """Max event time − bound. Flink: `BoundedOutOfOrdernessTimestampExtractor`."""
+
+    bound_field: ClassVar[str | None] = "bound"
 
     strategy: Literal["legacy_bounded_out_of_orderness"]
     bound: Lateness
@@ -142,6 +161,8 @@ class Punctuated(_Generator):
 
 class TimeLag(_Generator):
     """Processing time − lag, on every probe."""
+
+    bound_field: ClassVar[str | None] = "lag"
 
     strategy: Literal["time_lag"]
     lag: Lateness

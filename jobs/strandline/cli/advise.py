@@ -1,0 +1,284 @@
+"""advise: what each bound and allowed lateness would lose and cost, as a table and a plot."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from strandline.cli import show
+from strandline.cli.options import (
+    AsJson,
+    AsOf,
+    Engine,
+    EngineOptions,
+    LakeAt,
+    Master,
+    Pipeline,
+    Pipelines,
+    Remote,
+    TrustThisMachine,
+    instant_at,
+    lake_at,
+    pipelines_folder,
+)
+from strandline.cli.running import application
+from strandline.errors import InputError
+from strandline.model.intervals import EVERYTHING, TimeRange, text_of
+from strandline.quality.report.format import duration, percent
+from strandline.spec import find_spec
+from strandline.spec.values import parse_duration
+
+_BAR = 24
+_LEAST_SHARE = 1e-5
+"""The plot is logarithmic: from all records lost down to one in a hundred thousand."""
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{0,12})?|\.\d{1,12})\s*(%)?")
+Keep = Annotated[
+    str, typer.Option(metavar="SHARE", help="The share of records to keep, such as 99.9%.")
+]
+
+
+def advise(
+    pipeline: Pipeline,
+    keep: Keep = "99.9%",
+    start: Annotated[
+        str | None, typer.Option(help="Only windows that start from this instant on.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option(help="Only windows that start before this instant.")
+    ] = None,
+    as_of: AsOf = None,
+    max_ahead: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How far an event time may be after its arrival, to compare with. "
+            "[max_ahead of the file, 1h]",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    engine: Engine = None,
+    master: Master = None,
+    remote: Remote = None,
+    trust_this_machine: TrustThisMachine = False,
+    pipelines: Pipelines = None,
+    lake: LakeAt = None,
+) -> None:
+    """What each bound and allowed lateness would lose and cost; publishes nothing."""
+    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+    import_module("pyspark.sql")
+    from strandline.lake.results_log import log_of  # noqa: PLC0415
+    from strandline.lake.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.advice import Question  # noqa: PLC0415
+    from strandline.pipeline.advise import advise as advice_of  # noqa: PLC0415
+    from strandline.pipeline.advise import require_advisable  # noqa: PLC0415
+    from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
+    from strandline.pipeline.views.kept_advice import keep_advice  # noqa: PLC0415
+
+    now_ms = int(time.time() * 1000)
+    question = Question(
+        keep=share_of(keep),
+        within=_range_of(start, end),
+        as_of_ms=None if as_of is None else instant_at("--as-of", as_of),
+        max_ahead_ms=None if max_ahead is None else _length_of(max_ahead),
+        now_ms=now_ms,
+    )
+    require_advisable(spec)
+    log = log_of(root, spec)
+    require_expressions(spec, log)
+    short = log is not None and is_small(spec, root, log, None)
+    with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
+        found = advice_of(spec, root, question, spark, step, log).to_json()
+    found = {"made_at": text_of(now_ms), **found}
+    keep_advice(spec, root, found)
+    show.document(found, as_json=as_json, human=_show)
+
+
+def share_of(text: str) -> Fraction:
+    """A share that is written as a percentage, or as a number up to 1.
+
+    Raises:
+        InputError: it is neither, or lies outside.
+    """
+    match = _SHARE.fullmatch(text.strip())
+    number = Fraction(match[1]) if match else Fraction(0)
+    share = number / 100 if match and match[2] else number
+    if not 0 < share <= 1:
+        raise InputError("--keep", f"{text!r} is no share", "write one such as 99.9%")
+    return share
+
+
+def _range_of(start: str | None, end: str | None) -> TimeRange | None:
+    """The range of --start and --end, each open where it is not given.
+
+    Raises:
+        InputError: one is no instant, or the end is not after the start.
+    """
+    if start is None and end is None:
+        return None
+    start_ms = EVERYTHING.start_ms if start is None else instant_at("--start", start)
+    end_ms = EVERYTHING.end_ms if end is None else instant_at("--end", end)
+    if start_ms >= end_ms:
+        raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
+    return TimeRange(start_ms, end_ms)
+
+
+def _length_of(text: str) -> int:
+    try:
+        length_ms = parse_duration(text)
+    except ValueError as error:
+        raise InputError("--max-ahead", f"{text!r} is {error}") from None
+    if length_ms < 0:
+        raise InputError("--max-ahead", f"{text!r} is negative", "give 0s or more")
+    return length_ms
+
+
+def _show(advice: Mapping[str, Any]) -> None:
+    """The advice as people read it."""
+    out = show.out
+    out.print(
+        f"[bold]{escape(advice['pipeline'])}[/]: {advice['records']:,} records of "
+        f"{advice['windows']:,} windows, arrivals before {advice['horizon']}"
+    )
+    if not advice["records"]:
+        out.print("no record in the range: there is nothing to advise on")
+        return
+    out.print(f"in force: {_in_words(advice, advice['in_force'])}")
+    smallest = advice["smallest"]
+    if smallest is None:
+        out.print(f"no setting on offer keeps {advice['keep']}")
+    else:
+        out.print(f"smallest that keeps {advice['keep']}: {_in_words(advice, smallest)}")
+    out.print(_settings(advice))
+    out.print(
+        "lost: by the sum of bound and allowed lateness alone; the bound decides when a window "
+        "is first emitted.\nfinal after: from the end of a window until nothing changes it, in "
+        "half of the windows and in 95 % of them."
+    )
+    for part in _parts(advice):
+        out.print(part)
+    out.print(_clocks(advice))
+
+
+def _in_words(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
+    lost = percent(setting["lost"], advice["records"])
+    lateness = f"allowed lateness {duration(setting['allowed_lateness_ms'])}"
+    bound = advice["bound_name"]
+    rules = f"{bound} {duration(setting['bound_ms'])} + {lateness}" if bound else lateness
+    final = setting["final_after_ms"]
+    cost = "no window final yet" if final is None else f"windows final after {duration(final)}"
+    return f"{rules} loses {setting['lost']:,} records ({lost}); {cost}"
+
+
+def _settings(advice: Mapping[str, Any]) -> Table:
+    """A line a setting, with a bar of the share that it loses, on a logarithmic scale."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    total = "bound + lateness" if advice["bound_name"] else "allowed lateness"
+    for name in (total, "lost", "share"):
+        table.add_column(name, justify="right")
+    table.add_column("share lost, ×10 a step")
+    for name in ("final after", "95 %"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    marks = {advice["in_force"]["total_ms"]: "in force"}
+    if advice["smallest"]:
+        chosen = advice["smallest"]["total_ms"]
+        marks[chosen] = ", ".join([f"keeps {advice['keep']}", *filter(None, [marks.get(chosen)])])
+    for row in _rows_shown(advice["settings"], marks):
+        after, most = (
+            "–" if row[name] is None else duration(row[name])
+            for name in ("final_after_ms", "final_after_ms_95")
+        )
+        table.add_row(
+            duration(row["total_ms"]),
+            f"{row['lost']:,}",
+            percent(row["lost"], advice["records"]),
+            _bar(row["share_lost"]),
+            after,
+            most,
+            f"← {marks[row['total_ms']]}" if row["total_ms"] in marks else "",
+        )
+    return table
+
+
+def _rows_shown(
+    rows: Sequence[Mapping[str, Any]], marks: Mapping[int, str]
+) -> Iterator[Mapping[str, Any]]:
+    """The settings up to the first one that loses nothing, and the marked ones."""
+    nothing_lost_ms = next((row["total_ms"] for row in rows if not row["lost"]), None)
+    for row in rows:
+        if (
+            nothing_lost_ms is None
+            or row["total_ms"] <= nothing_lost_ms
+            or row["total_ms"] in marks
+        ):
+            yield row
+
+
+def _bar(share: float) -> str:
+    if not share:
+        return ""
+    reach = 1 - math.log10(max(share, _LEAST_SHARE)) / math.log10(_LEAST_SHARE)
+    return "█" * max(1, round(_BAR * reach))
+
+
+def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Who loses: channels, keys and days, those first that lose most."""
+    key = ", ".join(advice["key"])
+    groups = (
+        ("channel", advice["channels"], advice["channels_in_all"]),
+        (f"key ({key})", advice["keys"], advice["keys_in_all"]),
+    )
+    for title, parts, in_all in groups:
+        losing = [part for part in parts if part["lost"]]
+        if not losing:
+            continue
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column(escape(title))
+        for name in ("records", "lost", "share", f"needs for {advice['keep']}"):
+            table.add_column(name, justify="right")
+        for part in losing[:10]:
+            needs = part["smallest_total_ms"]
+            table.add_row(
+                escape(", ".join(part["name"])),
+                f"{part['records']:,}",
+                f"{part['lost']:,}",
+                percent(part["lost"], part["records"]),
+                "more than is on offer" if needs is None else duration(needs),
+            )
+        if in_all > 10:
+            table.add_row(f"{in_all:,} in all, the worst first")
+        yield table
+    days = [day for day in advice["days"] if day["lost_by_smallest"]]
+    if days:
+        worst = days[0]
+        share = percent(worst["lost_by_smallest"], worst["records"])
+        yield (
+            f"worst day by the smallest: {worst['name'][0]}, {worst['lost_by_smallest']:,} of "
+            f"{worst['records']:,} lost ({share})"
+        )
+
+
+def _clocks(advice: Mapping[str, Any]) -> str:
+    """What clocks ahead cost."""
+    clocks = advice["clocks_ahead"]
+    limit = duration(clocks["max_ahead_ms"])
+    if not clocks["records"]:
+        return f"clocks: no event time is more than {limit} after its arrival"
+    with_limit, without = clocks["with"], clocks["without"]
+    said = "in force" if clocks["in_force"] else "not in the file"
+    return (
+        f"clocks: {clocks['records']:,} event times are more than {limit} after their arrival; "
+        f"with max_ahead {limit} ({said}) these are malformed and {with_limit['lost']:,} other "
+        f"records are lost, without it {without['lost']:,}"
+    )

@@ -1,0 +1,232 @@
+"""The loss curve as sets: two narrow aggregations of the landing give it for every setting.
+
+The first finds when the watermark without a bound reached the thresholds that matter: the last
+millisecond of each window plus each total lateness on offer. The second counts, for each record,
+how many totals lose it. Counts are exact at the totals on offer, and not given between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import collected, from_arrow
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
+from strandline.engine.past.observed import KnownSteps, observe_days, put_together
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.records.arithmetic import candidate_of, date_of, floor, slot_of
+from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.watermark.cells import observe
+from strandline.errors import InputError
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.watermarks import Candidate
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.trigger import EventTime
+from strandline.spec.window import Tumbling
+
+MOST_CELLS = 4_000_000
+"""So many cells the driver holds at most; of a history that has more a part is looked at."""
+DAY = "_strandline_day"
+"""The date that a record's newest window starts on."""
+LOST_BY = "_strandline_lost_by"
+"""How many of the totals on offer, from the smallest on, lose a record."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The totals on offer for a pipeline, and the windows that they are asked for.
+
+    Attributes:
+        spec: the pipeline, with windows on a grid without gaps.
+        within: the windows that start in it.
+        unit_ms: what all totals but the one in force are multiples of.
+        totals_ms: bound plus allowed lateness, ascending.
+    """
+
+    spec: PipelineSpec
+    within: TimeRange
+    unit_ms: int
+    totals_ms: tuple[int, ...]
+
+    @property
+    def grid(self) -> Grid:
+        """Of the pipeline's windows."""
+        return Grid.of(self.spec)
+
+    @property
+    def without_bound(self) -> PipelineSpec:
+        """A pipeline whose thresholds are those asked for, by a watermark without a bound.
+
+        Its windows are a unit long, so that one ends wherever a total other than the one in force
+        may put a threshold; that one is its allowed lateness.
+        """
+        grid = self.grid
+        offset_ms = (grid.offset_ms + grid.size_ms) % self.unit_ms
+        plain: dict[str, Any] = {
+            "trigger": EventTime(),
+            "evictor": None,
+            "process": None,
+            "returns": {},
+        }
+        window = Tumbling.model_construct(tumbling=self.unit_ms, offset=offset_ms)
+        lateness = {"allowed_lateness": self.spec.total_lateness_ms}
+        return self.spec.without_bound.model_copy(update={"window": window} | lateness | plain)
+
+    @property
+    def event_times(self) -> TimeRange:
+        """Event times of the records whose newest window starts in the range."""
+        longest_ms = max(self.grid.size_ms, self.grid.span_ms)
+        return TimeRange(self.within.start_ms, _inside(self.within.end_ms + longest_ms))
+
+    @property
+    def watermarks(self) -> TimeRange:
+        """Event times between which the watermark's progress decides about records of the range.
+
+        Earlier ones reach no threshold that is asked for, later ones all of them.
+        """
+        latest_ms = self.event_times.end_ms + self.totals_ms[-1] + 2
+        return TimeRange(_inside(self.within.start_ms - self.unit_ms - 1), _inside(latest_ms))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """When the watermark without a bound closes windows, by each total lateness on offer.
+
+    Attributes:
+        slots_ms: the starts of the windows that have a record, ascending.
+        seen_from: for each of them and each total the first instant whose records are lost.
+        happened_ms: the millisecond at which that is so; NaN: not before the horizon.
+    """
+
+    slots_ms: npt.NDArray[np.int64]
+    seen_from: npt.NDArray[Any]
+    happened_ms: npt.NDArray[np.float64]
+
+
+def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_ms: int) -> History:
+    """The history of a watermark without a bound, as far as it decides about a range.
+
+    Args:
+        records: the pipeline's landing as `read_records` reads it, all arrival days, duplicates
+            marked, known at the horizon.
+        offer: what is asked.
+        axis: of the instants.
+        horizon_ms: arrivals and ticks before it are known.
+
+    Raises:
+        InputError: there are more cells than the driver may hold.
+    """
+    spec = offer.without_bound
+    offered = records.withColumn(c.CANDIDATE, _candidate(spec))
+    counted = observe(_between(offered, offer.watermarks, spec), spec, axis)
+    found = collected(counted.limit(MOST_CELLS + 1))
+    if len(found) > MOST_CELLS:
+        raise InputError(
+            f"{spec.pipeline}: --start/--end",
+            f"more than {MOST_CELLS:,} parts of windows and channels to look at",
+            "give a shorter range",
+        )
+    cells = Observed(cells_from(found, axis))
+    if not spec.watermark.idleness_in_effect:
+        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
+    known = KnownSteps.none(spec, axis)
+    days = list(observe_days(offered, spec, axis, cells, known, horizon_ms))
+    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+
+
+def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
+    """When the watermark without a bound closes each window of the range by each total."""
+    slots_ms = _slots(history, offer)
+    totals_ms = np.asarray(offer.totals_ms, dtype=np.int64)
+    thresholds = (slots_ms + offer.grid.size_ms - 1)[:, None] + totals_ms[None, :]
+    distinct, place = np.unique(thresholds, return_inverse=True)
+    seen, ranks = history.crossings.reached(distinct.tolist(), horizon_ms)
+    axis = history.axis
+    happened = axis.all_event_ms(seen, ranks).astype("float64")
+    happened[np.asarray(seen >= axis.end, dtype=bool)] = np.nan
+    place = place.reshape(thresholds.shape)
+    return Reached(slots_ms, seen[place], happened[place])
+
+
+def count_lost(
+    records: DataFrame, history: History, offer: Offer, closes: Reached, horizon_ms: int
+) -> DataFrame:
+    """The records of the range by DAY, CHANNEL, the engine's key columns and LOST_BY: RECORDS."""
+    axis, within = history.axis, offer.event_times
+    days = history.days.of_events(within)
+    seen_from = [[int(instant) for instant in of_slot] for of_slot in closes.seen_from]
+    table = {
+        c.SLOT: pa.array(closes.slots_ms, pa.int64()),
+        c.CLOSE_FROM: pa.array(seen_from, pa.list_(axis.kind)),
+    }
+    slots = from_arrow(records.sparkSession, pa.table(table))
+    known = known_records(records, history, horizon_ms, days)
+    of_slots = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid)).join(
+        F.broadcast(slots), c.SLOT
+    )
+    lost_by = _lost_by(0, len(offer.totals_ms))
+    grouped = {
+        DAY: date_of(F.col(c.SLOT)),
+        c.CHANNEL: F.col(c.CHANNEL),
+        **{key: F.col(key) for key in c.keys_of(offer.spec)},
+        LOST_BY: lost_by,
+    }
+    narrow = of_slots.select(*(column.alias(name) for name, column in grouped.items()))
+    return narrow.groupBy(*grouped).agg(F.count(F.lit(1)).alias(c.RECORDS))
+
+
+def _lost_by(least: int, most: int) -> Column:
+    """How many totals lose a record, of `least` to `most`: by halves, since they only ascend."""
+    if least == most:
+        return F.lit(least)
+    middle = (least + most) // 2
+    is_kept = F.col(c.INSTANT) < F.get(F.col(c.CLOSE_FROM), F.lit(middle))
+    return F.when(is_kept, _lost_by(least, middle)).otherwise(_lost_by(middle + 1, most))
+
+
+def _slots(history: History, offer: Offer) -> npt.NDArray[np.int64]:
+    """The starts of the windows of the range that are the newest of a record."""
+    days = history.days.of_events(offer.event_times)
+    cells = history.timeline.cells(days, columns=("least_ts_ms", "largest_ts_ms"))
+    ts_ms = np.unique(cells.to_numpy(dtype="int64").ravel())
+    starts = np.unique(offer.grid.newest_starts(ts_ms))
+    within = offer.within
+    chosen: npt.NDArray[np.int64] = starts[(starts >= within.start_ms) & (starts < within.end_ms)]
+    return chosen
+
+
+def _candidate(spec: PipelineSpec) -> Column:
+    """What a record offers to a watermark without a bound."""
+    watermark = spec.watermark
+    if watermark.candidate is not None:
+        return candidate_of(watermark.candidate, F.col(c.TS))
+    if watermark.lag_ms is not None and watermark.interval_ms is None:
+        return candidate_of(Candidate(watermark.lag_ms), F.col(c.ARRIVAL))
+    return F.col(c.CANDIDATE)
+
+
+def _between(records: DataFrame, times: TimeRange, spec: PipelineSpec) -> DataFrame:
+    """The records with event times and candidates cut to a range, placed in windows of a unit."""
+    unit_ms, grid = Grid.of(spec).step_ms, Grid.of(spec)
+
+    def cut(name: str) -> Column:
+        least, largest = (F.lit(ms).cast("bigint") for ms in (times.start_ms, times.end_ms))
+        inside = F.greatest(F.least(F.col(name), largest), least)
+        return F.when(F.col(name).isNotNull(), inside)
+
+    cut_times = records.withColumns({name: cut(name) for name in (c.TS, c.CANDIDATE)})
+    return cut_times.withColumn(c.STEP, floor(F.col(c.TS), unit_ms, grid.offset_ms))
+
+
+def _inside(instant_ms: int) -> int:
+    """An instant, or the nearest one of the years 0001 to 9999."""
+    return min(max(instant_ms, LEAST_INSTANT_MS), END_OF_INSTANTS_MS - 1)

@@ -1,0 +1,105 @@
+"""The loss curve: how many records each bound and allowed lateness loses.
+
+A record is lost by the sum of the two alone, its *total lateness*: the same steps of the watermark
+come at the same positions whatever the bound is, only so much lower.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+_SECOND_MS = 1_000
+_MINUTE_MS = 60_000
+_HOUR_MS = 3_600_000
+_DAY_MS = 86_400_000
+_UNITS_MS = (
+    *(_SECOND_MS * many for many in (1, 5, 15, 30)),
+    *(_MINUTE_MS * many for many in (1, 5, 15, 30)),
+    *(_HOUR_MS * many for many in (1, 2, 3, 6, 12)),
+    _DAY_MS,
+)
+"""Lengths that a person writes; the totals on offer are multiples of one of them."""
+_OFFERED_MS = (
+    *(_SECOND_MS * many for many in (1, 2, 5, 10, 15, 30)),
+    *(_MINUTE_MS * many for many in (1, 2, 5, 10, 15, 20, 30, 45)),
+    *(_HOUR_MS * many for many in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18)),
+    *(_DAY_MS * many for many in (1, 2, 3, 5, 7, 10, 14, 21, 28, 60, 90)),
+)
+_PARTS_OF_A_STEP = 12
+_MOST_UNITS = 100_000
+"""Into so many units a history is divided at most, unless its windows are shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossCurve:
+    """How many of some records are lost at each total lateness on offer.
+
+    Attributes:
+        totals_ms: bound plus allowed lateness, ascending.
+        lost: the records lost at each; never more at a larger one.
+        records: all well-formed records.
+    """
+
+    totals_ms: tuple[int, ...]
+    lost: tuple[int, ...]
+    records: int
+
+    def lost_at(self, total_ms: int) -> int:
+        """The records lost at a total lateness on offer.
+
+        Raises:
+            KeyError: it is not on offer; between two offers the number is not known.
+        """
+        place = bisect_left(self.totals_ms, total_ms)
+        if place == len(self.totals_ms) or self.totals_ms[place] != total_ms:
+            raise KeyError(total_ms)
+        return self.lost[place]
+
+    def smallest(self, keep: Fraction) -> int | None:
+        """The least total lateness on offer that keeps a share of the records; None: none does."""
+        most_lost = self.records * (1 - keep)
+        kept = (
+            total
+            for total, lost in zip(self.totals_ms, self.lost, strict=True)
+            if lost <= most_lost
+        )
+        return next(kept, None)
+
+
+def unit_of(step_ms: int, span_ms: int | None = None) -> int:
+    """The length that the totals on offer are multiples of, and that divides the step of windows.
+
+    About a twelfth of the step, such as 5 minutes of an hour; longer over a long history, and the
+    step itself where no length that a person writes divides it.
+
+    Args:
+        step_ms: from the start of a window to the next start.
+        span_ms: the length of the history; None: not known.
+    """
+    least_ms = max(step_ms / _PARTS_OF_A_STEP, (span_ms or 0) / _MOST_UNITS)
+    return next((ms for ms in _UNITS_MS if ms >= least_ms and step_ms % ms == 0), step_ms)
+
+
+def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
+    """The totals on offer: 0, multiples of a unit up to 90 days or 90 units, and one in force."""
+    longest_ms = 90 * max(unit_ms, _DAY_MS)
+    offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
+    if unit_ms not in _UNITS_MS:
+        offered |= {unit_ms * many for many in (1, 2, 3, 4, 6, 8, 12, 24, 48, 90)}
+    return tuple(sorted({0, *offered, own_ms}))
+
+
+def curve_of(totals_ms: Sequence[int], kept_from: Sequence[int]) -> LossCurve:
+    """The curve of some records by the number of totals that lose each.
+
+    Args:
+        totals_ms: on offer, ascending.
+        kept_from: how many records are lost by the first 0, 1, … of the totals, and kept from then
+            on; one number more than there are totals.
+    """
+    records = sum(kept_from)
+    lost = tuple(sum(kept_from[place + 1 :]) for place in range(len(totals_ms)))
+    return LossCurve(tuple(totals_ms), lost, records)

@@ -1,0 +1,211 @@
+"""What the advisor is asked, and what it answers: settings, their losses and their delays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from strandline.engine.loss_curve import Reached
+from strandline.engine.losses_by import Parts
+from strandline.model.intervals import TimeRange, text_of
+from strandline.model.loss_curve import LossCurve
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the advisor.
+
+    Attributes:
+        keep: the share of the records that a setting is to keep.
+        within: the windows that start in it; None: all.
+        as_of_ms: the horizon; None: just after the last arrival.
+        max_ahead_ms: what clocks ahead are compared with; None: the pipeline's own `max_ahead`,
+            or an hour.
+        now_ms: the time of the clock; None: nobody asks for it.
+    """
+
+    keep: Fraction
+    within: TimeRange | None = None
+    as_of_ms: int | None = None
+    max_ahead_ms: int | None = None
+    now_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How long after the end of a window it is final, by one total lateness.
+
+    Attributes:
+        median_ms: of the windows that are final at the horizon; None: none is.
+        most_ms: of nineteen in twenty of them.
+        longest_ms: of all of them.
+        final: how many are.
+    """
+
+    median_ms: int | None
+    most_ms: int | None
+    longest_ms: int | None
+    final: int
+
+
+@dataclass(frozen=True)
+class ClocksAhead:
+    """What records cost whose event time is more than a limit after their arrival.
+
+    Attributes:
+        limit_ms: the limit, as `max_ahead` would be.
+        is_in_force: whether the pipeline's file says it.
+        records: how many there are.
+        with_limit: the loss curve where they are malformed; None: there are none.
+        without: where they count, and raise the watermark; None: there are none.
+    """
+
+    limit_ms: int
+    is_in_force: bool
+    records: int
+    with_limit: LossCurve | None = None
+    without: LossCurve | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The loss curve of a pipeline, who loses, and what delay each setting costs.
+
+    Attributes:
+        within: the windows that start in it were looked at.
+        horizon_ms: by the arrivals before it.
+        unit_ms: what all totals on offer but the one in force are multiples of.
+        keep: the share that a setting is to keep.
+        curve: of all records; its totals are those on offer.
+        delays: what each of these costs.
+        windows: the windows that have a record.
+        channels: those that lose most by the setting in force.
+        keys: likewise.
+        days: those that lose most by the smallest setting that keeps the share.
+        malformed: the malformed rows of the whole landing by reason.
+        clocks: what clocks ahead cost.
+    """
+
+    spec: PipelineSpec
+    within: TimeRange
+    horizon_ms: int
+    unit_ms: int
+    keep: Fraction
+    curve: LossCurve
+    delays: tuple[Delay, ...]
+    windows: int
+    channels: Parts
+    keys: Parts
+    days: Parts
+    malformed: Mapping[str, int]
+    clocks: ClocksAhead
+
+    @property
+    def chosen_ms(self) -> int | None:
+        """The smallest total lateness on offer that keeps the share that is asked for."""
+        return self.curve.smallest(self.keep)
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines, and for who shows it; durations in ms, shares as fractions."""
+        spec, chosen = self.spec, self.chosen_ms
+        own_ms = spec.total_lateness_ms
+        return {
+            "pipeline": spec.pipeline,
+            "windows_from": text_of(self.within.start_ms),
+            "windows_before": text_of(self.within.end_ms),
+            "horizon": text_of(self.horizon_ms),
+            "keep": _percent(self.keep),
+            "keep_share": float(self.keep),
+            "records": self.curve.records,
+            "windows": self.windows,
+            "malformed": dict(self.malformed),
+            "unit_ms": self.unit_ms,
+            "bound_name": spec.watermark.bound_field,
+            "in_force": self._setting(own_ms),
+            "smallest": None if chosen is None else self._setting(chosen),
+            "settings": [self._row(total_ms) for total_ms in self.curve.totals_ms],
+            "channels": [self._part(*one) for one in self.channels[0]],
+            "channels_in_all": self.channels[1],
+            "key": list(spec.source.key),
+            "keys": [self._part(*one) for one in self.keys[0]],
+            "keys_in_all": self.keys[1],
+            "days": [self._part(*one) for one in self.days[0]],
+            "clocks_ahead": self._clocks(),
+        }
+
+    def _setting(self, total_ms: int) -> dict[str, Any]:
+        """A total as a bound and an allowed lateness: the bound in force, unless it is too long."""
+        bound_ms = min(self.spec.watermark.bound_ms or 0, total_ms)
+        both = {"bound_ms": bound_ms, "allowed_lateness_ms": total_ms - bound_ms}
+        return self._row(total_ms) | both
+
+    def _row(self, total_ms: int) -> dict[str, Any]:
+        delay = self.delays[self.curve.totals_ms.index(total_ms)]
+        lost = self.curve.lost_at(total_ms)
+        return {
+            "total_ms": total_ms,
+            "lost": lost,
+            "share_lost": _share(lost, self.curve.records),
+            "final_after_ms": delay.median_ms,
+            "final_after_ms_95": delay.most_ms,
+            "final_after_ms_longest": delay.longest_ms,
+            "windows_final": delay.final,
+        }
+
+    def _part(self, names: tuple[str, ...], curve: LossCurve) -> dict[str, Any]:
+        own_ms, chosen = self.spec.total_lateness_ms, self.chosen_ms
+        lost, kept_by = curve.lost_at(own_ms), curve.smallest(self.keep)
+        lost_then = None if chosen is None else curve.lost_at(chosen)
+        return {
+            "name": list(names),
+            "records": curve.records,
+            "lost": lost,
+            "share_lost": _share(lost, curve.records),
+            "lost_by_smallest": lost_then,
+            "smallest_total_ms": kept_by,
+        }
+
+    def _clocks(self) -> dict[str, Any]:
+        clocks, own_ms = self.clocks, self.spec.total_lateness_ms
+
+        def lost(curve: LossCurve | None) -> dict[str, int] | None:
+            if curve is None:
+                return None
+            return {"records": curve.records, "lost": curve.lost_at(own_ms)}
+
+        return {
+            "max_ahead_ms": clocks.limit_ms,
+            "in_force": clocks.is_in_force,
+            "records": clocks.records,
+            "with": lost(clocks.with_limit),
+            "without": lost(clocks.without),
+        }
+
+
+def delays_of(closes: Reached, size_ms: int) -> tuple[Delay, ...]:
+    """The delay from the end of windows until they are final, for each total on offer."""
+    after_end = closes.happened_ms - (closes.slots_ms + size_ms)[:, None]
+    delays = []
+    for column in after_end.T:
+        final = column[~np.isnan(column)]
+        if not len(final):
+            delays.append(Delay(None, None, None, 0))
+            continue
+        median, most, longest = (
+            round(float(ms)) for ms in np.quantile(final, (0.5, 0.95, 1), method="lower")
+        )
+        delays.append(Delay(median, most, longest, len(final)))
+    return tuple(delays)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share * 100):.10g}%"

@@ -1,0 +1,246 @@
+"""advise: what each bound and allowed lateness would lose and cost; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import collected, computed
+from strandline.engine.loss_curve import (
+    DAY,
+    Offer,
+    Reached,
+    count_lost,
+    observe_without_bound,
+    reached,
+)
+from strandline.engine.losses_by import Parts, curve_of_all, worst
+from strandline.engine.past.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import WIDEST_MS, Grid
+from strandline.engine.records.days import lies_in_its_day
+from strandline.engine.records.duplicates import with_duplicates
+from strandline.errors import InputError
+from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Ledger
+from strandline.lake.sessions.settings import for_input_of
+from strandline.lake.store import Lake
+from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
+from strandline.model.loss_curve import LossCurve, totals_on_offer, unit_of
+from strandline.pipeline.advice import Advice, ClocksAhead, Question, delays_of
+from strandline.pipeline.ask_engine import require_all_expressions
+from strandline.pipeline.context import Progress
+from strandline.pipeline.failures import failures_recorded
+from strandline.pipeline.plan import axis_of
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session, Sliding, WindowOfAllTime
+
+_MOST_PARTS = 20
+_MOST_DAYS = 5
+_AHEAD_MS = 3_600_000
+"""What clocks ahead are compared with where nobody says it."""
+_TRY = "try single settings: strandline plan {pipeline} --start … --end …, with the file edited"
+
+
+def require_advisable(spec: PipelineSpec) -> None:
+    """Refuse a pipeline whose losses no one pass tells for every setting.
+
+    Raises:
+        InputError: it is one of two sources, of results, of windows that are not on a grid or leave
+            gaps, without a watermark, or of one that is never past a window for good.
+    """
+    if isinstance(spec, TwoSourcesSpec):
+        place, problem = "sources", "advice is for one source; this pipeline joins two"
+        way_out = "write a pipeline of the same windows over each source, and ask for its advice"
+    elif isinstance(spec, ResultsSpec):
+        place, problem = "source.pipeline", f"its watermark is that of {spec.upstream.pipeline}"
+        way_out = f"ask there: strandline advise {spec.upstream.pipeline}"
+    elif isinstance(spec.window, Session):
+        place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
+        problem = "a late record of a session may be saved by the session itself"
+    elif isinstance(spec.window, WindowOfAllTime):
+        place, problem = "window", "its windows have no end that a record could be late for"
+        way_out = "nothing is lost: there is nothing to choose"
+    elif isinstance(spec.window, Sliding) and spec.window.every > spec.window.sliding:
+        place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
+        problem = "its windows leave gaps, and records in them are judged apart"
+    elif spec.watermark.strategy == "none":
+        place, problem = "watermark.strategy", "without a watermark no record is late"
+        way_out = "choose a strategy, such as bounded_out_of_orderness, and ask again"
+    elif spec.total_lateness_ms > WIDEST_MS:
+        place, problem = "allowed_lateness", "so long that no window is ever closed"
+        way_out = "nothing is lost; to see what less would lose, write less and ask again"
+    else:
+        return
+    raise InputError(f"{spec.pipeline}: {place}", problem, way_out)
+
+
+def advise(
+    spec: PipelineSpec,
+    lake: Lake,
+    question: Question,
+    spark: SparkSession,
+    progress: Progress = lambda step: None,
+    log: LandingLog | None = None,
+) -> Advice:
+    """What every bound and allowed lateness on offer would have lost and cost.
+
+    Args:
+        spec: the pipeline; nothing need have been published.
+        lake: where its landing table lies.
+        question: what is asked.
+        spark: the session.
+        progress: is called with each step as it begins.
+        log: of the landing table, where it is open already.
+
+    Raises:
+        InputError: the pipeline is none that advice can be given for, or the landing table does not
+            suit it.
+    """
+    require_advisable(spec)
+    landing = Landing.open(spark, lake, spec, question.now_ms, log)
+    entries = Ledger(lake.pipeline(spec.pipeline)).entries()
+    with failures_recorded(spark, spec.pipeline, "advise", lambda message: None):
+        require_all_expressions(landing)
+        axis = axis_of(landing, entries)
+        read_bytes = landing.weight([day for day in landing.days if day is not None])["bytes"]
+        with for_input_of(spark, read_bytes, spec.spark):
+            offer, horizon_ms = _offer(landing, question), _horizon(landing, axis, question)
+            return _advice(_Count(landing, axis, offer, horizon_ms), question, progress)
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What a landing's records lose at the totals on offer.
+
+    Attributes:
+        landing: the table, by rules of a pipeline.
+        axis: of its instants.
+        offer: the totals, for the same rules.
+        horizon_ms: arrivals before it are known.
+    """
+
+    landing: Landing
+    axis: Axis
+    offer: Offer
+    horizon_ms: int
+
+    def with_max_ahead(self, max_ahead: int | None) -> _Count:
+        """The same with another limit to how far an event time may be after its arrival."""
+        source = self.offer.spec.source.model_copy(update={"max_ahead": max_ahead})
+        spec = self.offer.spec.model_copy(update={"source": source})
+        landing, offer = replace(self.landing, spec=spec), replace(self.offer, spec=spec)
+        return replace(self, landing=landing, offer=offer)
+
+    @property
+    def known(self) -> DataFrame:
+        """The rows of all arrival days that are known at the horizon, duplicates marked."""
+        known = (F.col(c.ARRIVAL) < self.horizon_ms) | ~lies_in_its_day()
+        landing = self.landing
+        rows = landing.records(self.axis)
+        return with_duplicates(rows, landing.spec, landing.days, landing.every_day).where(known)
+
+    @cached_property
+    def history(self) -> History:
+        """The history of the watermark without a bound."""
+        return observe_without_bound(self.known, self.offer, self.axis, self.horizon_ms)
+
+    @cached_property
+    def closes(self) -> Reached:
+        """When each total closes each window."""
+        return reached(self.history, self.offer, self.horizon_ms)
+
+    @property
+    def lost(self) -> DataFrame:
+        """How many records each number of totals loses, by day, channel and key."""
+        records, horizon_ms = self.landing.records(self.axis), self.horizon_ms
+        return count_lost(records, self.history, self.offer, self.closes, horizon_ms)
+
+    @property
+    def curve(self) -> LossCurve:
+        """The loss curve of all records."""
+        return curve_of_all(self.lost, self.offer.totals_ms)
+
+
+def _advice(count: _Count, question: Question, progress: Progress) -> Advice:
+    spec, offer = count.offer.spec, count.offer
+    progress("observe")
+    closes = count.closes
+    progress("count")
+    lost = computed(count.lost)
+    curve = curve_of_all(lost, offer.totals_ms)
+
+    def parts(names: Sequence[str], *, at_ms: int, most: int = _MOST_PARTS) -> Parts:
+        return worst(lost, names, offer.totals_ms, at_ms=at_ms, most=most) if names else ([], 0)
+
+    in_force_ms, chosen_ms = spec.total_lateness_ms, curve.smallest(question.keep)
+    channels = parts([c.CHANNEL] if spec.source.channel else [], at_ms=in_force_ms)
+    keys = parts(c.keys_of(spec), at_ms=in_force_ms)
+    days = parts([DAY], at_ms=in_force_ms if chosen_ms is None else chosen_ms, most=_MOST_DAYS)
+    progress("look for clocks ahead")
+    bad = count.history.timeline.malformed.groupby("reason")["records"].sum()
+    return Advice(
+        spec=spec,
+        within=offer.within,
+        horizon_ms=count.horizon_ms,
+        unit_ms=offer.unit_ms,
+        keep=question.keep,
+        curve=curve,
+        delays=delays_of(closes, offer.grid.size_ms),
+        windows=len(closes.slots_ms),
+        channels=channels,
+        keys=keys,
+        days=days,
+        malformed={str(reason): int(many) for reason, many in bad.items()},
+        clocks=_clocks_ahead(count, curve, question.max_ahead_ms),
+    )
+
+
+def _horizon(landing: Landing, axis: Axis, question: Question) -> int:
+    """Just after the last arrival, unless one is given; never after the time of the clock.
+
+    Raises:
+        InputError: the one that is given lies after it.
+    """
+    if question.as_of_ms is None:
+        by_arrivals = landing.horizon_after(axis)
+        return by_arrivals if question.now_ms is None else min(by_arrivals, question.now_ms)
+    if question.now_ms is not None and question.as_of_ms > question.now_ms:
+        raise InputError("--as-of", "lies ahead of the clock", "give an instant that has been")
+    return question.as_of_ms
+
+
+def _offer(landing: Landing, question: Question) -> Offer:
+    """The totals on offer: finer over a short history."""
+    spec, days = landing.spec, [day for day in landing.days if day is not None]
+    span_ms = midnight_of(max(days)) - midnight_of(min(days)) + DAY_MS if days else None
+    within = question.within or EVERYTHING
+    if span_ms is not None:
+        span_ms = min(span_ms, within.end_ms - within.start_ms)
+    unit_ms = unit_of(Grid.of(spec).step_ms, span_ms)
+    return Offer(spec, within, unit_ms, totals_on_offer(unit_ms, spec.total_lateness_ms))
+
+
+def _clocks_ahead(count: _Count, curve: LossCurve, asked_ms: int | None) -> ClocksAhead:
+    """What records ahead of their arrival cost; where there are some the landing is read again."""
+    own_ms = count.offer.spec.source.max_ahead
+    limit_ms = next(ms for ms in (asked_ms, own_ms, _AHEAD_MS) if ms is not None)
+    without = count if own_ms is None else count.with_max_ahead(None)
+    ahead = without.known.where(
+        F.col(c.REASON).isNull() & (F.col(c.TS) - F.col(c.ARRIVAL) > F.lit(limit_ms))
+    )
+    many = int(collected(ahead.agg(F.count(F.lit(1)).alias(c.RECORDS)))[c.RECORDS].iloc[0])
+    if not many:
+        return ClocksAhead(limit_ms, limit_ms == own_ms, 0)
+    of_limit, of_none = (
+        curve if ms == own_ms else count.with_max_ahead(ms).curve for ms in (limit_ms, None)
+    )
+    return ClocksAhead(limit_ms, limit_ms == own_ms, many, of_limit, of_none)

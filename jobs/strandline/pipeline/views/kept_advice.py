@@ -1,0 +1,52 @@
+"""The last advice of a pipeline, kept beside its reports for the page that shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from strandline.lake.store import Lake
+from strandline.spec.pipeline import PipelineSpec
+
+_FILE = "advice.json"
+
+
+def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> None:
+    """Keep it where the pipeline's tables lie in a folder; elsewhere, and if it fails, it is not.
+
+    Nothing that a run does goes by it.
+    """
+    place = _place(spec, lake)
+    if place is None or not place.parent.parent.is_dir():
+        return
+    with suppress(OSError):
+        place.parent.mkdir(exist_ok=True)
+        beside = place.with_suffix(".new")
+        beside.write_text(json.dumps({"rules": _rules(spec), **advice}, default=str))
+        beside.replace(place)
+
+
+def kept_advice(spec: PipelineSpec, lake: Lake) -> dict[str, Any] | None:
+    """The last advice; None: there is none, or it is of other rules than the pipeline's of now."""
+    place = _place(spec, lake)
+    if place is None:
+        return None
+    try:
+        found = json.loads(place.read_text())
+    except (OSError, ValueError):
+        return None
+    is_current = isinstance(found, dict) and found.get("rules") == _rules(spec)
+    return found if is_current else None
+
+
+def _rules(spec: PipelineSpec) -> str:
+    return spec.spec_fingerprint
+
+
+def _place(spec: PipelineSpec, lake: Lake) -> Path | None:
+    if lake.folder is None:
+        return None
+    return lake.folder / spec.pipeline / "_reports" / _FILE
