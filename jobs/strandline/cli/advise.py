@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -29,14 +28,12 @@ from strandline.cli.options import (
     TrustThisMachine,
     instant_at,
     lake_at,
-    pipelines_folder,
+    spec_of,
 )
 from strandline.cli.running import application
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.quality.report.format import duration, percent
-from strandline.spec import find_spec
-from strandline.spec.values import parse_duration
 
 _BAR = 24
 _LEAST_SHARE = 1e-5
@@ -74,9 +71,8 @@ def advise(
     lake: LakeAt = None,
 ) -> None:
     """What each bound and allowed lateness would lose and cost; publishes nothing."""
-    spec, root = find_spec(pipelines_folder(pipelines), pipeline), lake_at(lake)
+    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
     choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
-    import_module("pyspark.sql")
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.advice import Question  # noqa: PLC0415
@@ -134,6 +130,8 @@ def _range_of(start: str | None, end: str | None) -> TimeRange | None:
 
 
 def _length_of(text: str) -> int:
+    from strandline.spec.values import parse_duration  # noqa: PLC0415
+
     try:
         length_ms = parse_duration(text)
     except ValueError as error:
