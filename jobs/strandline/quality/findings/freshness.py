@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import Check, Finding
-from strandline.spec.cron import Cron, interval_of
+from strandline.spec.cron import longest_interval_ms, next_after
 from strandline.spec.quality import DEFAULT
 
 _GRACE_MS = 2 * HOUR_MS
@@ -22,7 +22,7 @@ def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int
     """
     if fresh_within != DEFAULT:
         return fresh_within if isinstance(fresh_within, int) else None
-    return interval_of(schedule) + _GRACE_MS
+    return longest_interval_ms(schedule) + _GRACE_MS
 
 
 def check_of_freshness(
@@ -75,12 +75,9 @@ def not_run_since(
         runs: that have happened.
         now_ms: the time of the clock.
     """
-    cron = None if schedule is None else Cron.of(schedule)
-    if cron is None:
-        return None
-    in_time_ms = interval_of(schedule) + DAY_MS + _GRACE_MS
+    in_time_ms = longest_interval_ms(schedule) + DAY_MS + _GRACE_MS
     kept_up = [run.at_ms for run in runs if 0 <= run.at_ms - run.until_ms <= in_time_ms]
-    due_ms = cron.after(max(kept_up)) if kept_up else None
+    due_ms = next_after(schedule, max(kept_up)) if kept_up else None
     if due_ms is None or now_ms <= due_ms + _GRACE_MS:
         return None
     sentence = (
