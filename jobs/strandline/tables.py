@@ -111,6 +111,7 @@ COMPLETENESS = PublishedTable(
         "no_window": "long",
         "missed_pairs": "long",
         "channels_heard": "array<string>",
+        "slots": "long",
         "run_id": "string",
         "spec_fingerprint": "string",
     },

@@ -45,6 +45,7 @@ SCHEMA = pa.schema(
         ("accepted_loss", pa.string()),
         ("touched_from", _UTC),
         ("first_open", _UTC),
+        ("first_accepted", _UTC),
         ("reason", pa.string()),
         ("requested_by", pa.string()),
         ("message", pa.string()),
@@ -81,6 +82,8 @@ class Entry:
         touched_from_ms: the start of the oldest slot that the run brings up to date; its range
             where that is older. What others publish from here on makes the run stale.
         first_open_ms: the start of the first slot that was not closed once the run was published.
+        first_accepted_ms: the start (of cumulative windows the end) of the first slot that accepted
+            a record; gaps lie behind it. None: none has, or the run goes by rules of its own.
         request_fingerprint: of what was asked of whom; None: it cannot be asked again.
         layout: the windows and the key of what the run publishes (`PipelineSpec.layout`); None: of
             a ledger that did not keep it.
@@ -128,6 +131,7 @@ class Entry:
     accepted_loss: str | None = None
     touched_from_ms: Annotated[int | None, Field(alias="touched_from")] = None
     first_open_ms: Annotated[int | None, Field(alias="first_open")] = None
+    first_accepted_ms: Annotated[int | None, Field(alias="first_accepted")] = None
     reason: str | None = None
     requested_by: str | None = None
     message: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,12 +20,11 @@ from strandline.lake.small_diff import published_rows, small_diff
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import told
+from strandline.pipeline.judged_rows import judged, starting_in, without_slots_that_stay
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import (
     arrival_column,
-    arrived,
-    arrived_in,
     no_longer_malformed,
 )
 from strandline.pipeline.rebuild import Staged
@@ -72,11 +72,12 @@ def diffs(
     targets = ctx.spec.tables
     parts = {name: rows for name, rows in parts_of(staged).items() if rows is not None}
     days = seen.history.days.of_windows(plan.scope.windows)
+    around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
     well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
     return [
         _anew(ctx, targets[name], rows)
         if (recreate and name in _WITH_THE_KEY) or _is_of_another_kind(ctx, targets[name])
-        else _diff(ctx, targets[name], rows, plan, oldest_ms, well_formed)
+        else _diff(ctx, targets[name], rows, plan, oldest_ms, well_formed, around[name])
         for name, rows in parts.items()
     ]
 
@@ -113,19 +114,27 @@ def _diff(
     plan: Plan,
     oldest_ms: int,
     well_formed: DataFrame | None,
+    around: Sequence[TimeRange],
 ) -> Change:
+    """What is staged for a table, held against what is published.
+
+    `around`: of the calendar where, outside the range, gaps are listed anew.
+    """
     if not target.has_older_slots:
         oldest_ms = plan.scope.windows.start_ms
-    scope = TimeRange(oldest_ms, plan.scope.windows.end_ms)
+    scope = TimeRange(
+        min([oldest_ms, *(one.start_ms for one in around)]),
+        max([plan.scope.windows.end_ms, *(one.end_ms for one in around)]),
+    )
     leaves = well_formed if target.name == QUARANTINE.name else None
     if leaves is not None:
-        return _diff_by_spark(ctx, target, staged, plan, scope, leaves)
+        return _diff_by_spark(ctx, target, staged, plan, scope, leaves, around)
     small = _small_part(ctx, target)
     started, files = started_in(target.start, scope), files_started_in(target.start, scope)
     if not ctx.store.holds(target.name, started, files):
         return whole_part(target, staged, small)
-    change = None if small is None else _small_diff(ctx, target, small, plan, scope)
-    return change or _diff_by_spark(ctx, target, staged, plan, scope, None)
+    change = None if small is None else _small_diff(ctx, target, small, plan, scope, around)
+    return change or _diff_by_spark(ctx, target, staged, plan, scope, None, around)
 
 
 def _diff_by_spark(
@@ -135,10 +144,11 @@ def _diff_by_spark(
     plan: Plan,
     scope: TimeRange,
     leaves: DataFrame | None,
+    around: Sequence[TimeRange],
 ) -> Change:
     """What is staged, held against the published rows of a scope and those that leave besides."""
     there = out.published(ctx.spark, ctx.store, target, staged)
-    there = _judged(ctx, starting_in(there, target, scope), target, plan)
+    there = judged(ctx, starting_in(there, target, scope), target, plan, around)
     if leaves is not None:
         there = there.unionByName(leaves)
     keeps_rows = target.name == QUARANTINE.name  # of what the landing table has no more
@@ -146,31 +156,12 @@ def _diff_by_spark(
     fitted = out.hold(ctx.store, target, staged.schema)
     changes = diff(staged, there, target.keys, place=place, keep=keeps_rows, fitted=fitted)
     if target.name == COMPLETENESS.name:
-        changes = _without_older_slots_that_stay(changes, target, plan)
+        changes = without_slots_that_stay(changes, target, plan, around)
     kept = ctx.staging.write(f"{target.name}_diff", changes)
     tally = out.tally(kept)
     if sum(tally.values()) > tally[INSERT]:
         _refuse_ambiguous(kept, target, place)
     return Change(target, kept, tally, whole=False)
-
-
-def starting_in(rows: DataFrame, target: PublishedTable, scope: TimeRange) -> DataFrame:
-    """The published rows of a scope; the files of other days are not read."""
-    first, end = (F.timestamp_millis(F.lit(ms)) for ms in (scope.start_ms, scope.end_ms))
-    start = F.col(target.start)
-    return rows.where(
-        (start < end) & (start >= first) & (F.col(target.partition) >= first.cast("date"))
-    )
-
-
-def _without_older_slots_that_stay(
-    changes: DataFrame, target: PublishedTable, plan: Plan
-) -> DataFrame:
-    """An older slot stays in the calendar, unless it has lost all that it had."""
-    start_ms = F.unix_millis(target.start)
-    may_go = start_ms >= plan.scope.windows.start_ms
-    may_go |= start_ms.isin(list(plan.scope.older_too))
-    return changes.where((F.col(OP) != DELETE) | may_go)
 
 
 def _small_part(ctx: Context, target: PublishedTable) -> pa.Table | None:
@@ -185,6 +176,7 @@ def _small_diff(
     staged: pa.Table,
     plan: Plan,
     scope: TimeRange,
+    around: Sequence[TimeRange],
 ) -> Change | None:
     """`_diff` without Spark; None: what is published in the scope is not small, or needs Spark."""
     table = ctx.store.table(target.name)
@@ -201,6 +193,11 @@ def _small_diff(
                 return None
             older &= started_in(arrival, TimeRange(since_ms, plan.clock.horizon_ms))
         judged |= older
+    listed_anew = ds.scalar(False)
+    for one in around:
+        listed_anew |= ds.field("gap") & started_in(target.start, one)
+    if around:
+        judged |= listed_anew
     there = published_rows(table, judged, files_started_in(target.start, scope))
     changes = None if there is None else small_diff(staged, there, target.keys)
     if changes is None:
@@ -208,29 +205,11 @@ def _small_diff(
     if target.name == COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
         looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
         may_go = started_in(target.start, within) | ds.field(target.start).isin(looked_at)
+        may_go |= listed_anew
         changes = changes.filter((ds.field(OP) != DELETE) | may_go)
     part = f"{target.name}_diff"
     rows = ctx.staging.put(part, changes)
     return Change(target, rows, out.tally_of(changes), whole=False, small=changes)
-
-
-def _judged(ctx: Context, there: DataFrame, target: PublishedTable, plan: Plan) -> DataFrame:
-    """Of published rows of a range and of older slots: those that go unless the run stages them.
-
-    Of the older slots these are the late records that arrived between the run's base and its
-    horizon, and of the calendar the slots that the run looks at.
-    """
-    since_ms, older_ms = plan.scope.older_since_ms, plan.scope.older_end_ms
-    if not target.has_older_slots:
-        return there
-    start_ms = F.unix_millis(target.start)
-    of_range = there.where(start_ms >= plan.scope.windows.start_ms)
-    if since_ms is None:
-        return of_range
-    older = there.where(start_ms < older_ms)
-    if target.name == QUARANTINE.name:
-        older = arrived(ctx, older, arrived_in(since_ms, plan.clock.horizon_ms))
-    return of_range.unionByName(older)
 
 
 def _refuse_ambiguous(changes: DataFrame, target: PublishedTable, place: str) -> None:

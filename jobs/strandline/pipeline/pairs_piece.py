@@ -13,7 +13,6 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.calendar.gaps import Gaps
 from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.pairs.of_range import PairsOfRange, of_two
 from strandline.engine.past.by_input import channel_of
@@ -26,7 +25,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.counts import Rows, refused_by_newest, starting_from
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import few_or_all
-from strandline.pipeline.piece import Piece, calendar_of, stage_calendar
+from strandline.pipeline.piece import Piece, calendar_of, slots_of, stage_calendar
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted
 from strandline.spec.join import SIDES
@@ -61,7 +60,7 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
         staged=staged,
         calendar=calendar,
         books=_books(rebuild, accepted, refused),
-        gaps=Gaps(rebuild.calendar).count(scope.windows),
+        **slots_of(rebuild),
     )
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.calendar.gaps import Gaps, new_before
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
@@ -49,13 +48,15 @@ class Piece:
         staged: what is staged, of this piece and of those before it, by the name of the part.
         calendar: the slots of the piece, and the older ones that late records have touched.
         books: of its records; of the first piece also those of older windows.
-        gaps: how many of its slots are gaps, listed or not.
+        filled: the ids of its windows that have a record.
+        touched: the ids of the older windows that it looks at.
     """
 
     staged: dict[str, DataFrame]
     calendar: pd.DataFrame
     books: list[Book]
-    gaps: int
+    filled: frozenset[int]
+    touched: frozenset[int]
 
 
 def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
@@ -76,7 +77,7 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
         staged=staged,
         calendar=calendar,
         books=_books(rebuild, accepted, refused),
-        gaps=Gaps(rebuild.calendar).count(scope.windows),
+        **slots_of(rebuild),
     )
 
 
@@ -121,6 +122,18 @@ def _accepted(
     return accepted_by_window(of_piece, rebuild.history.grid)
 
 
+def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:
+    """The slots that a rebuild has looked at, as a piece names them."""
+    grid, scope = rebuild.history.grid, rebuild.scope
+    filled = rebuild.slots["window_id"].astype("int64").tolist()
+    older = rebuild.older["window_id"].astype("int64").tolist()
+    emptied = (grid.ids_within(TimeRange(ms, ms + 1)) for ms in scope.older_too)
+    return {
+        "filled": frozenset(filled),
+        "touched": frozenset([*older, *(window for ids in emptied for window in ids)]),
+    }
+
+
 def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFrame:
     """Stage the calendar of a piece."""
     unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
@@ -143,29 +156,22 @@ def calendar_of(
         # of older slots the records of earlier runs count too
         accepted = {**published_before(ctx, older, grid), **accepted}
         refused = {**refused, **refused_in_all(ctx, plan, grid, older, quarantine)}
-    listed = [] if ctx.spec.quality.gaps == "allow" else _where_gaps_are_listed(rebuild)
     rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
-        Gaps(rebuild.calendar).listed(listed),
         accepted=accepted,
         refused=refused,
         spec_fingerprint=ctx.spec.spec_fingerprint,
         run_id=ctx.run_id,
         may_go_unfired=ctx.spec.may_go_unfired,
     )
+    return with_ended_inputs(rows, plan)
+
+
+def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Rows of the calendar, each with whether the input of its slot has been ended (`--close`)."""
     ended = [closure.windows for closure in plan.clock.closures]
     starts = in_ms(rows["slot_start"]).tolist()
     return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
-
-
-def _where_gaps_are_listed(rebuild: Rebuild) -> list[TimeRange]:
-    """The piece, and of older slots those that may have become gaps by what has arrived since."""
-    scope = rebuild.scope
-    if scope.older_since_ms is None:
-        return [scope.windows]
-    emptied = [TimeRange(start_ms, start_ms + 1) for start_ms in sorted(scope.older_too)]
-    ahead = new_before(rebuild.history, scope.older_since_ms, scope.older_end_ms)
-    return [scope.windows, *emptied, *ahead]
 
 
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from strandline.engine.calendar.gaps import silent_until
 from strandline.engine.kind import kind_of
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
@@ -111,6 +112,9 @@ def _to_rebuild(
     last_days = [] if last_date is None else [midnight_of(last_date)]
     if remembered.last_slot_ms is not None:
         last_days.append(midnight_before(remembered.last_slot_ms))
+    silent_ms = silent_until(history, until_ms)
+    if silent_ms is not None and history.spec.quality.gaps != "allow":
+        last_days.append(silent_ms - DAY_MS)
     end_ms = start_ms
     if last_days:
         end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))

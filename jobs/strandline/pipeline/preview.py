@@ -30,7 +30,8 @@ from strandline.lake.reads import files_started_in, started_in
 from strandline.lake.small_diff import published_rows
 from strandline.model.intervals import TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.diff import Change, starting_in
+from strandline.pipeline.diff import Change
+from strandline.pipeline.judged_rows import starting_in
 from strandline.tables import QUARANTINE
 
 MOST_DAYS = 10_000

@@ -12,9 +12,11 @@ from strandline.engine.calendar.pieces import in_pieces
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
+from strandline.lake.ledger import Entry
 from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import told
+from strandline.pipeline.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.pairs_piece import stage_pairs
 from strandline.pipeline.piece import Piece, stage_piece
@@ -40,7 +42,7 @@ class Staged:
         books: of the range, and of the older windows that late records belong to.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
         slots_expected: the starts of those slots of the range that the day map names.
-        gaps: the gaps of the range, listed or not.
+        gaps: the gaps of the range, and those listed around it.
     """
 
     result: str
@@ -53,7 +55,7 @@ class Staged:
     books: list[Book]
     oldest_ms: int
     slots_expected: frozenset[int]
-    gaps: int
+    gaps: StagedGaps
 
     @property
     def accepted(self) -> int:
@@ -73,38 +75,48 @@ class Staged:
         return sum(book.parts.get(part, 0) for book in self.books)
 
 
-def rebuild_into_staging(ctx: Context, seen: Observation, plan: Plan, axis: Axis) -> Staged:
+def rebuild_into_staging(
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, entries: Sequence[Entry]
+) -> Staged:
     """Rebuild a plan's scope piece by piece, and count what became of all records."""
     stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
     pieces = [
         stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
         for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
     ]
-    return _together(ctx, pieces, plan.scope, seen.history.days.slots_named(plan.scope.windows))
+    gaps = stage_gaps(ctx, seen, plan, axis, pieces, entries)
+    expected = seen.history.days.slots_named(plan.scope.windows)
+    return _together(ctx, pieces, plan.scope, expected, gaps)
 
 
 def _together(
-    ctx: Context, pieces: Sequence[Piece], scope: Scope, slots_expected: frozenset[int]
+    ctx: Context,
+    pieces: Sequence[Piece],
+    scope: Scope,
+    slots_expected: frozenset[int],
+    gaps: StagedGaps,
 ) -> Staged:
     """What the pieces of a scope have staged, as one."""
 
     def part(name: str) -> DataFrame:
         return ctx.staging.together([piece.staged[name] for piece in pieces])
 
-    slots = pd.concat([piece.calendar for piece in pieces], ignore_index=True)
+    calendars = [*(piece.calendar for piece in pieces), gaps.rows]
+    slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)
     starts_ms = in_ms(slots["slot_start"])
+    in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
     return Staged(
         result=ctx.spec.result,
         results=told(ctx.spec.result, part(ctx.spec.result)),
         quarantine=part("quarantine"),
-        completeness=part("completeness"),
+        completeness=gaps.completeness,
         firings=part("firings") if ctx.spec.firings else None,
         pairs=part(PAIRS) if ctx.spec.tells_pairs_of_windows else None,
-        calendar=slots[starts_ms >= scope.windows.start_ms],
+        calendar=slots[in_range],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
         slots_expected=slots_expected,
-        gaps=sum(piece.gaps for piece in pieces),
+        gaps=gaps,
     )
 
 

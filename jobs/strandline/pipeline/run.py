@@ -194,8 +194,12 @@ def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, M
     """
     with ThreadPoolExecutor(1) as pool:
         observed = pool.submit(_observed, ctx, journal, outlook.seen)
-        staged = rebuild_into_staging(ctx, outlook.seen, outlook.plan, outlook.axis)
+        staged = rebuild_into_staging(
+            ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries
+        )
         malformed = observed.result()
+    if not journal.entry.overrides:
+        journal.know(first_accepted_ms=staged.gaps.first_accepted)
     journal.write("staged", books=[book.to_json() for book in staged.books])
     return staged, malformed
 
@@ -268,7 +272,7 @@ def _counted(staged: Staged) -> dict[str, Any]:
     states = staged.calendar["state"].value_counts()
     return {
         "slots": {str(state): int(count) for state, count in states.items()},
-        "gaps": staged.gaps,
+        "gaps": staged.gaps.count,
     }
 
 

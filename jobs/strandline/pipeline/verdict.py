@@ -96,7 +96,7 @@ def judge(
             completeness=staged.calendar,
             books=books,
             slots_expected=staged.slots_expected,
-            gaps=staged.gaps,
+            gaps=staged.gaps.count,
             late=staged.late,
             accepted=staged.accepted,
             checks=checks,
@@ -107,7 +107,7 @@ def judge(
         context_folder=ctx.validations_folder,
     )
     said = result.to_json()
-    journal.know(audit=said, gaps=staged.gaps, books=[book.to_json() for book in books])
+    journal.know(audit=said, gaps=staged.gaps.count, books=[book.to_json() for book in books])
     journal.write("audited")
     if not result.blocked:
         return Judged(said)

@@ -35,39 +35,38 @@ class Accepted:
 
 def completeness(
     slots: pd.DataFrame,
-    gaps: pd.DataFrame,
     *,
     accepted: Mapping[int, Accepted],
     refused: Mapping[tuple[int, str], int],
     spec_fingerprint: str,
     run_id: str,
     may_go_unfired: bool = False,
+    gap: bool = False,
 ) -> pd.DataFrame:
     """The rows of `completeness` for some slots.
 
     Args:
-        slots: the slots that have a record (`Calendar.slots`).
-        gaps: the gaps to list (`gaps.list_gaps`).
+        slots: the slots that have a record (`Calendar.slots`), or gaps (`Gaps.listed`).
         accepted: what each window accepted, by its id.
         refused: the records that no window accepted, by their newest window's id and by reason.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
         may_go_unfired: whether the pipeline's windows can go with records that were never told.
+        gap: whether the slots are gaps.
     """
-    both = pd.concat([slots.assign(gap=False), gaps.assign(gap=True)], ignore_index=True)
-    starts = both["slot_ms"].astype("int64").tolist()
-    ids = both["window_id"].astype("int64").tolist()
+    starts = slots["slot_ms"].astype("int64").tolist()
+    ids = slots["window_id"].astype("int64").tolist()
     held = [accepted.get(window, Accepted()) for window in ids]
     unfired = {"unfired": _counts(window.unfired for window in held)} if may_go_unfired else {}
     return pd.DataFrame(
         {
             "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
-            "slot_start": _moments(both["slot_ms"]),
-            "slot_end": _moments(both["slot_end_ms"]),
-            "state": both["state"].astype(str),
-            "gap": both["gap"].astype(bool),
-            "fired_at": _moments(both["fire_at_ms"]),
-            "closed_at": _moments(both["close_at_ms"]),
+            "slot_start": _moments(slots["slot_ms"]),
+            "slot_end": _moments(slots["slot_end_ms"]),
+            "state": slots["state"].astype(str),
+            "gap": gap,
+            "fired_at": _moments(slots["fire_at_ms"]),
+            "closed_at": _moments(slots["close_at_ms"]),
             "on_time": _counts(window.records - window.late_accepted for window in held),
             "late_accepted": _counts(window.late_accepted for window in held),
             **{
@@ -76,7 +75,8 @@ def completeness(
             },
             "missed_pairs": _counts(window.missed_pairs for window in held),
             **unfired,
-            "channels_heard": _heard(both),
+            "channels_heard": _heard(slots),
+            "slots": _several(slots),
             "run_id": run_id,
             "spec_fingerprint": spec_fingerprint,
         }
@@ -101,6 +101,13 @@ def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
         ],
         dtype=object,
     )
+
+
+def _several(slots: pd.DataFrame) -> pd.Series[Any]:
+    """How many gaps a row stands for; null: it is one slot."""
+    if "slots" not in slots:
+        return pd.Series([None] * len(slots), dtype=object)
+    return pd.Series([None if pd.isna(n) else int(n) for n in slots["slots"]], dtype=object)
 
 
 def _counts(values: Iterable[int]) -> pd.Series[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_before
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import GlobalWindows, TimeWindow, TumblingWindows, WindowAssigner
 from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
@@ -176,20 +176,32 @@ class Tables:
             for slot, counts_of in sorted(counts.items())
         ]
 
-    def gaps(self, within: TimeRange) -> list[TimeWindow]:
-        """The slots that start in a range and no record belongs to, between two that have one."""
+    def gaps(self, within: TimeRange, horizon_ms: int) -> list[TimeWindow]:
+        """The gaps that start in a range, as of a horizon.
+
+        An empty slot is one iff it lies behind the first slot that accepted a record, and a later
+        slot has a record, or a later arrival day is over without one.
+        """
+        accepting = [row.window for row in self.completeness() if row.on_time + row.late_accepted]
+        if not accepting:
+            return []
         filled = {slot for record in self._known() for slot in self._slots(record)}
+        first, last = min(accepting), max(filled)
+        silent_ms = self._last_silent_day(horizon_ms)
         first_ms = self._calendar.newest_start(within.start_ms + self._calendar.step_ms - 1)
-        there = [
+        return [
             slot
             for start_ms in range(first_ms, within.end_ms, self._calendar.step_ms)
-            for slot in self._calendar.windows_of(start_ms)
-            if slot.start_ms == start_ms
+            for slot in sorted(self._calendar.windows_of(start_ms))
+            if slot.start_ms == start_ms and slot not in filled
+            if first < slot and (slot < last or slot.end_ms <= silent_ms)
         ]
-        if not filled:
-            return []
-        first, last = min(filled), max(filled)
-        return [slot for slot in sorted(there) if slot not in filled and first < slot < last]
+
+    def _last_silent_day(self, horizon_ms: int) -> int:
+        """The midnight of the last arrival day that is over without a record; else before all."""
+        arrived = {midnight_before(record.arrival_ms) for record in self._known()}
+        over = range(min(arrived), midnight_before(horizon_ms), DAY_MS)
+        return max((day_ms for day_ms in over if day_ms not in arrived), default=LEAST_INSTANT_MS)
 
     def slot(self, window: TimeWindow) -> SlotState:
         """Where the watermark stands to a window, and when it passed its two thresholds."""

@@ -31,6 +31,7 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.position.grid import Grid
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -191,17 +192,51 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
 
 
 @MANY
-@given(streams(window=any_windows()), st.integers(-60, 60), st.integers(1, 200))
-def test_gaps_are_the_slots_without_a_record_between_two_that_have_one(stream, ahead_ms, width_ms):
+@given(streams(window=any_windows()), st.integers(-60, 60), st.integers(1, 200), st.integers(0, 3))
+def test_gaps_are_the_empty_slots_behind_the_first_that_accepted_a_record(
+    stream, ahead_ms, width_ms, days
+):
+    stream = replace(stream, horizon_ms=stream.horizon_ms + days * DAY_MS)
     first_ms = min((record.ts_ms for record in stream.records), default=stream.start_ms)
     within = TimeRange(first_ms + ahead_ms, first_ms + ahead_ms + width_ms)
-    gaps = Gaps(Calendar.of(history_by_record(stream), clock_of(stream), [within]))
-    told = Tables(stream.spec, stream.replay()).gaps(within)
-    listed = gaps.listed([within])
-    assert [*zip(listed["slot_ms"], listed["slot_end_ms"], strict=True)] == [
-        (gap.start_ms, gap.end_ms) for gap in told
+    history, tables = history_by_record(stream), Tables(stream.spec, stream.replay())
+    grid, told = history.grid, tables.gaps(within, stream.horizon_ms)
+    gaps = Gaps(history, clock_of(stream), first_accepted(tables, grid))
+    calendar, ids = Calendar.of(history, clock_of(stream), [within]), grid.ids_within(within)
+    filled = {window for window in calendar.windows["window_id"].tolist() if window in ids}
+    rows = [*gaps.around(ids, filled)]
+    windows = [grid.window(window) for row in rows for window in row if window in ids]
+    assert windows == told
+    assert gaps.count(within, filled) == len(told)
+    assert {window for window in ids if gaps.has_record(window)} == filled
+
+
+def first_accepted(tables: Tables, grid: Grid) -> int | None:
+    """The id of the first window that accepted a record, as a replay tells it."""
+    accepted = [row.window for row in tables.completeness() if row.on_time + row.late_accepted]
+    first = min(accepted, default=None)
+    return None if first is None else first.end_ms if grid.cumulative else first.start_ms
+
+
+@MANY
+@given(streams(window=any_windows()), st.integers(-60, 60), st.integers(1, 60), st.integers(1, 60))
+def test_gaps_around_a_range_are_the_same_however_the_range_is_cut(stream, ahead_ms, one, two):
+    """So it does not depend on runs what is listed, also where many in a row are one row."""
+    first_ms = min((record.ts_ms for record in stream.records), default=stream.start_ms)
+    start_ms = first_ms + ahead_ms
+    history, tables = history_by_record(stream), Tables(stream.spec, stream.replay())
+    gaps = Gaps(history, clock_of(stream), first_accepted(tables, history.grid))
+
+    def around(within: TimeRange) -> list[range]:
+        calendar = Calendar.of(history, clock_of(stream), [within])
+        ids = history.grid.ids_within(within)
+        return [*gaps.around(ids, set(calendar.windows["window_id"].tolist()) & {*ids})]
+
+    parts = [
+        *around(TimeRange(start_ms, start_ms + one)),
+        *around(TimeRange(start_ms + one, start_ms + one + two)),
     ]
-    assert gaps.count(within) == len(told)
+    assert {*parts} == {*around(TimeRange(start_ms, start_ms + one + two))}
 
 
 @FEW

@@ -1,100 +1,200 @@
-"""Gaps: slots without a record although earlier and later ones have some.
+"""Gaps: empty slots behind the first one that accepted a record.
 
-A record in a gap between windows counts in the slot before it, which is no gap then.
+An empty slot is a gap iff it lies behind the first slot that accepted a record, and a later slot
+has a record, or a later arrival day is over without one. A record between two windows counts in the
+slot before it, which is no gap then.
+
+More than `MOST_LISTED` gaps in a row are one row: a watch that is years slow leaves one, not
+thousands. What is listed follows from what has arrived alone, so that it is the same however runs
+were cut; therefore a run lists all gaps around the slots that it looks at, also outside its range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.calendar.slots import Calendar
+from strandline.engine.calendar.placed import placed
 from strandline.engine.past.history import History
-from strandline.engine.position.grid import Grid
-from strandline.model.intervals import TimeRange
+from strandline.engine.position.clock import Clock
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    TimeRange,
+    day_of,
+    midnight_before,
+    midnight_of,
+)
 
-MOST_GAPS = 1_000_000
-"""More gaps than this in one range are counted, not listed."""
+MOST_LISTED = 1_000
+"""So many gaps in a row are a row each."""
+_Longs = npt.NDArray[np.int64]
+
+
+def silent_until(history: History, horizon_ms: int) -> int | None:
+    """The midnight at which the last arrival day without a record began that is over.
+
+    Slots that end by then have no record, or are gaps. None: every day since the first one has a
+    record.
+    """
+    arrived = history.days.held["arrived_ms"]
+    if not len(arrived):
+        return None
+    with_records, first_ms = set(arrived.tolist()), int(arrived.min())
+    midnight_ms = midnight_before(min(horizon_ms, END_OF_INSTANTS_MS - 1)) - DAY_MS
+    while midnight_ms in with_records:
+        midnight_ms -= DAY_MS
+    return midnight_ms if midnight_ms > first_ms else None
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps among the slots of a calendar."""
+    """The gaps of a history.
 
-    calendar: Calendar
+    Attributes:
+        history: everything observed below the horizon.
+        clock: what is known.
+        first: the id of the first window that accepted a record; None: none has.
+    """
 
-    def count(self, within: TimeRange) -> int:
-        """How many windows of a range are gaps."""
-        between, filled = self._between(within), self._filled
-        inside = (filled >= between.start) & (filled < between.stop)
-        return len(between) - int(inside.sum())
+    history: History
+    clock: Clock
+    first: int | None
+    _times: dict[date, _Longs] = field(default_factory=dict, compare=False)
 
-    def listed(self, ranges: Iterable[TimeRange]) -> pd.DataFrame:
-        """The gaps of some ranges, placed like slots; none of a range with more than `MOST_GAPS`.
+    def count(self, within: TimeRange, filled: Collection[int]) -> int:
+        """How many windows of a range are gaps.
+
+        Args:
+            within: where they start.
+            filled: the ids of the windows in it that have a record.
+        """
+        possible = self._of(self.history.grid.ids_within(within))
+        return len(possible) - sum(window in possible for window in {*filled})
+
+    def around(self, ids: range, filled: Collection[int]) -> Iterator[range]:
+        """All gaps in a row, by their ids, that lie among some windows, or border on these.
+
+        Args:
+            ids: of the windows.
+            filled: the ids of those of them that have a record.
+        """
+        step = self.history.grid.step_ms
+        if not len(ids):
+            return
+        start, stop = self._first_of_row(ids.start), self._end_of_row(ids.stop)
+        borders = [start - step, *sorted(window for window in {*filled} if window in ids), stop]
+        for before, behind in pairwise(borders):
+            row = self._of(range(before + step, behind, step))
+            if len(row):
+                yield row
+
+    def has_record(self, window: int) -> bool:
+        """Whether a window of an id has a record, or is the one before a record in none."""
+        first = self._first_from(self._start(window))
+        return first is not None and first[0] <= window
+
+    def listed(self, rows: Sequence[range]) -> pd.DataFrame:
+        """Gaps in a row as they are listed, placed like slots.
 
         Returns:
-            `window_id`, `slot_ms`, and the columns of `placed`.
+            `window_id`, `slot_ms`, `slots` (null: it is one), and the columns of `placed`; of many
+            slots in one row those of the last, but for its start.
         """
-        filled, ids = set(self._filled.tolist()), set[int]()
-        for within in ranges:
-            if 0 < self.count(within) <= MOST_GAPS:
-                ids.update(window for window in self._between(within) if window not in filled)
-        windows = np.array(sorted(ids), dtype=np.int64)
-        starts = self.calendar.history.grid.starts_of(windows)
-        return self.calendar.placed(windows.tolist()).assign(window_id=windows, slot_ms=starts)
+        step, grid = self.history.grid.step_ms, self.history.grid
+        many = {row.start: len(row) for row in rows if len(row) > MOST_LISTED}
+        lists = [[row.start] if row.start in many else row for row in rows]
+        first = np.array(sorted({window for ids in lists for window in ids}), dtype=np.int64)
+        last = [window + (many.get(window, 1) - 1) * step for window in first.tolist()]
+        slots = pd.Series([many.get(w) for w in first.tolist()], dtype="Int64")
+        places = placed(last, grid, self.history.axis, self.history.crossings, self.clock)
+        return places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
+
+    def starts_of(self, row: range) -> TimeRange:
+        """Where the windows of gaps in a row start."""
+        return TimeRange(self._start(row[0]), self._start(row[-1]) + 1)
 
     @cached_property
-    def _filled(self) -> npt.NDArray[np.int64]:
-        ids: npt.NDArray[np.int64] = self.calendar.windows["window_id"].to_numpy(dtype="int64")
-        return ids
-
-    @cached_property
-    def _edges(self) -> tuple[int, int] | None:
-        """The first and the last slot with a record, of the whole history, by the day map."""
-        days = self.calendar.history.days
-        if days.events is None:
-            return None
-        first, _ = _windows_of(days.grid, days.events.start_ms)
-        _, last = _windows_of(days.grid, days.events.end_ms - 1)
-        return first, last
-
-    def _between(self, within: TimeRange) -> range:
-        """The windows of a range from the first one with a record to the last one, left out.
-
-        By their ids, which are all of one step: what is empty among them is a gap.
-        """
-        if self._edges is None:
+    def _possible(self) -> range:
+        """The ids between which an empty window is a gap."""
+        grid, days = self.history.grid, self.history.days
+        step = grid.step_ms
+        if self.first is None or days.events is None or grid.all_time:
             return range(0)
-        first, last = self._edges
-        asked = self.calendar.history.grid.ids_within(within)
-        start, stop = max(asked.start, first), min(asked.stop, last)
-        return range(start, max(start, stop), asked.step)
+        _, stop = self._windows_of(days.events.end_ms - 1)
+        silent_ms = silent_until(self.history, self.clock.horizon_ms)
+        if silent_ms is not None:
+            latest = silent_ms if grid.cumulative else silent_ms - grid.size_ms
+            stop = max(stop, latest - (latest - grid.offset_ms) % step + step)
+        return range(self.first + step, max(stop, self.first + step), step)
 
+    def _of(self, ids: range) -> range:
+        """Those of some ids in a row that may be gaps."""
+        start, stop = max(ids.start, self._possible.start), min(ids.stop, self._possible.stop)
+        return range(start, max(start, stop), self.history.grid.step_ms)
 
-def new_before(history: History, since_ms: int, before_ms: int) -> list[TimeRange]:
-    """Where arrivals from a midnight on have made gaps before an instant: ahead of all others."""
-    days = history.days
-    if days.events is None:
-        return []
-    grid, earlier = days.grid, days.between(None, since_ms)["least_ts_ms"]
-    until_ms = before_ms
-    if len(earlier):
-        until_ms = min(before_ms, _first_start(grid, int(earlier.min())))
-    first_ms = _first_start(grid, days.events.start_ms)
-    return [TimeRange(first_ms, until_ms)] if first_ms < until_ms else []
+    def _first_of_row(self, window: int) -> int:
+        """The first empty window of those right before one; itself, if there is none."""
+        step = self.history.grid.step_ms
+        if window - step not in self._possible or self.has_record(window - step):
+            return window
+        last = self._last_before(self._start(window - step))
+        return self._possible.start if last is None else max(last + step, self._possible.start)
 
+    def _end_of_row(self, window: int) -> int:
+        """The id behind the empty windows that begin with one; itself, if it has a record."""
+        if window not in self._possible or self.has_record(window):
+            return window
+        first = self._first_from(self._start(window))
+        return self._possible.stop if first is None else min(first[0], self._possible.stop)
 
-def _first_start(grid: Grid, ts_ms: int) -> int:
-    first, _ = _windows_of(grid, ts_ms)
-    return int(grid.starts_of(np.array([first]))[0])
+    def _start(self, window: int) -> int:
+        return int(self.history.grid.starts_of(np.array([window]))[0])
 
+    def _windows_of(self, ts_ms: int) -> tuple[int, int]:
+        """The oldest and the newest window of an event time; between two both are the earlier."""
+        grid = self.history.grid
+        oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
+        return min(int(oldest[0]), int(newest[0])), int(newest[0])
 
-def _windows_of(grid: Grid, ts_ms: int) -> tuple[int, int]:
-    """The oldest and the newest window of an event time; in a gap both are the one before it."""
-    oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
-    return min(int(oldest[0]), int(newest[0])), int(newest[0])
+    def _last_before(self, instant_ms: int) -> int | None:
+        """The newest window of the last record from before the start of a window."""
+        held = self.history.days.held
+        before = held[held["least_ts_ms"] < instant_ms]
+        whole = before.loc[before["largest_ts_ms"] < instant_ms, "largest_ts_ms"]
+        times = [int(whole.max())] if len(whole) else []
+        if len(before) > len(whole):
+            of_date = self._times_of(day_of(instant_ms - 1))
+            times += of_date[of_date < instant_ms][-1:].tolist()
+        return self._windows_of(max(times))[1] if times else None
+
+    def _first_from(self, instant_ms: int) -> tuple[int, int] | None:
+        """The windows of the first record from the start of a window on: oldest and newest."""
+        held = self.history.days.held
+        behind = held[held["largest_ts_ms"] >= instant_ms]
+        whole = behind.loc[behind["least_ts_ms"] >= instant_ms, "least_ts_ms"]
+        times = [int(whole.min())] if len(whole) else []
+        if len(behind) > len(whole):
+            of_date = self._times_of(day_of(instant_ms))
+            times += of_date[of_date >= instant_ms][:1].tolist()
+        return self._windows_of(min(times)) if times else None
+
+    def _times_of(self, event_date: date) -> _Longs:
+        """The least event time of each cell of an event date, in order."""
+        if event_date not in self._times:
+            start_ms = midnight_of(event_date)
+            of_date, step = TimeRange(start_ms, start_ms + DAY_MS), self.history.grid.step_ms
+            cells = self.history.timeline.cells(
+                self.history.days.of_events(of_date),
+                slots=TimeRange(start_ms - step, start_ms + DAY_MS),
+                columns=["slot_ms", "least_ts_ms"],
+            )
+            self._times[event_date] = np.unique(cells["least_ts_ms"].to_numpy(dtype="int64"))
+        return self._times[event_date]

@@ -1,0 +1,235 @@
+"""The gaps of a run, staged behind its pieces: they follow from what has arrived alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+
+from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.kind import kind_of
+from strandline.engine.pairs.of_range import PairsOfRange
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.lake.ledger import Entry
+from strandline.lake.reads import dataset_of, files_started_in, started_in
+from strandline.lake.steps import frontier
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
+from strandline.pipeline.context import Context
+from strandline.pipeline.counts import accepted_by_slot, accepted_by_window
+from strandline.pipeline.observation import Observation
+from strandline.pipeline.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.plan import Plan
+from strandline.quality.completeness import completeness, in_ms
+from strandline.tables import COMPLETENESS
+
+
+@dataclass(frozen=True)
+class StagedGaps:
+    """The gaps that a run lists.
+
+    Attributes:
+        completeness: all that is staged of the calendar, these too.
+        rows: their rows of the calendar.
+        count: how many slots of the range are gaps, listed or not.
+        around: where slots start, outside the range, whose gaps are listed anew.
+        first_accepted: the id of the first window that accepted a record; None: none has.
+    """
+
+    completeness: DataFrame
+    rows: pd.DataFrame
+    count: int
+    around: tuple[TimeRange, ...]
+    first_accepted: int | None
+
+
+def stage_gaps(
+    ctx: Context,
+    seen: Observation,
+    plan: Plan,
+    axis: Axis,
+    pieces: Sequence[Piece],
+    entries: Sequence[Entry],
+) -> StagedGaps:
+    """Stage the gaps among the slots of a run's pieces, and of those around them.
+
+    Args:
+        ctx: the run.
+        seen: what is known.
+        plan: what is rebuilt.
+        axis: of the instants.
+        pieces: what is staged of it.
+        entries: the ledger.
+    """
+    history, within = seen.history, plan.scope.windows
+    clock = history.crossings.without_dropped_end(plan.clock)
+    known = first_accepted_before(ctx, entries)
+    first = _First(ctx, seen, plan, axis, entries).found(known, pieces)
+    gaps, ids = Gaps(history, clock, first), history.grid.ids_within(within)
+    filled = frozenset(window for piece in pieces for window in piece.filled)
+    listed, around = list[range](), list[TimeRange]()
+    if ctx.spec.quality.gaps != "allow":
+        listed, around = _listed(gaps, ids, filled, pieces, known)
+    rows = completeness(
+        gaps.listed(listed),
+        accepted={},
+        refused={},
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
+        gap=True,
+    )
+    return StagedGaps(
+        completeness=stage_calendar(ctx, rows, len(pieces)),
+        rows=with_ended_inputs(rows, plan),
+        count=gaps.count(within, filled),
+        around=tuple(around),
+        first_accepted=first,
+    )
+
+
+def _listed(
+    gaps: Gaps, ids: range, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
+) -> tuple[list[range], list[TimeRange]]:
+    """The rows of gaps to list, and where slots outside the range start whose rows these are."""
+    rows = {*gaps.around(ids, filled)}
+    outside = set[range]()
+    for window in {window for piece in pieces for window in piece.touched}:
+        only = range(window, window + ids.step, ids.step)
+        outside |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
+    around = list[TimeRange]()
+    if known is not None and gaps.first is not None and known != gaps.first:
+        # slots that are gaps by now, or no longer, as others accepted the first record before
+        moved = range(min(known, gaps.first), max(known, gaps.first) + ids.step, ids.step)
+        starts = TimeRange(gaps.starts_of(moved).start_ms, gaps.starts_of(moved).end_ms)
+        with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
+        outside |= {*gaps.around(moved, frozenset(with_records.astype("int64").tolist()))}
+        around.append(starts)
+    around += [gaps.starts_of(row) for row in rows | outside if not _is_inside(row, ids)]
+    return sorted(rows | outside, key=lambda row: row.start), around
+
+
+def _is_inside(row: range, ids: range) -> bool:
+    return ids.start <= row.start and row.stop <= ids.stop
+
+
+def first_accepted_before(ctx: Context, entries: Sequence[Entry]) -> int | None:
+    """The first window that accepted a record as the run before says it, by the same rules."""
+    return next(
+        (
+            entry.first_accepted_ms
+            for entry in reversed(entries)
+            if entry.step == "published"
+            and entry.first_accepted_ms is not None
+            and entry.spec_fingerprint == ctx.spec.spec_fingerprint
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True)
+class _First:
+    """Finds the first window that accepted a record; of windows that the run leaves by others."""
+
+    ctx: Context
+    seen: Observation
+    plan: Plan
+    axis: Axis
+    entries: Sequence[Entry]
+
+    def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
+        """Its id; None: none has accepted any, or gaps are allowed and nobody has said."""
+        within, grid = self.plan.scope.windows, self.seen.history.grid
+        ids = grid.ids_within(within)
+        before = TimeRange(EVERYTHING.start_ms, within.start_ms)
+        behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
+        first = self._first_of(before) if known is None else None
+        if known is not None and known < ids.start:
+            first = known
+        if first is None:
+            first = _first_in(pieces, grid, within)
+        if first is not None:
+            return first
+        return known if known is not None and known >= ids.stop else self._first_of(behind)
+
+    def _first_of(self, within: TimeRange) -> int | None:
+        """The first of the windows that start in a range, as published; else by rebuilding them."""
+        dates = self._event_dates(within)
+        if not dates or self.ctx.spec.quality.gaps == "allow":
+            return None
+        if frontier([*self.entries]) is not None:
+            return _first_published(self.ctx, self.seen.history.grid, within)
+        count = 1
+        while dates:
+            some, dates = dates[:count], dates[count:]
+            first = self._first_rebuilt(TimeRange(some[0], some[-1] + DAY_MS), within)
+            if first is not None:
+                return first
+            count *= 2
+        return None
+
+    def _event_dates(self, within: TimeRange) -> list[int]:
+        """The midnights of the dates that hold event times of windows which start in a range."""
+        events, held = self.seen.history.days.events_of(within), self.seen.history.days.held
+        inside = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
+        return sorted({midnight_of(day) for day in held.loc[inside.astype(bool), "event_date"]})
+
+    def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
+        history, landing = self.seen.history, self.ctx.landing
+        sharing = history.grid.sharing(dates)
+        starts = TimeRange(
+            max(sharing.start_ms - history.grid.span_ms, within.start_ms),
+            min(sharing.end_ms, within.end_ms),
+        )
+        scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
+        records = landing.records(self.axis, history.days.rebuilt)
+        columns = landing.source_columns
+        rebuilt = close(self.ctx.spark, records, columns, history, self.plan.clock, scope)
+        ids = history.grid.ids_within(starts)
+        return min(
+            (id_ for id_ in _accepting(rebuilt) if ids.start <= id_ < ids.stop), default=None
+        )
+
+
+def _accepting(rebuilt: Rebuild) -> set[int]:
+    """The ids of the windows that have accepted a record."""
+    if isinstance(rebuilt, PairsOfRange):
+        return {slot for slots in rebuilt.accepted_by_input().values() for slot in slots}
+    by_slot = rebuilt.accepted_by_slot()
+    if by_slot is None:
+        found = accepted_by_window(rebuilt.windows(), rebuilt.history.grid)
+    else:
+        found = accepted_by_slot(by_slot)
+    return {window for window, accepted in found.items() if accepted.records}
+
+
+def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | None:
+    """The first window of a range that has accepted a record, by the calendar of its pieces."""
+    for piece in pieces:
+        slots = piece.calendar
+        accepted = (slots["on_time"] + slots["late_accepted"]) > 0
+        starts = in_ms(slots["slot_start"])
+        ids = in_ms(slots["slot_end"]) if grid.cumulative else starts
+        inside = ids[accepted & (starts >= within.start_ms)]
+        if len(inside):
+            return int(inside.min())
+    return None
+
+
+def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
+    """The same of what is published."""
+    table = ctx.store.table(COMPLETENESS.name)
+    if table is None:
+        return None
+    accepted = (ds.field("on_time") > 0) | (ds.field("late_accepted") > 0)
+    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
+        columns=["slot_start", "slot_end"], filter=accepted & started_in("slot_start", within)
+    )
+    first = pc.min(rows["slot_end" if grid.cumulative else "slot_start"]).as_py()
+    return None if first is None else instant_of(first)

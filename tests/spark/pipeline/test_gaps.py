@@ -1,0 +1,153 @@
+"""Gaps: what is listed follows from what has arrived, however runs were cut."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from lakes import Line, a_record, a_spec, at, instant, land
+
+from strandline.errors import AuditFailedError
+
+pytestmark = pytest.mark.spark
+
+ONE = {"source__channels": ["a"], "window": {"tumbling": "1h"}}
+
+
+def calendar(line: Line) -> list[tuple[Any, ...]]:
+    """The slots of the calendar as they are stored; the run that listed them aside."""
+    names = ("slot_start", "slot_end", "state", "gap", "slots", "fired_at", "closed_at")
+    counts = ("on_time", "late_accepted", "late")
+    return sorted(tuple(row[n] for n in (*names, *counts)) for row in line.rows("completeness"))
+
+
+def gaps(line: Line) -> list[tuple[str, int]]:
+    """The start of each row of gaps, and how many slots it stands for."""
+    rows = [row for row in line.rows("completeness") if row["gap"]]
+    return sorted((f"{row['slot_start']:%m-%d %H:%M}", row["slots"] or 1) for row in rows)
+
+
+def test_stragglers_from_before_all_that_was_accepted_make_no_gaps(spark, tmp_path):
+    hours = [f"{day} {hour:02}:00" for day in (1, 2) for hour in range(6, 20)]
+    rows = [a_record(hour, hour) for hour in hours]
+    old = [
+        a_record(f"2 1{n}:30", "1", happened_at=at("1") - timedelta(days=1800 + n))
+        for n in range(6)
+    ]
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    land(tmp_path, [*rows, *old])
+    outcome = line.advance("3")
+    night = [(f"03-0{day} {h:02}:00", 1) for day, h in [(1, 20), (1, 21), (1, 22), (1, 23)]]
+    night += [(f"03-02 {h:02}:00", 1) for h in range(6)]
+    assert gaps(line) == night
+    assert outcome.gaps == len(night)
+    assert len({row["slot_date"] for row in line.rows("completeness")}) == 8
+    assert line.ledger[-1].first_accepted_ms == instant("1 06:00")
+
+
+def test_gaps_behind_the_last_record_count_once_a_later_arrival_day_is_over(spark, tmp_path):
+    hours = [f"{day} {hour:02}" for day in (1, 2) for hour in range(24)]
+    rows = [a_record(f"{h}:{m}", f"{h}:{m}") for h in hours for m in ("01", "31")]
+    line = Line(spark, tmp_path, a_spec(**ONE, quality={"gaps": "fail"}))
+    land(tmp_path, rows)
+    line.advance("3")
+    assert gaps(line) == []
+    line.advance("4")  # the 3rd is over, but no later day
+    with pytest.raises(AuditFailedError, match="expect_no_gaps: 24 gaps"):
+        line.advance("5")
+    assert gaps(line) == []
+    warned = line.of(a_spec(**ONE, quality={"gaps": "warn"}))
+    assert warned.advance("5").gaps == 24
+    assert gaps(line) == [(f"03-03 {h:02}:00", 1) for h in range(24)]
+
+
+def a_hard_week(seed: int) -> list[dict[str, Any]]:
+    """Records of some minutes only, stragglers into silences, and a day without any."""
+    chance, rows = random.Random(seed), []
+    for day in (1, 2, 5, 6):
+        for _ in range(14):
+            minute = chance.randrange(1440)
+            happened = at(f"{day}") + timedelta(minutes=minute)
+            lag = chance.choice([1, 5, 5, 60, 900, 3000])
+            arrived = happened + timedelta(minutes=lag)
+            if arrived < at("8"):
+                row = a_record("1", "1", position=len(rows))
+                day_of = {"arrived_on": arrived.date()}
+                rows.append(row | {"arrived_at": arrived, "happened_at": happened} | day_of)
+    early = a_record("1 20:00", "1 20:00", happened_at=at("1") - timedelta(days=40))
+    return [*rows, early]
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes"),
+    [
+        (1, {"window": {"tumbling": "1m"}}),
+        (2, {"window": {"tumbling": "1m"}, "watermark__bound": "2d"}),
+        (3, {"window": {"sliding": "20m", "every": "7m"}}),
+        (4, {"window": {"session": "30m"}, "quality__slot": "5m"}),
+    ],
+)
+def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path, seed, changes):
+    rows, spec = a_hard_week(seed), a_spec(**(ONE | changes))
+    at_once, daily, parts = (
+        Line(spark, tmp_path / name, spec) for name in ("once", "daily", "parts")
+    )
+    for line in (at_once, parts):
+        land(line.folder, rows)
+    at_once.advance("9")
+    for day in range(2, 10):
+        new = [row for row in rows if row["arrived_on"].day == day - 1]
+        land(daily.folder, new, mode="overwrite" if day == 2 else "append")
+        daily.advance(str(day))
+    assert calendar(daily) == calendar(at_once)
+    assert len([row for row in calendar(at_once) if row[3]]) > 10
+    if seed in {1, 2}:
+        assert any(count > 1000 for _, count in gaps(at_once))
+    # by hand, in whatever order: the last days first
+    for start, end in (("5", "7"), ("2 11:30", "5"), ("1", "2 11:30"), ("7", "9")):
+        parts.backfill(start, end, as_of="9")
+    first = min(row["happened_at"] for row in rows) - timedelta(days=1)
+    parts.backfill(f"{first:%Y-%m-%d}", "1", as_of="9")
+    assert calendar(parts) == calendar(at_once)
+    for line in (at_once, daily):
+        before = line.versions()
+        line.backfill("2", "6", as_of="9")
+        assert line.versions() == before
+
+
+def test_gaps_of_an_earlier_version_are_healed_where_their_range_is_rebuilt(spark, tmp_path):
+    rows = [a_record(f"2 {h:02}:00", f"2 {h:02}:00") for h in range(6, 20)]
+    old = a_record("2 19:30", "2 00:00", happened_at=at("1 03:10"))
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    land(tmp_path, [*rows, old])
+    line.advance("3")
+    right = calendar(line)
+    table = DeltaTable(str(line.root / "completeness"))
+    now = table.to_pyarrow_table()
+    like = now.filter(pa.compute.equal(now["slot_start"], at("1 03:00"))).to_pylist()[0]
+    listed = [
+        like
+        | {"slot_start": at(f"1 {h:02}:00"), "slot_end": at(f"1 {h:02}:00") + timedelta(hours=1)}
+        | {"gap": True, "late": 0, "channels_heard": []}
+        for h in range(4, 24)
+    ]
+    every = pa.concat_tables([now, pa.Table.from_pylist(listed, now.schema)])
+    write_deltalake(
+        table.table_uri,
+        every.drop_columns(["slots"]),
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=["slot_date"],
+    )
+    assert len(line.rows("completeness")) == len(right) + 20
+    line.backfill("1", "2", as_of="3")
+    assert [row[:4] for row in calendar_without_slots(line)] == [(*row[:4],) for row in right]
+
+
+def calendar_without_slots(line: Line) -> list[tuple[Any, ...]]:
+    names = ("slot_start", "slot_end", "state", "gap")
+    return sorted(tuple(row[name] for name in names) for row in line.rows("completeness"))
