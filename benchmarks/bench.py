@@ -102,7 +102,7 @@ class Bench:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
         plan = plan_backfill(asked, seen.history, self._horizon_ms, Remembered([]), seen.world)
-        rebuild_into_staging(context, seen, plan, axis)
+        rebuild_into_staging(context, seen, plan, axis, [])
         self._part("rebuild", began)
 
     def _clear(self, but: str | None = None) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from strandline.cli import console, days, findings, preview
 from strandline.cli.console import TextConsole, escape
 from strandline.errors import StrandlineError
+from strandline.model.intervals import days_named
 
 LINES = "\n"
 """What a message of several lines keeps."""
@@ -82,7 +83,7 @@ def outcome(run: Mapping[str, Any]) -> None:
         return
     _add_cost(facts, run)
     if run["owed"]:
-        facts.add_row("owed", escape(", ".join(run["owed"])))
+        facts.add_row("to recompute", days_named(run["owed"]))
     if run["judged_from"]:
         facts.add_row("judged again", f"what arrived from {run['judged_from']} on")
     for book in run["books"]:
@@ -115,9 +116,11 @@ def _notes(notes: Sequence[str]) -> None:
 
 def status(found: Mapping[str, Any]) -> None:
     """How far a pipeline is."""
-    out.print(f"[bold]{escape(found['pipeline'])}[/] in {escape(found['lake'])}")
+    colour = "green" if found["state"] == "OK" else "yellow"
+    out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
     out.print(*findings.of_status(found), sep="", end="")
     facts, last = _facts(), found["last_run"]
+    facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     facts.add_row("closed up to", found["closed_up_to"] or "the last slot")
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
@@ -130,12 +133,9 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("slots", _counts(found["slots"]))
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))
-    if found["open_behind_watermark"]:
-        behind = f"{found['open_behind_watermark']:,} slots, although the watermark has passed them"
-        facts.add_row("[red]still open[/]", behind)
     for name in ("owed", "lost"):
         if found[name]:
-            facts.add_row(name, _named(name, found[name]))
+            facts.add_row(*_named(name, found[name]))
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
@@ -151,14 +151,13 @@ def status(found: Mapping[str, Any]) -> None:
         out.print("note: the pipeline file has changed since the last run")
 
 
-def _named(name: str, found: Sequence[str]) -> str:
-    """Some arrival days, and what it means that they are owed or lost."""
-    means = {
-        "owed": "changed or landed late; the next scheduled run judges again from the first on",
-        "lost": "rows have gone from the landing; windows made of them stay as published",
-    }
-    shown = ", ".join(found[:5]) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
-    return f"{escape(shown)}: {means[name]}"
+def _named(name: str, found: Sequence[str]) -> tuple[str, str]:
+    """Some arrival days, and what it means that they are to be recomputed, or miss rows."""
+    called, meaning = {
+        "owed": ("to recompute", "changed or landed late; the next scheduled run does it"),
+        "lost": ("rows missing", "in the landing table; windows made of them stay as published"),
+    }[name]
+    return called, f"{days_named(found)}: {meaning}"
 
 
 def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
@@ -178,13 +177,13 @@ def _engine(run: Mapping[str, Any]) -> str:
 
 
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:
-    """The ledger, a line a run."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("run", "kind", "status", "ended", "windows from", "to", "changes"):
-        table.add_column(column, no_wrap=True)
+    """The ledger, a line a run; where a terminal is narrow all but the ids are wrapped."""
+    longest = max((len(line["run_id"]) for line in lines), default=0)
+    runs_table = table("kind", "status", "ended", "windows from", "to", "changes", first="run")
+    runs_table.columns[0].min_width = longest
     for line in lines:
         changed = sum(sum(counts.values()) for counts in (line["diff"] or {}).values())
-        table.add_row(
+        runs_table.add_row(
             line["run_id"],
             line["kind"],
             _state(line),
@@ -193,7 +192,7 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
             line["end"],
             f"{changed:,} rows" if line["diff"] is not None else "–",
         )
-    out.print(table)
+    out.print(runs_table)
 
 
 def _state(run: Mapping[str, Any]) -> str:
@@ -280,11 +279,20 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
 
 
+def table(*columns: str, first: str) -> Table:
+    """A table with a line of names; its first column is never cut."""
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    made.add_column(first, no_wrap=True)
+    for column in columns:
+        made.add_column(column)
+    return made
+
+
 def _diff_table(diff: Mapping[str, Mapping[str, int]]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("table")
-    for name in ("insert", "update", "delete"):
-        table.add_column(name, justify="right")
+    operations = ("insert", "update", "delete")
+    changes = table(*operations, first="table")
+    for column in changes.columns[1:]:
+        column.justify = "right"
     for name, counts in diff.items():
-        table.add_row(name, *(f"{counts[op]:,}" for op in ("insert", "update", "delete")))
-    return table
+        changes.add_row(name, *(f"{counts[op]:,}" for op in operations))
+    return changes

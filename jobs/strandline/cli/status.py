@@ -1,20 +1,32 @@
-"""status: how far a pipeline is, and what is not as it must be."""
+"""status: how far pipelines are, and what is not as it must be."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.days import Since, Until, asked_days
-from strandline.cli.options import AsJson, LakeAt, Pipeline, Pipelines, lake_at, spec_of
+from strandline.cli.options import (
+    AsJson,
+    LakeAt,
+    Pipelines,
+    lake_at,
+    pipelines_folder,
+    spec_of,
+)
+from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import instant_of
 
 
 def status(
-    pipeline: Pipeline,
+    pipeline: Annotated[
+        str | None, typer.Argument(help="The pipeline's name; none: a line for each.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     deep: Annotated[
@@ -30,8 +42,31 @@ def status(
     """
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
-    spec = spec_of(pipeline, pipelines)
+    days, root = asked_days(since, until), lake_at(lake)
     now_ms = instant_of(datetime.now(UTC))
-    days = asked_days(since, until)
-    found = status_of(spec, lake_at(lake), **days, now_ms=now_ms, deep=deep)
-    show.document(found, as_json=as_json, human=show.status)
+    if pipeline is not None:
+        spec = spec_of(pipeline, pipelines)
+        found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
+        show.document(found, as_json=as_json, human=show.status)
+        return
+    from strandline.spec import load_spec, spec_files  # noqa: PLC0415
+
+    folder, lines = pipelines_folder(pipelines), []
+    for path in spec_files(folder):
+        try:
+            found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)
+        except StrandlineError as error:  # one pipeline's trouble is not the others'
+            found = {"pipeline": path.stem, "state": str(error), "processed_up_to": None}
+        lines.append(found)
+    if not lines:
+        raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
+    show.document(lines, as_json=as_json, human=_line_each)
+
+
+def _line_each(lines: Sequence[Mapping[str, Any]]) -> None:
+    """How far each pipeline is, and its state."""
+    lines_table = show.table("processed up to", "state", first="pipeline")
+    for found in lines:
+        processed = found["processed_up_to"] or "–"
+        lines_table.add_row(escape(found["pipeline"]), processed, escape(found["state"]))
+    show.out.print(lines_table)

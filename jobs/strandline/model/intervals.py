@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -15,6 +15,10 @@ LEAST_INSTANT_MS = -62_135_596_800_000
 """0001-01-01T00:00:00Z: the first instant that Spark, Python and delta-rs all hold."""
 END_OF_INSTANTS_MS = 253_402_300_800_000
 """10000-01-01T00:00:00Z: the first instant past the years that they all hold."""
+
+
+_RANGES = 5
+"""So many ranges of days are named; of the others it is said how many days they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,23 @@ def text_of(instant_ms: int) -> str:
         return f"{instant_ms} ms"
     fraction = "milliseconds" if instant_ms % 1000 else "seconds"
     return datetime_of(instant_ms).replace(tzinfo=None).isoformat(timespec=fraction) + "Z"
+
+
+def days_named(days: Iterable[date | str]) -> str:
+    """Some days as ranges: `2024-03-01 to 2024-03-04, 2024-03-07`; at most five, and how many more.
+
+    `days`: in any order; as dates, or as ISO texts of them.
+    """
+    ordered = sorted({date.fromisoformat(str(day)) for day in days})
+    ranges: list[list[date]] = []
+    for day in ordered:
+        if ranges and day - ranges[-1][-1] == timedelta(days=1):
+            ranges[-1].append(day)
+        else:
+            ranges.append([day])
+    shown = ", ".join(f"{r[0]} to {r[-1]}" if len(r) > 1 else str(r[0]) for r in ranges[:_RANGES])
+    left_out = sum(len(one) for one in ranges[_RANGES:])
+    return f"{shown} and {left_out:,} more days" if left_out else shown
 
 
 def named(days: Sequence[date]) -> str:

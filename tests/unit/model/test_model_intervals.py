@@ -15,6 +15,7 @@ from strandline.model.intervals import (
     TimeRange,
     datetime_of,
     day_of,
+    days_named,
     instant_of,
     midnight_before,
     midnight_of,
@@ -74,3 +75,12 @@ def test_a_text_has_a_fraction_only_if_there_is_one():
     assert text_of(1_356_998_400_000) == "2013-01-01T00:00:00Z"
     assert text_of(1_356_998_400_007) == "2013-01-01T00:00:00.007Z"
     assert text_of(-1) == "1969-12-31T23:59:59.999Z"
+
+
+def test_days_are_named_as_ranges_and_not_too_many_of_them():
+    march = [date(2024, 3, day) for day in (4, 1, 2, 9)]
+    assert days_named(march) == "2024-03-01 to 2024-03-02, 2024-03-04, 2024-03-09"
+    assert days_named(["2024-03-01"]) == "2024-03-01"
+    every_other = [date(2024, 3, day) for day in range(1, 31, 2)]
+    assert days_named(every_other).endswith("2024-03-09 and 10 more days")
+    assert days_named([]) == ""

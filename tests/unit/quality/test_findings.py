@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
 from strandline.quality.findings.ahead import Raised, check_of_watermark
-from strandline.quality.findings.check import findings_in
+from strandline.quality.findings.check import Finding, findings_in, state_line
 from strandline.quality.findings.freshness import (
     ScheduledRun,
     check_of_freshness,
@@ -295,3 +295,17 @@ def test_findings_are_what_does_not_hold_the_gravest_first():
         ("max_malformed_share", "critical"),
         ("gaps", "warning"),
     ]
+
+
+# ----------------------------------------------------------------------------------- the first line
+
+
+def test_the_first_line_is_the_gravest_finding_and_how_many_more_there_are():
+    stale = Finding("fresh_within", "warning", "no arrival since Monday")
+    behind = Finding("open_behind_watermark", "critical", "7 windows open behind the watermark")
+    rules = Finding("rules", "info", "2 ranges are published under different rules")
+    assert state_line([]) == state_line([rules]) == "OK"
+    assert state_line([stale, rules]) == "STALE: no arrival since Monday"
+    assert state_line([stale, behind]) == (
+        "CRITICAL: 7 windows open behind the watermark (and 1 more)"
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from strandline.lake.ledger import UPKEEP, Entry
-from strandline.model.intervals import instant_of
-from strandline.quality.findings.check import Finding, findings_in
+from strandline.model.intervals import days_named, instant_of
+from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 
@@ -15,17 +16,41 @@ _NOT_JUDGED = ("dropped", "dropping")
 
 
 def findings_of(
-    spec: PipelineSpec, entries: Sequence[Entry], now_ms: int | None = None
+    spec: PipelineSpec,
+    entries: Sequence[Entry],
+    remembered: Mapping[str, Any],
+    now_ms: int | None = None,
 ) -> list[Finding]:
-    """The findings that stand: of the last scheduled run, and of the last one by hand since.
+    """The findings that stand, the gravest first.
+
+    Of the last scheduled run, and of the last one by hand since; and what the runs have left for
+    those to come.
 
     Args:
         spec: the pipeline.
         entries: its ledger.
+        remembered: what the runs have left (`views.remembered`).
         now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
     """
     schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(entries), now_ms)
-    return [*([schedule] if schedule else []), *_of_audits(entries)]
+    left_to_do = _of_what_is_left(remembered)
+    return in_order([*([schedule] if schedule else []), *_of_audits(entries), *left_to_do])
+
+
+def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
+    """Slots that should be closed, days to recompute or without their rows, several rules."""
+    if behind := remembered["open_behind_watermark"]:
+        sentence = f"{behind:,} windows open behind the watermark"
+        yield Finding("open_behind_watermark", "critical", sentence)
+    if days := remembered["lost"]:
+        sentence = f"rows of {days_named(days)} have disappeared from the landing table"
+        yield Finding("lost", "warning", sentence)
+    if days := remembered["owed"]:
+        sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
+        yield Finding("owed", "warning", sentence)
+    if len(remembered["rules"]) > 1:
+        sentence = f"{len(remembered['rules']):,} ranges are published under different rules"
+        yield Finding("rules", "info", sentence)
 
 
 def _runs(entries: Sequence[Entry]) -> Iterator[ScheduledRun]:

@@ -22,6 +22,7 @@ from strandline.lake.timeline import channel_days
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.remembered import remembered
 from strandline.quality.report.page import ReportTables, Shown, build_report
 from strandline.spec import PipelineSpec
 
@@ -86,7 +87,8 @@ def write_report(
     page = folder / "report.html"
     tables = report_tables(spec, store, days)
     shown = Shown(**days.named, totals=totals(store, spec.result))
-    standing = findings_of(spec, Ledger(store).entries(), now_ms)
+    entries = Ledger(store).entries()
+    standing = findings_of(spec, entries, remembered(spec, store, entries), now_ms)
     html = build_report(
         tables, spec=spec, made_from=made_from, shown=shown, notice=notice, findings=standing
     )

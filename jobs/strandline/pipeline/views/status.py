@@ -22,6 +22,7 @@ from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.remembered import remembered
+from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.tables import UNFIRED_COLUMN
@@ -60,9 +61,12 @@ def status_of(
     slots, records = _calendar(store, days)
     of_ledger = remembered(spec, store, entries)
     books = books_of_all(spec, store, entries) if deep else None
-    findings = [*findings_of_books(books or ()), *findings_of(spec, entries, now_ms)]
+    findings = in_order(
+        [*findings_of_books(books or ()), *findings_of(spec, entries, of_ledger, now_ms)]
+    )
     return {
         "pipeline": spec.pipeline,
+        "state": state_line(findings),
         "lake": lake.root,
         "frontier": None if reached is None else text_of(reached),
         "processed_up_to": None if reached is None else text_of(reached),

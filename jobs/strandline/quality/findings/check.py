@@ -83,6 +83,28 @@ _KEYS = {expectation: key for key, expectation in EXPECTATIONS.items()}
 _GRAVEST_FIRST = ("critical", "warning", "info")
 
 
+_STALE = ("fresh_within", "schedule")
+"""Findings that say that the data is old, whatever else they are."""
+
+
+def state_line(findings: Iterable[Finding]) -> str:
+    """The state of the data in one line: `OK`, or the gravest finding and how many more there are.
+
+    Such as `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
+    """
+    standing = in_order(finding for finding in findings if finding.severity != "info")
+    if not standing:
+        return "OK"
+    first, *others = standing
+    label = "STALE" if first.name in _STALE else first.severity.upper()
+    return f"{label}: {first.sentence}" + (f" (and {len(others):,} more)" if others else "")
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings, the gravest first."""
+    return sorted(findings, key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
+
+
 def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -> list[Finding]:
     """The findings of an audit as the ledger keeps it: what does not hold, the gravest first.
 
@@ -90,7 +112,7 @@ def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -
         audit: its results, each with `expectation`, `severity`, `success` and `figures`.
         run_id: the run that it judged.
     """
-    found = [
+    return in_order(
         Finding(
             _KEYS.get(result["expectation"], result["expectation"]),
             result["severity"],
@@ -99,5 +121,4 @@ def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -
         )
         for result in audit
         if not result["success"]
-    ]
-    return sorted(found, key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
+    )
