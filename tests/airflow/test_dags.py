@@ -58,7 +58,7 @@ def test_reading_the_dags_and_the_plugin_loads_little(home):
         "plugins_manager.get_fastapi_plugins()\n"
         "assert not plugins_manager.get_import_errors()\n"
         "assert 'strandline' in {one['name'] for one in plugins_manager.get_plugin_info()}\n"
-        "heavy = {'pyspark', 'pandas', 'plotly', 'deltalake', 'great_expectations'}\n"
+        "heavy = {'pyspark', 'pandas', 'deltalake', 'great_expectations'}\n"
         "bare = {'ranges', 'catalogue', 'outcomes', 'operators'}\n"
         "sys.exit(', '.join((heavy | bare) & set(sys.modules)) or None)\n"
     )

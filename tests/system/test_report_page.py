@@ -12,7 +12,8 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from strandline.quality.report.page import ReportTables, build_report
+from strandline.quality.report.page import build_report
+from strandline.quality.report.tables import ReportTables
 from strandline.spec import parse_spec
 
 BROWSER = next(
@@ -35,7 +36,7 @@ NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
 def opened(tmp_path):
     """Opens a page; the document as it stands once its scripts ran, and what it asked for."""
 
-    def run(html):
+    def run(html, *, width=1280):
         page, log = tmp_path / "report.html", tmp_path / "net.json"
         page.write_text(html, encoding="utf-8")
         browsed = subprocess.run(
@@ -45,7 +46,7 @@ def opened(tmp_path):
                 "--no-sandbox",
                 "--disable-gpu",
                 "--dump-dom",
-                "--window-size=1280,2000",
+                f"--window-size={width},2000",
                 "--virtual-time-budget=20000",
                 f"--user-data-dir={tmp_path / 'profile'}",
                 # no name is ever found, so that the browser itself cannot go out either
@@ -79,7 +80,7 @@ def requests_in(log):
 
 
 class Drawing(HTMLParser):
-    """Counts what plotly has drawn, by class, and the elements of each kind."""
+    """Counts what the page has drawn, by class, and the elements of each kind."""
 
     def __init__(self, dom):
         super().__init__()
@@ -155,7 +156,7 @@ def the_page(text):
         },
         origin="flights.yaml",
     )  # fmt: skip
-    return build_report(a_year(text), spec=spec, made_from="a test")
+    return build_report(a_year(text), spec=spec, made_from="a test").html
 
 
 def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
@@ -164,13 +165,50 @@ def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
     dom, asked = opened(free)
     assert asked == []
     drawing = Drawing(dom)
-    # the heatmap is an image, made in the page; the others are lines and bars
-    assert [image[:22] for image in drawing.images] == ["data:image/png;base64,"]
-    assert drawing.classes["heatmaplayer"] >= 1
-    assert drawing.classes["point"] == 2 * 366
-    # one of lateness, three of watermarks, which the legend shows once more
-    assert drawing.classes["js-line"] == 1 + 3 + 3
-    assert drawing.classes["js-plotly-plot"] == 4
+    assert drawing.tags["svg"] == drawing.classes["plot"] == 6
+    # two calendars of a path a shade, two plots of bars, and of lateness and watermarks the lines
+    assert {name: drawing.classes[name] for name in ("ground", "line", "combined")} == {
+        "ground": 2,
+        "line": 1 + 3,
+        "combined": 1 + 1,  # the line, and its sign in the legend
+    }
+    for shade in ("state-1", "state-2", "state-4", "share-1", "share-3"):
+        assert drawing.classes[shade] == 2, shade
+    assert drawing.images == []
+
+
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(opened, width):
+    probe = (
+        "<script>setTimeout(() => { document.title = [document.documentElement.scrollWidth,"
+        "innerWidth, ...[...document.querySelectorAll('.plot')].map((place) =>"
+        "place.firstElementChild.nextElementSibling.clientWidth - Math.floor(place.clientWidth))"
+        "].join(); }, 500);</script>"
+    )
+    page = the_page("null_arrival").replace("</body>", probe + "</body>")
+    dom, _ = opened(page, width=width)
+    whole, inner, *differences = map(int, re.search(r"<title>(.*?)</title>", dom)[1].split(","))
+    assert whole <= inner
+    assert differences == [0] * 6
+
+
+def test_a_year_of_slots_is_a_page_of_less_than_two_megabytes():
+    assert len(the_page("null_arrival").encode()) < 2_000_000
+
+
+def test_pointing_at_a_slot_shows_its_figures(opened):
+    point = (
+        "<script>setTimeout(() => { const box = document.querySelector('.plot svg .ground')"
+        ".getBoundingClientRect(); document.querySelector('.plot svg').dispatchEvent("
+        "new PointerEvent('pointermove', {clientX: box.left + 1, clientY: box.top + "
+        "box.height * 13.5 / 24, bubbles: true})); }, 500);</script>"
+    )
+    dom, _ = opened(the_page("null_arrival").replace("</body>", point + "</body>"))
+    tip = re.search(r'<div class="tip"[^>]*>(.*?)</div></div>', dom)[1]
+    assert "2013-01-01 13:00, for 1h" in tip
+    assert "closed, 5h after its end" in tip
+    assert "on time 50, late but accepted 3" in tip
+    assert "late 1 (1.85 %)" in tip
 
 
 def test_hostile_texts_are_shown_and_not_run(opened):
@@ -180,9 +218,8 @@ def test_hostile_texts_are_shown_and_not_run(opened):
     harmless, drawing = Drawing(opened(the_page("null_arrival"))[0]), Drawing(dom)
     assert drawing.tags["script"] == harmless.tags["script"]
     assert drawing.images == harmless.images
-    assert drawing.classes["js-plotly-plot"] == 4
-    legends = re.findall(r'class="legendtext"[^>]*>(.*?)</text>', dom)
-    assert sum("&lt;img src=x onerror=" in legend for legend in legends) == 2
+    assert drawing.classes["plot"] == 6
+    assert dom.count("&lt;img src=x onerror=") > 2
 
 
 def test_a_request_that_left_the_page_would_be_noticed(opened):

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pandas as pd
 import pytest
 
-from strandline.quality.report.calendar import CLOSED, GAP, MANY_LATE, OPEN, SOME_LATE, calendar
-from strandline.quality.report.quarantine import lateness_plot, quarantine_plot, saved_by
+from strandline.quality.report.calendar import calendar, late_calendar
+from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.watermarks import watermarks
 from strandline.spec import parse_spec
 
@@ -40,64 +40,90 @@ def slots(*rows):
     return frame.astype(edges)
 
 
-def the_strip(*rows):
-    (strip,) = calendar(slots(*rows)).strips
-    return strip[1].data[0]
+def the_strip(*rows, of=calendar):
+    (strip,) = of(slots(*rows)).strips
+    return strip[1]
+
+
+def cells_of(figure):
+    """The shade of each cell, by its day and its row."""
+    data = figure.data
+    names = [one.style for one in figure.series]
+    places = zip(data["day"], data["row"], strict=True)
+    return dict(zip(places, (names[shade] for shade in data["shade"]), strict=True))
 
 
 def test_no_slots_make_no_strip():
     assert calendar(slots()).strips == ()
 
 
-def test_a_cell_has_the_day_and_the_hour_of_its_slot():
+def test_a_cell_has_the_day_and_the_hour_of_its_slot_and_its_figures():
     drawn = the_strip(
         a_slot(NEW_YEAR + 60 * MINUTE),
-        a_slot(NEW_YEAR + timedelta(days=2, hours=2), state="open", closed_at=pd.NaT),
+        a_slot(NEW_YEAR + timedelta(days=2, hours=2), state="open", closed_at=pd.NaT, late=3),
     )
-    assert len(drawn.y) == 24
-    assert (drawn.x[0], drawn.x[2]) == ("2013-01-01", "2013-01-03")
-    assert (drawn.z[1][0], drawn.z[2][2], drawn.z[0][0]) == (CLOSED, OPEN, None)
-    assert drawn.text[1][0] == (
-        "<b>2013-01-01 01:00</b> to 2013-01-01 02:00<br>closed at 2013-01-01 02:30"
-        "<br>on time 10, late but accepted 0"
-    )
+    assert cells_of(drawn) == {(0, 1): "state-1", (2, 2): "state-4"}
+    data = drawn.data
+    assert (data["rows"], data["days"], data["first"]) == (24, 28, "2013-01-01")
+    assert data["closedAfter"] == [30, None]  # minutes after the end of the slot
+    assert (data["on_time"], data["late"], data["late_accepted"]) == ([10, 10], [0, 3], 0)
+    assert (data["lengthMinutes"], data["rowMinutes"]) == (60.0, 60)
+    assert drawn.table.rows[-1] == ("2013-01-03", "0", "0", "1", "0", "10", "0", "3", "23.1 %")
 
 
 @pytest.mark.parametrize(
     ("changed", "shade"),
     [
-        ({"late": 1}, SOME_LATE),
-        ({"late": 5}, MANY_LATE),
-        ({"late": 1, "on_time": 0, "state": "open"}, MANY_LATE),
-        ({"gap": True, "state": "closed", "on_time": 0}, GAP),
+        ({"state": "fired"}, "state-2"),
+        ({"gap": True, "state": "closed", "on_time": 0}, "state-3"),
+        ({"late": 100, "state": "open"}, "state-4"),
     ],
 )
-def test_refused_records_and_gaps_outshine_the_state(changed, shade):
-    assert the_strip(a_slot(NEW_YEAR, **changed)).z[0][0] == shade
+def test_the_state_of_a_slot_is_its_colour(changed, shade):
+    assert cells_of(the_strip(a_slot(NEW_YEAR, **changed))) == {(0, 0): shade}
+
+
+@pytest.mark.parametrize(
+    ("on_time", "late", "shade"),
+    [
+        *((10, 0, "share-1"), (999, 1, "share-2"), (990, 10, "share-2"), (95, 5, "share-3")),
+        *((80, 20, "share-4"), (1, 1, "share-4"), (1, 2, "share-5"), (0, 1, "share-5")),
+    ],
+)
+def test_the_share_of_late_records_is_a_heat_and_not_a_yes_or_no(on_time, late, shade):
+    slot = a_slot(NEW_YEAR, on_time=on_time, late=late)
+    assert cells_of(the_strip(slot, of=late_calendar)) == {(0, 0): shade}
+
+
+def test_a_slot_without_records_has_no_share():
+    gap = a_slot(NEW_YEAR, gap=True, on_time=0)
+    assert late_calendar(slots(gap)).strips == ()
 
 
 def test_short_slots_share_a_cell_that_shows_the_worst_of_them():
     minutes = [a_slot(NEW_YEAR + number * MINUTE, size=MINUTE) for number in range(20)]
     minutes[3] |= {"state": "open", "closed_at": pd.NaT}
     drawn = the_strip(*minutes)
-    assert len(drawn.y) == 96
-    assert (drawn.z[0][0], drawn.z[1][0]) == (OPEN, CLOSED)
-    assert "1 open, 14 closed" in drawn.text[0][0]
+    assert drawn.data["rows"] == 96
+    assert cells_of(drawn) == {(0, 0): "state-4", (0, 1): "state-1"}
+    assert (drawn.data["open"], drawn.data["closed"]) == ([1, 0], [14, 5])
 
 
 def test_far_apart_slots_keep_the_rows_of_their_size():
-    assert len(the_strip(a_slot(NEW_YEAR), a_slot(NEW_YEAR + timedelta(days=9))).y) == 24
+    far = the_strip(a_slot(NEW_YEAR), a_slot(NEW_YEAR + timedelta(days=9)))
+    assert far.data["rows"] == 24
 
 
 def test_slots_of_days_are_one_row():
     days = [a_slot(NEW_YEAR + timedelta(days=n), size=timedelta(days=1)) for n in range(3)]
-    assert list(the_strip(*days).z) == [[CLOSED, CLOSED, CLOSED, *[None] * 25]]
+    drawn = the_strip(*days)
+    assert (drawn.data["rows"], set(cells_of(drawn))) == (1, {(0, 0), (1, 0), (2, 0)})
 
 
 def test_more_than_a_year_is_a_strip_a_year_the_newest_first():
     years = calendar(slots(*(a_slot(datetime(year, 7, 1, tzinfo=UTC)) for year in (2011, 2013))))
     assert [name for name, _ in years.strips] == ["2013", "2011"]
-    assert [len(figure.data[0].x) for _, figure in years.strips] == [365, 365]
+    assert [figure.data["days"] for _, figure in years.strips] == [365, 365]
 
 
 def test_slots_at_the_edges_of_time_are_drawn():
@@ -121,19 +147,28 @@ def quarantined(*rows):
 
 
 def test_an_empty_quarantine_has_no_plot():
-    assert quarantine_plot(quarantined()) is None
+    assert quarantine_plots(quarantined()) == ()
 
 
-def test_late_and_malformed_records_are_told_apart():
-    day = date(2013, 1, 1)
-    drawn = quarantine_plot(
-        quarantined(("late", day, 2), ("null_event_time", day, 500), ("invalid", day, 600))
+def test_late_and_malformed_records_are_plots_of_their_own():
+    day, later = date(2013, 1, 1), date(2013, 1, 3)
+    drawn = quarantine_plots(
+        quarantined(
+            ("late", day, 2),
+            ("null_event_time", day, 500),
+            ("invalid", day, 600),
+            ("invalid", later, 7),
+        )
     )
-    assert [(bar.name, bar.yaxis) for bar in drawn.data] == [
-        ("late", "y"),
-        ("invalid", "y2"),
-        ("null_event_time", "y2"),
+    assert [title for title, _ in drawn] == ["late", "malformed"]
+    late, malformed = (figure for _, figure in drawn)
+    assert [one.name for one in late.series] == ["late"]
+    assert malformed.data["x"] == [0, 2]
+    assert [(one["name"], one["values"]) for one in malformed.data["series"]] == [
+        ("invalid", [600, 7]),
+        ("null_event_time", [500, 0]),
     ]
+    assert malformed.table.rows[1] == ("2013-01-03", "7", "0")
 
 
 def late_by(*rows):
@@ -153,7 +188,7 @@ def test_extra_lateness_saves_what_is_late_by_no_more():
         ("1h", 4, "50.0 %"),
         ("1h 30m", 8, "100 %"),
     ]
-    assert list(lateness_plot(found).data[0].y) == [0, 12.5, 50, 100]
+    assert lateness_plot(found).data["series"][0]["values"] == [0, 12.5, 50, 100]
 
 
 def a_spec(channels):
@@ -182,9 +217,7 @@ def settled(*rows):
 
 def drawn_lines(rows, channels):
     figure = watermarks(settled(*rows), a_spec(channels)).figure
-    return {
-        line.name: [None if pd.isna(hours) else hours for hours in line.y] for line in figure.data
-    }
+    return {line["name"]: line["values"] for line in figure.data["series"]}
 
 
 def test_the_combined_watermark_is_as_far_behind_as_the_slowest_channel():
@@ -228,7 +261,7 @@ def test_a_declared_channel_without_a_watermark_holds_the_combined_one_back():
 def test_of_many_channels_the_ones_furthest_behind_are_drawn():
     rows = [(f"p{n:02}", 0, NEW_YEAR_MS + n * HOUR_MS, None) for n in range(20)]
     found = watermarks(settled(*rows), a_spec("discovered"))
-    assert [line.name for line in found.figure.data] == [
+    assert [line.name for line in found.figure.series] == [
         *(f"p{n:02}" for n in range(8)),
         "combined",
     ]

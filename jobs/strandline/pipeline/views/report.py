@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from datetime import date
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,21 @@ from strandline.lake.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
 from strandline.lake.reads import dataset_of
 from strandline.lake.store import Lake, Store
-from strandline.lake.timeline import channel_days
+from strandline.lake.timeline import channel_days, read_facts
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.kept_advice import kept_advice
 from strandline.pipeline.views.remembered import remembered
-from strandline.quality.report.page import ReportTables, Shown, build_report
+from strandline.pipeline.views.values import frequent_values
+from strandline.quality.report.format import moment
+from strandline.quality.report.page import build_report
+from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import PipelineSpec
 
+_SUMMARY = "report.json"
+"""Beside the page: what the next report compares itself with."""
+_WEEKS_BEFORE = 8
 _LATENESS_STEP_MS = 60_000
 _SLOTS = (
     "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
@@ -84,15 +93,25 @@ def write_report(
 
         written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
     made_from = f"{store.root}, ledger version {store.version('runs')}"
-    page = folder / "report.html"
-    tables = report_tables(spec, store, days)
+    before = folder / _SUMMARY
+    tables = replace(
+        report_tables(spec, store, days), advice=kept_advice(spec, lake), before=_read(before)
+    )
     shown = Shown(**days.named, totals=totals(store, spec.result))
     entries = Ledger(store).entries()
     standing = findings_of(spec, entries, remembered(spec, store, entries), now_ms)
-    html = build_report(
-        tables, spec=spec, made_from=made_from, shown=shown, notice=notice, findings=standing
+    report = build_report(
+        tables,
+        spec=spec,
+        made_from=made_from,
+        made_at=moment(datetime.now(UTC).replace(second=0, microsecond=0)),
+        shown=shown,
+        notice=notice,
+        findings=standing,
     )
-    page.write_text(html, encoding="utf-8")
+    page = folder / "report.html"
+    page.write_text(report.html, encoding="utf-8")
+    before.write_text(json.dumps(report.summary), encoding="utf-8")
     return {
         "report": str(page),
         **written,
@@ -118,7 +137,28 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
         runs=_frame(_steps(store), _STEPS),
         latest=watermarks.channels,
         source=watermarks.source,
+        arrivals=_arrivals(store, days),
+        values=frequent_values(store, days, spec),
     )
+
+
+def _read(summary: Path) -> dict[str, Any] | None:
+    """The summary of the report before; None: there is none that can be read."""
+    try:
+        found = json.loads(summary.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _arrivals(store: Store, days: Days) -> dict[date, int]:
+    """The rows of the arrival days shown, and of the weeks before that tell what is usual."""
+    since = days.since
+    if since is not None:
+        since = max(since - timedelta(weeks=_WEEKS_BEFORE), date.min + timedelta(_WEEKS_BEFORE))
+    known = replace(days, since=since)
+    facts = read_facts(TimelineTable.open(store, known.rows_of("timeline")))
+    return {day: of_day.rows for day, of_day in facts.items() if of_day.rows is not None}
 
 
 def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:

@@ -18,26 +18,51 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
+class UsualVolume:
+    """The records that a day usually has: the median of its weekday, and the range around it."""
+
+    usual: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, records: Mapping[date, int], day: date) -> UsualVolume | None:
+        """By the same weekday of the eight weeks before; None: fewer than four are known.
+
+        The median ± max(3 · 1.4826 · MAD, 30 % of it).
+        """
+        weeks = (day - timedelta(weeks=number) for number in range(1, _WEEKS + 1))
+        before = [records[other] for other in weeks if other in records]
+        if len(before) < _LEAST_WEEKS:
+            return None
+        usual = median(before)
+        deviation = median(abs(count - usual) for count in before)
+        reach = max(_SIGMAS * deviation, _LEAST_SHARE * usual)
+        return cls(usual, max(usual - reach, 0), usual + reach)
+
+    def __contains__(self, count: int) -> bool:
+        return self.least <= count <= self.most
+
+
+@dataclass(frozen=True, slots=True)
 class Unusual:
     """A day whose records are out of the usual range of its weekday."""
 
     day: date
     records: int
-    usual: float
-    least: float
-    most: float
+    usual: UsualVolume
 
     def __str__(self) -> str:
         """In a line: `2013-02-09: 145 records, usually 812 (568 to 1,055)`."""
-        within = f"{max(self.least, 0):,.0f} to {self.most:,.0f}"
-        return f"{self.day}: {self.records:,} records, usually {self.usual:,.0f} ({within})"
+        usual = self.usual
+        within = f"{usual.least:,.0f} to {usual.most:,.0f}"
+        return f"{self.day}: {self.records:,} records, usually {usual.usual:,.0f} ({within})"
 
 
 def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Unusual]:
     """The days whose records are out of the usual range of their weekday.
 
-    Which is the median of the same weekday of the eight weeks before, ± max(3 · 1.4826 · MAD, 30 %
-    of it). A day with fewer than four such days that are known is not judged.
+    A day whose usual range is not known is not judged (`UsualVolume`).
 
     Args:
         records: of every arrival day that is known.
@@ -45,16 +70,9 @@ def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Un
     """
     found = []
     for day in judged:
-        weeks = (day - timedelta(weeks=number) for number in range(1, _WEEKS + 1))
-        before = [records[other] for other in weeks if other in records]
-        if len(before) < _LEAST_WEEKS:
-            continue
-        usual = median(before)
-        deviation = median(abs(count - usual) for count in before)
-        reach = max(_SIGMAS * deviation, _LEAST_SHARE * usual)
-        if not usual - reach <= records.get(day, 0) <= usual + reach:
-            unusual = Unusual(day, records.get(day, 0), usual, usual - reach, usual + reach)
-            found.append(unusual)
+        usual, count = UsualVolume.of(records, day), records.get(day, 0)
+        if usual is not None and count not in usual:
+            found.append(Unusual(day, count, usual))
     return found
 
 

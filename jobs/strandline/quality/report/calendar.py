@@ -1,4 +1,4 @@
-"""The completeness calendar: a column a day, a row a time of day, a colour a state."""
+"""The calendars: a column a day, a row a time of day, a colour a state or a share of late ones."""
 
 from __future__ import annotations
 
@@ -7,93 +7,111 @@ from datetime import date
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from strandline.model.intervals import (
-    DAY_MS,
-    END_OF_INSTANTS_MS,
-    LEAST_INSTANT_MS,
-    datetime_of,
-    day_of,
-    midnight_of,
-)
-from strandline.quality.report.format import moment, percent
-from strandline.quality.report.theme import SOFT, styled
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, day_of, midnight_of
+from strandline.quality.report.figure import Figure, Series, TableBehind
+from strandline.quality.report.format import percent
 
 _MINUTE_MS = 60_000
 _ROW_MINUTES = (15, 30, 60, 120, 180, 240, 360, 720, 1440)
 _ONE_STRIP_DAYS = 400
 _LEAST_DAYS = 28
 _MOST_STRIPS = 12
-_MANY_LATE_SHARE = 0.1
 _COUNTS = ("on_time", "late_accepted", "late", "no_window")
 _STATES = ("open", "fired", "closed", "gap")
 
 # The larger, the worse: a cell of several slots shows its worst one.
-CLOSED, FIRED, GAP, OPEN, SOME_LATE, MANY_LATE = range(1, 7)
-# Blues against red and yellow, each of another lightness: told apart by every colour vision.
-_COLOURS = {
-    CLOSED: "#6baed6",
-    FIRED: "#c6dbef",
-    GAP: "#9aa5b1",
-    OPEN: "#fee08b",
-    SOME_LATE: "#f46d43",
-    MANY_LATE: "#a50026",
-}
+CLOSED, FIRED, GAP, OPEN = range(1, 5)
+NONE_LATE, FEW_LATE, SOME_LATE, MANY_LATE, MOST_LATE = range(1, 6)
+_SHARES = ((0.5, MOST_LATE), (0.1, MANY_LATE), (0.01, SOME_LATE), (0.0, FEW_LATE))
+"""Above which share of its records a slot has which shade."""
 
 
 @dataclass(frozen=True)
 class Shade:
-    """A colour of the calendar, what it means, and how many slots have it."""
+    """A colour of a calendar, what it means, and how many slots have it."""
 
     name: str
-    colour: str
+    style: str
     meaning: str
     slots: int
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """The calendar: strips of at most a year each, the newest first, and what the colours mean."""
+    """A calendar: strips of at most a year each, the newest first, and what the colours mean."""
 
-    strips: tuple[tuple[str, go.Figure], ...]
+    strips: tuple[tuple[str, Figure], ...]
     shades: tuple[Shade, ...]
     older_years: int
 
 
 def calendar(completeness: pd.DataFrame) -> Calendar:
-    """The calendar of the slots; short slots share a cell of a quarter of an hour or more."""
-    slots = _shaded(completeness)
+    """The states of the slots; short slots share a cell of a quarter of an hour or more."""
+    slots = _measured(completeness)
+    states = {"fired": FIRED, "open": OPEN}
+    slots["shade"] = slots["state"].map(states).fillna(CLOSED).astype(int).mask(slots["gap"], GAP)
+    meanings = {
+        CLOSED: ("closed", "final: what still comes is refused"),
+        FIRED: ("fired", "published, and still open to late records"),
+        GAP: ("gap", "empty, though earlier and later slots are not"),
+        OPEN: ("open", "the watermark has not reached its end"),
+    }
+    return _calendar(slots, meanings, "state-", "completeness of the slots of")
+
+
+def late_calendar(completeness: pd.DataFrame) -> Calendar:
+    """The share of its records that each slot has refused; slots without records are left out."""
+    slots = _measured(completeness)
+    judged = slots[["on_time", "late_accepted", "late"]].sum(axis=1)
+    slots = slots[judged > 0].copy()
+    share = slots["late"] / judged[judged > 0]
+    slots["shade"] = NONE_LATE
+    for above, shade in reversed(_SHARES):
+        slots.loc[share > above, "shade"] = shade
+    meanings = {
+        NONE_LATE: ("none late", ""),
+        FEW_LATE: ("up to 1 %", ""),
+        SOME_LATE: ("1 to 10 %", ""),
+        MANY_LATE: ("10 to 50 %", ""),
+        MOST_LATE: ("more than half", ""),
+    }
+    return _calendar(slots, meanings, "share-", "share of late records in the slots of")
+
+
+def _calendar(
+    slots: pd.DataFrame, meanings: dict[int, tuple[str, str]], style: str, what: str
+) -> Calendar:
+    """A calendar; `meanings`: of the shades from 1 on, in their order."""
     row_ms = _row_ms(slots)
     slots["day"] = slots["start_ms"] // DAY_MS
     slots["row"] = slots["start_ms"] % DAY_MS // row_ms
-    strips = _strips(slots["day"])
-    return Calendar(
-        strips=tuple(
-            (name, _strip(slots[slots["day"].between(first, last)], first, last, row_ms))
-            for name, first, last in strips[:_MOST_STRIPS]
-        ),
-        shades=_legend(slots["shade"]),
-        older_years=max(len(strips) - _MOST_STRIPS, 0),
+    strips, counts = _strips(slots["day"]), slots["shade"].value_counts()
+    shades = tuple(
+        Shade(name, f"{style}{shade}", meaning, int(counts.get(shade, 0)))
+        for shade, (name, meaning) in meanings.items()
     )
+    series = tuple(Series(shade.name, shade.style) for shade in shades)
+
+    def strip(name: str, first: int, last: int) -> Figure:
+        chosen = slots[slots["day"].between(first, last)]
+        return _strip(chosen, first, last, row_ms, series, f"{what} {name}")
+
+    drawn = tuple((name, strip(name, first, last)) for name, first, last in strips[:_MOST_STRIPS])
+    return Calendar(drawn, shades, max(len(strips) - _MOST_STRIPS, 0))
 
 
-def _shaded(completeness: pd.DataFrame) -> pd.DataFrame:
+def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
     slots = completeness[["state", *_COUNTS]].copy()
     for edge in ("start", "end"):
         instants = completeness[f"slot_{edge}"].astype("datetime64[us, UTC]")
         slots[f"{edge}_ms"] = instants.astype("int64") // 1000
     slots["gap"] = completeness["gap"].astype(bool)
-    slots["closed_at"] = completeness["closed_at"].astype("datetime64[us, UTC]")
+    closed = completeness["closed_at"].astype("datetime64[us, UTC]")
+    ends = completeness["slot_end"].astype("datetime64[us, UTC]")
+    slots["closed_after"] = (closed - ends).dt.total_seconds() / 60
     for state in _STATES:
         slots[state] = (slots["state"] == state) & ~slots["gap"] if state != "gap" else slots["gap"]
-    judged = slots["on_time"] + slots["late_accepted"] + slots["late"]
-    slots["shade"] = slots["state"].map({"fired": FIRED, "open": OPEN}).fillna(CLOSED).astype(int)
-    slots.loc[slots["gap"], "shade"] = GAP
-    slots.loc[slots["late"] > 0, "shade"] = SOME_LATE
-    slots.loc[(slots["late"] > 0) & (slots["late"] > _MANY_LATE_SHARE * judged), "shade"] = (
-        MANY_LATE
-    )
     return slots
 
 
@@ -123,98 +141,57 @@ def _day(day: date) -> int:
     return midnight_of(day) // DAY_MS
 
 
-def _strip(slots: pd.DataFrame, first: int, last: int, row_ms: int) -> go.Figure:
-    rows, days = DAY_MS // row_ms, last - first + 1
-    shades: list[list[int | None]] = [[None] * days for _ in range(rows)]
-    texts = [[""] * days for _ in range(rows)]
-    sums = dict.fromkeys([*_COUNTS, *_STATES], "sum")
-    extremes = {"shade": "max", "start_ms": "min", "end_ms": "max", "closed_at": "max"}
-    cells: Any = slots.groupby(["day", "row"]).agg(sums | extremes).reset_index()
-    for cell in cells.itertuples():
-        shades[cell.row][cell.day - first] = int(cell.shade)
-        texts[cell.row][cell.day - first] = _hover(cell)
-    dates = [day_of(day * DAY_MS).isoformat() for day in range(first, last + 1)]
-    wide = days <= 3 * _LEAST_DAYS
-    figure = go.Figure(
-        go.Heatmap(
-            z=shades,
-            x=dates,
-            y=list(range(rows)),
-            text=texts,
-            hovertemplate="%{text}<extra></extra>",
-            hoverongaps=False,
-            showscale=False,
-            zmin=CLOSED - 0.5,
-            zmax=MANY_LATE + 0.5,
-            colorscale=_colorscale(),
-            xgap=1 if wide else 0,
-            ygap=1,
-        )
-    )
-    hours = [row for row in range(rows) if row * row_ms % (6 * 60 * _MINUTE_MS) == 0]
-    styled(figure, height=max(40 + min(11 * rows, 480), 80), plot_bgcolor=SOFT)
-    figure.update_xaxes(type="date", showgrid=False, range=_x_range(first, last))
-    if not wide:
-        figure.update_xaxes(dtick="M1", tickformat="%b", ticklabelmode="period", showgrid=True)
-    figure.update_yaxes(
-        range=[rows - 0.5, -0.5],
-        tickvals=hours,
-        ticktext=[f"{row * row_ms // (60 * _MINUTE_MS):02d}:00" for row in hours],
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
-    )
-    return figure
-
-
-def _x_range(first: int, last: int) -> list[str]:
-    """From half a day before the first day to half a day after the last: a cell is centred."""
-    edges_ms = ((first - 0.5) * DAY_MS, (last + 0.5) * DAY_MS)
-    inside = (min(max(int(ms), LEAST_INSTANT_MS), END_OF_INSTANTS_MS - 1) for ms in edges_ms)
-    return [datetime_of(ms).isoformat(" ")[:16] for ms in inside]
-
-
-def _colorscale() -> list[tuple[float, str]]:
-    """Steps, not a gradient: each colour twice, at both ends of its part."""
-    parts = len(_COLOURS)
-    return [
-        (edge / parts, colour)
-        for number, colour in enumerate(_COLOURS.values())
-        for edge in (number, number + 1)
-    ]
-
-
-def _hover(cell: Any) -> str:
-    start, end = datetime_of(int(cell.start_ms)), datetime_of(int(cell.end_ms))
-    states = {state: getattr(cell, state) for state in _STATES if getattr(cell, state)}
-    if sum(states.values()) == 1:
-        state = next(iter(states))
-        state += f" at {moment(cell.closed_at)}" if state == "closed" else ""
-    else:
-        state = ", ".join(f"{slots} {state}" for state, slots in states.items())
-    lines = [f"<b>{moment(start)}</b> to {moment(end)}", state]
-    judged = cell.on_time + cell.late_accepted + cell.late
-    if judged:
-        lines.append(f"on time {cell.on_time:,}, late but accepted {cell.late_accepted:,}")
-    if cell.late:
-        lines.append(f"late {cell.late:,} ({percent(cell.late, judged)})")
-    if cell.no_window:
-        lines.append(f"in no window {cell.no_window:,}")
-    return "<br>".join(lines)
-
-
-def _legend(shades: pd.Series[int]) -> tuple[Shade, ...]:
-    share = f"{_MANY_LATE_SHARE:.0%}"
-    meanings = {
-        CLOSED: ("closed", "complete; what still comes is refused"),
-        FIRED: ("fired", "published, and still open to late records"),
-        OPEN: ("open", "the watermark has not reached its end"),
-        GAP: ("gap", "empty, though earlier and later slots are not"),
-        SOME_LATE: ("some late", f"at most {share} of its records refused"),
-        MANY_LATE: ("many late", f"more than {share} of its records refused"),
+def _strip(
+    slots: pd.DataFrame, first: int, last: int, row_ms: int, series: tuple[Series, ...], label: str
+) -> Figure:
+    sums: dict[str, Any] = dict.fromkeys([*_COUNTS, *_STATES], "sum")
+    extremes = {"shade": "max", "start_ms": "min", "end_ms": "max", "closed_after": "max"}
+    cells = slots.groupby(["day", "row"]).agg(sums | extremes).reset_index()
+    rows = DAY_MS // row_ms
+    data = {
+        "first": day_of(first * DAY_MS).isoformat(),
+        "days": last - first + 1,
+        "rows": rows,
+        "rowMinutes": row_ms // _MINUTE_MS,
+        "day": (cells["day"] - first).tolist(),
+        "row": cells["row"].tolist(),
+        "shade": (cells["shade"] - 1).tolist(),
+        "lengthMinutes": _or_one((cells["end_ms"] - cells["start_ms"]) / _MINUTE_MS),
+        "closedAfter": [
+            None if pd.isna(minutes) else round(minutes) for minutes in cells["closed_after"]
+        ],
+        **{name: _or_zero(cells[name]) for name in (*_STATES, *_COUNTS)},
     }
-    slots = shades.value_counts()
-    return tuple(
-        Shade(name, _COLOURS[shade], meaning, int(slots.get(shade, 0)))
-        for shade, (name, meaning) in meanings.items()
-    )
+    return Figure("heat", label, _height(rows), data, _by_day(slots), series)
+
+
+def _height(rows: int) -> int:
+    return max(44 + min(11 * rows, 480), 90)
+
+
+def _or_zero(column: pd.Series[Any]) -> Any:
+    """Whole numbers as a list, or 0 if they are nothing else."""
+    return column.astype("int64").tolist() if column.any() else 0
+
+
+def _or_one(column: pd.Series[Any]) -> Any:
+    """Numbers as a list, or the one that they all are."""
+    values = column.round(3).tolist()
+    return values[0] if len(set(values)) == 1 else values
+
+
+def _by_day(slots: pd.DataFrame) -> TableBehind:
+    """The slots of a strip, by day."""
+    days: Any = slots.groupby("day")[[*_STATES, *_COUNTS]].sum().reset_index()
+    rows = [
+        (
+            day_of(int(day.day) * DAY_MS).isoformat(),
+            *(int(getattr(day, name)) for name in ("closed", "fired", "open", "gap")),
+            *(int(getattr(day, name)) for name in ("on_time", "late_accepted", "late")),
+            percent(day.late, day.on_time + day.late_accepted + day.late),
+        )
+        for day in days.itertuples()
+    ]
+    columns = ("day", "closed", "fired", "open", "gaps", "on time", "late but accepted", "late",
+               "share late")  # fmt: skip
+    return TableBehind.of(columns, rows)

@@ -1,4 +1,4 @@
-"""How the report words instants, durations and shares, and how text gets into a plot."""
+"""How the report words instants, durations and shares."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from strandline.quality.figures import NOTHING, duration, percent
-from strandline.visible import visible
 
-__all__ = ["NOTHING", "day_or_moment", "duration", "moment", "percent", "plain"]
-
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "&#123;"}
-
-
-def plain(text: Any) -> str:
-    """A text for a plot, shown as it is: plotly reads a subset of HTML and `%{...}` in texts."""
-    return "".join(_MARKUP.get(character, character) for character in visible(str(text)))
+__all__ = ["NOTHING", "day_or_moment", "duration", "moment", "percent"]
 
 
 def moment(value: Any) -> str:

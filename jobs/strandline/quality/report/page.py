@@ -4,123 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
-from strandline.engine.idleness.state import SourceState
 from strandline.quality.findings.check import Finding
-from strandline.quality.report.calendar import calendar
+from strandline.quality.report.advised import advised
+from strandline.quality.report.calendar import calendar, late_calendar
+from strandline.quality.report.figure import Figure
 from strandline.quality.report.format import NOTHING, duration, percent
 from strandline.quality.report.held_back_by import held_back_by
-from strandline.quality.report.quarantine import REFUSED, lateness_plot, quarantine_plot, saved_by
-from strandline.quality.report.runs import run_lines, runs_left_out
+from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
+from strandline.quality.report.revisions import revisions_plot
+from strandline.quality.report.runs import RunLine, run_lines, runs_left_out
+from strandline.quality.report.since_before import changes_since, summary_of
+from strandline.quality.report.state import State
+from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.totals import MEANINGS, totals_of
+from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
+from strandline.quality.report.who import who
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec, TwoSourcesSpec
 from strandline.visible import visible
 
 
 @dataclass(frozen=True)
-class ReportTables:
-    """What a report is made from. Each table may be empty, but has its columns; others are ignored.
-
-    Instants are `datetime64` columns that know their zone, dates are `datetime.date`.
+class Page:
+    """A report.
 
     Attributes:
-        completeness: the table `completeness`.
-        quarantine: how many records were quarantined: `reason`, `day` (the table's
-            `quarantine_date`), `records`.
-        lateness: how many records were how late: `late_by_ms`, rounded up as one likes, `records`.
-        channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
-            and, if it is there, `pending_ms`.
-        runs: the ledger `runs`.
-        latest: the same up to the last observed day, as far back as it takes to tell where each
-            channel stands; None: `channels`.
-        source: where channels can go idle: where the source stands after the last observed day.
+        html: the page.
+        summary: what the next report compares itself with.
     """
 
-    completeness: pd.DataFrame
-    quarantine: pd.DataFrame
-    lateness: pd.DataFrame
-    channels: pd.DataFrame
-    runs: pd.DataFrame
-    latest: pd.DataFrame | None = None
-    source: SourceState | None = None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The days that a report shows, both among them, and what all days hold.
-
-    Attributes:
-        since: the first day; None: the first there is.
-        until: the last day; None: the last there is.
-        totals: of all days: `first_day`, `last_day`, `slots`, `windows`, `quarantine`.
-    """
-
-    since: str | None
-    until: str | None
-    totals: Mapping[str, Any]
-
-
-_MEANINGS = {
-    "late": "arrived after its window had closed",
-    "no_window": "lies in no window",
-    "null_event_time": "has no event time",
-    "unparsable_event_time": "has an event time that is no time",
-    "null_arrival": "has no arrival",
-    "arrival_outside_partition": "arrived outside its arrival date",
-    "ahead_of_arrival": "is too far in the future",
-    "null_channel": "has no channel",
-    "undeclared_channel": "has a channel that is not declared",
-    "null_key": "has a key that is null",
-    "invalid": "does not meet the pipeline’s own rule",
-    "duplicate": "has been seen before",
-    "event_time_out_of_range": "lies outside the years 0001 to 9999",
-}
-
-
-@dataclass(frozen=True)
-class Reason:
-    """How many records were quarantined for a reason."""
-
-    name: str
-    records: int
-    is_refused: bool
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What became of all records: over the slots, and over the quarantine."""
-
-    on_time: int
-    late_accepted: int
-    late: int
-    no_window: int
-    slots: int
-    closed: int
-    gaps: int
-    reasons: tuple[Reason, ...]
-
-    @property
-    def judged(self) -> int:
-        """The records that were accepted or late."""
-        return self.on_time + self.late_accepted + self.late
-
-    @property
-    def malformed(self) -> int:
-        """The quarantined records that no watermark ever judged."""
-        return sum(reason.records for reason in self.malformed_reasons)
-
-    @property
-    def malformed_reasons(self) -> tuple[Reason, ...]:
-        """The reasons of malformed records, the most frequent first."""
-        return tuple(reason for reason in self.reasons if not reason.is_refused)
+    html: str
+    summary: Mapping[str, Any]
 
 
 def build_report(
@@ -128,10 +50,11 @@ def build_report(
     *,
     spec: PipelineSpec,
     made_from: str,
+    made_at: str = "",
     shown: Shown | None = None,
     notice: str | None = None,
     findings: Sequence[Finding] = (),
-) -> str:
+) -> Page:
     """The report of a pipeline as one self-contained HTML page.
 
     Whatever stands in the tables is shown as text: none of it can become markup.
@@ -140,15 +63,49 @@ def build_report(
         tables: what was read from the lake.
         spec: the pipeline.
         made_from: what the tables were read from, such as a lake and its ledger's position.
+        made_at: the time of the clock, as people read it; empty: nobody says it.
         shown: of which days they are; None: of all.
         notice: what a reader must know before anything else; None: nothing.
-        findings: what is not as it must be, the gravest first.
+        findings: what is not as it must be.
     """
-    latest = tables.channels if tables.latest is None else tables.latest
-    runs, older_runs = run_lines(tables.runs), runs_left_out(tables.runs)
+    runs, totals = run_lines(tables.runs), totals_of(tables)
+    state = State.of(findings, has_run=bool(runs))
     published = [run for run in runs if run.outcome == "published"]
-    slots = calendar(tables.completeness)
-    progress = watermarks(tables.channels, spec, latest)
+    processed = next((run.frontier for run in published if run.frontier != NOTHING), NOTHING)
+    summary = summary_of(
+        shown.totals if shown else {},
+        made_at=made_at,
+        runs=len(tables.runs[["run_id", "attempt"]].drop_duplicates()),
+        processed_up_to=processed,
+        state=str(state),
+    )
+    html = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            spec=spec,
+            made_from=made_from,
+            made_at=made_at,
+            shown=shown,
+            notice=notice,
+            state=state,
+            changes=changes_since(tables.before, summary),
+            totals=totals,
+            meanings=MEANINGS,
+            percent=percent,
+            rules=_rules(spec),
+            last=runs[0] if runs else None,
+            published=published[0] if published else None,
+            processed_up_to=processed,
+            **_of_runs(tables.runs, runs),
+            **_of_records(tables, spec, shown),
+            **_of_watermarks(tables, spec),
+        )
+    )
+    return Page(html, summary)
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("strandline.quality.report"),
         autoescape=True,
@@ -158,30 +115,7 @@ def build_report(
         lstrip_blocks=True,
     )
     environment.filters |= {"duration": duration, "plot": _plot}
-    return environment.get_template("report.html.j2").render(
-        spec=spec,
-        made_from=made_from,
-        shown=shown,
-        notice=notice,
-        findings=findings,
-        totals=_totals(tables),
-        meanings=_MEANINGS,
-        percent=percent,
-        rules=_rules(spec),
-        runs=runs,
-        older_runs=older_runs,
-        last=runs[0] if runs else None,
-        published=published[0] if published else None,
-        frontier=next((run.frontier for run in published if run.frontier != NOTHING), NOTHING),
-        audited=[run for run in runs if run.audit],
-        calendar=slots,
-        quarantine=quarantine_plot(tables.quarantine),
-        lateness=lateness_plot(tables.lateness),
-        saved=saved_by(tables.lateness),
-        watermarks=progress,
-        held_back=held_back_by(latest, spec, tables.source),
-        plotly=Markup(get_plotlyjs()),
-    )
+    return environment
 
 
 def _shown(value: Any) -> Any:
@@ -190,9 +124,49 @@ def _shown(value: Any) -> Any:
     return visible(value, keep="\n") if is_text else value
 
 
-def _plot(figure: go.Figure) -> Markup:
-    """A figure as JSON inside a script element, which only `</script` could leave."""
-    return Markup(figure.to_json().replace("<", "\\u003c"))
+def _of_runs(ledger: pd.DataFrame, runs: list[RunLine]) -> dict[str, Any]:
+    """What the page shows of runs."""
+    return {
+        "runs": runs,
+        "older_runs": runs_left_out(ledger),
+        "audited": [run for run in runs if run.audit],
+        "revisions": revisions_plot(ledger),
+    }
+
+
+def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -> dict[str, Any]:
+    """What the page shows of records and of their slots."""
+    since, until = (_day(shown.since), _day(shown.until)) if shown else (None, None)
+    channel = spec.source.channel
+    named = {*spec.source.key.values(), *([channel] if channel else [])}
+    return {
+        "calendar": calendar(tables.completeness),
+        "late_calendar": late_calendar(tables.completeness),
+        "volume": volume(tables.arrivals, since, until),
+        "quarantine": quarantine_plots(tables.quarantine),
+        "who": () if tables.values is None else who(tables.values, named),
+        "lateness": lateness_plot(tables.lateness),
+        "saved": saved_by(tables.lateness),
+        "advised": advised(tables.advice),
+    }
+
+
+def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
+    """What the page shows of watermarks."""
+    latest = tables.channels if tables.latest is None else tables.latest
+    return {
+        "watermarks": watermarks(tables.channels, spec, latest),
+        "held_back": held_back_by(latest, spec, tables.source),
+    }
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)
+
+
+def _plot(figure: Figure) -> Markup:
+    """A figure's data as JSON inside a script element."""
+    return Markup(figure.script)
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
@@ -219,20 +193,3 @@ def _watermark(spec: PipelineSpec) -> str:
 
 def _signed(ms: int) -> str:
     return f"-{duration(-ms)}" if ms < 0 else duration(ms)
-
-
-def _totals(tables: ReportTables) -> Totals:
-    slots = tables.completeness
-    reasons = tables.quarantine.groupby("reason")["records"].sum()
-    found = [Reason(str(name), int(count), name in REFUSED) for name, count in reasons.items()]
-    is_gap = slots["gap"].astype(bool)
-    return Totals(
-        on_time=int(slots["on_time"].sum()),
-        late_accepted=int(slots["late_accepted"].sum()),
-        late=int(slots["late"].sum()),
-        no_window=int(slots["no_window"].sum()),
-        slots=int((~is_gap).sum()),
-        closed=int((~is_gap & (slots["state"] == "closed")).sum()),
-        gaps=int(is_gap.sum()),
-        reasons=tuple(sorted(found, key=lambda one: (not one.is_refused, -one.records, one.name))),
-    )

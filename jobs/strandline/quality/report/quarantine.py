@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from strandline.quality.report.format import duration, percent, plain
-from strandline.quality.report.theme import LATE, PALETTE, styled
+from strandline.quality.report.figure import Figure, Series, TableBehind, bars, lines
+from strandline.quality.report.format import duration, percent
 
 REFUSED = ("late", "no_window")
 """The reasons of well-formed records; all others are of malformed ones."""
@@ -17,6 +17,7 @@ REFUSED = ("late", "no_window")
 _HOUR_MS = 3_600_000
 _NEARLY_ALL = 95
 _EXTRA_MS = tuple(minutes * 60_000 for minutes in (5, 15, 60, 120, 360, 720, 1440, 10_080))
+_COLOURS = 8
 
 
 @dataclass(frozen=True)
@@ -28,73 +29,65 @@ class Saved:
     share: str
 
 
-def quarantine_plot(quarantine: pd.DataFrame) -> go.Figure | None:
-    """Quarantined records by day and reason: refused ones above, malformed ones below."""
+def quarantine_plots(quarantine: pd.DataFrame) -> tuple[tuple[str, Figure], ...]:
+    """Quarantined records by day and reason: refused ones, and malformed ones."""
     days = quarantine.dropna(subset=["day"])
-    if days.empty:
-        return None
-    groups = [
-        (title, reasons)
-        for title, is_refused in (("refused", True), ("malformed", False))
-        if (reasons := _by_size(days[days["reason"].isin(REFUSED) == is_refused]))
-    ]
-    figure = make_subplots(rows=len(groups), cols=1, shared_xaxes=True, vertical_spacing=0.09)
-    colours = iter([*PALETTE[:5], *PALETTE[6:]] * (1 + quarantine["reason"].nunique()))
-    for row, (title, reasons) in enumerate(groups, start=1):
-        for reason in reasons:
-            bars = days[days["reason"] == reason].sort_values("day")
-            figure.add_bar(
-                x=[str(day) for day in bars["day"]],
-                y=bars["records"],
-                name=plain(reason),
-                marker={"color": LATE if reason == "late" else next(colours), "line": {"width": 0}},
-                hovertemplate=f"%{{x}}<br>{plain(reason)}: %{{y:,}}<extra></extra>",
-                row=row,
-                col=1,
-            )
-        figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
-    legend_px = 20 * (1 + len(figure.data) // 4)
-    styled(
-        figure,
-        height=40 + legend_px + 150 * len(groups),
-        barmode="stack",
-        bargap=0.1,
-        showlegend=True,
+    groups = ((title, days["reason"].isin(REFUSED) == is_refused) for title, is_refused in _GROUPS)
+    return tuple(
+        (title, _by_day(days[chosen], f"{title} records by day"))
+        for title, chosen in groups
+        if chosen.any()
     )
-    figure.update_xaxes(type="date", showgrid=False)
-    return figure
 
 
-def lateness_plot(lateness: pd.DataFrame) -> go.Figure | None:
+_GROUPS = (("late", True), ("malformed", False))
+
+
+def _by_day(rows: pd.DataFrame, label: str) -> Figure:
+    counts = rows.pivot_table(
+        index="day", columns="reason", values="records", aggfunc="sum", fill_value=0
+    )
+    reasons = [str(name) for name in counts.sum().sort_values(ascending=False, kind="stable").index]
+    days: Sequence[date] = list(counts.index)
+    by_reason = {reason: [int(many) for many in counts[reason]] for reason in reasons}
+    table = TableBehind.of(
+        ("day", *reasons),
+        [
+            (day.isoformat(), *(of_reason[place] for of_reason in by_reason.values()))
+            for place, day in enumerate(days)
+        ],
+    )
+    series = [
+        (Series(reason, "late" if reason == "late" else f"colour-{number % _COLOURS}"), of_reason)
+        for number, (reason, of_reason) in enumerate(by_reason.items())
+    ]
+    return bars(label, days, series, unit="records", table=table)
+
+
+def lateness_plot(lateness: pd.DataFrame) -> Figure | None:
     """The share of the late records that each extra allowed lateness would have saved."""
     found = lateness.groupby("late_by_ms")["records"].sum().sort_index()
     if not found.sum():
         return None
-    saved = found.cumsum() / found.sum() * 100
+    saved = (found.cumsum() / found.sum() * 100).round(3)
     hours = [late_by_ms / _HOUR_MS for late_by_ms in found.index]
-    texts = [
-        f"{duration(late_by_ms)} more saves {share:.1f} % ({total:,} records)"
-        for late_by_ms, share, total in zip(found.index, saved, found.cumsum(), strict=True)
-    ]
-    figure = go.Figure(
-        go.Scatter(
-            x=[0.0, *hours],
-            y=[0.0, *saved],
-            text=["as it is", *texts],
-            mode="lines",
-            line={"color": LATE, "width": 2, "shape": "hv"},
-            fill="tozeroy",
-            fillcolor="rgba(213,94,0,0.12)",
-            hovertemplate="%{text}<extra></extra>",
-        )
-    )
-    styled(figure, height=260)
     # a few that are later by far would squeeze all others into the first pixels
     nearly_all = next(x for x, share in zip(hours, saved, strict=True) if share >= _NEARLY_ALL)
     end = hours[-1] if hours[-1] < 3 * nearly_all else 1.05 * nearly_all
-    figure.update_xaxes(title_text="extra allowed lateness (hours)", range=[0, end])
-    figure.update_yaxes(title_text="late records saved (%)", range=[0, 102])
-    return figure
+    table = TableBehind.of(
+        ("extra allowed lateness", "late records saved", "share"),
+        [(one.extra, one.records, one.share) for one in saved_by(lateness)],
+    )
+    return lines(
+        "share of the late records that an extra allowed lateness would have saved",
+        [0.0, *(round(one, 4) for one in hours)],
+        [(Series("saved", "late"), [0.0, *saved])],
+        unit="% saved",
+        table=table,
+        x_title="hours more",
+        step=True,
+        end=round(end, 4),
+    )
 
 
 def saved_by(lateness: pd.DataFrame) -> tuple[Saved, ...]:
@@ -112,9 +105,3 @@ def saved_by(lateness: pd.DataFrame) -> tuple[Saved, ...]:
         Saved(duration(extra_ms), count, percent(count, total))
         for extra_ms, count in zip(lengths_ms, counts, strict=True)
     )
-
-
-def _by_size(days: pd.DataFrame) -> list[str]:
-    """The reasons, the most frequent first."""
-    totals = days.groupby("reason")["records"].sum()
-    return list(totals.sort_values(ascending=False, kind="stable").index)

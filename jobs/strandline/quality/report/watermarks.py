@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.quality.report.format import plain
+from strandline.quality.report.figure import Figure, Series, TableBehind, lines
 from strandline.quality.report.held_back_by import silent_channels
-from strandline.quality.report.theme import INK, PALETTE, styled
 from strandline.spec import PipelineSpec
 
 _MOST_CHANNELS = 8
@@ -28,7 +27,7 @@ class Watermarks:
         left_out: how many channels have no line, the ones least behind.
     """
 
-    figure: go.Figure | None
+    figure: Figure | None
     silent: tuple[str, ...]
     left_out: int
 
@@ -44,17 +43,37 @@ def watermarks(
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
-    figure = go.Figure()
-    for number, name in enumerate(sorted(furthest, key=str)):
-        _add_line(figure, str(name) or "all records", behind[name], PALETTE[number], 1.5)
+    drawn = [
+        (Series(str(name) or "all records", f"colour-{number}"), behind[name])
+        for number, name in enumerate(sorted(furthest, key=str))
+    ]
     if len(behind.columns) > 1 and not silent:
         # a channel takes part from its first record on, if channels are discovered
         combined = behind.max(axis=1, skipna=declared is None)
-        _add_line(figure, "combined", combined, INK, 2.5)
-    styled(figure, height=300, showlegend=True, hovermode="x unified")
-    figure.update_xaxes(type="date", showgrid=False)
-    figure.update_yaxes(title_text="hours behind", rangemode="tozero")
-    return Watermarks(figure, silent, len(behind.columns) - len(furthest))
+        drawn.append((Series("combined", "combined"), combined))
+    return Watermarks(_figure(drawn), silent, len(behind.columns) - len(furthest))
+
+
+def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
+    days = [int(day) for day in drawn[0][1].index]
+    first = day_of(days[0] * DAY_MS)
+    hours: list[tuple[Series, list[float | None]]] = [
+        (series, [None if isnan(one) else round(one, 2) for one in of.astype(float)])
+        for series, of in drawn
+    ]
+    texts = [["–" if one is None else f"{one:.1f}" for one in of] for _, of in hours]
+    rows = [
+        (day_of(day * DAY_MS).isoformat(), *(of[place] for of in texts))
+        for place, day in enumerate(days)
+    ]
+    return lines(
+        "hours from each watermark to the end of the day",
+        [day - days[0] for day in days],
+        hours,
+        unit="h behind",
+        table=TableBehind.of(("day", *(series.name for series, _ in hours)), rows),
+        first=first,
+    )
 
 
 def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
@@ -80,16 +99,3 @@ def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
         watermark = watermark.combine(emitted, lambda a, b: a.where(~(b > a) & a.notna(), b))
     midnights = pd.Series([(day + 1) * DAY_MS for day in watermark.index], index=watermark.index)
     return watermark.rsub(midnights, axis=0) / _HOUR_MS
-
-
-def _add_line(
-    figure: go.Figure, name: str, hours: pd.Series[float], colour: str, width: float
-) -> None:
-    figure.add_scatter(
-        x=[day_of(int(day) * DAY_MS).isoformat() for day in hours.index],
-        y=hours.round(2),
-        name=plain(name),
-        mode="lines" if len(hours) > 2 else "lines+markers",
-        line={"color": colour, "width": width},
-        hovertemplate=f"{plain(name)}: %{{y:.1f}} h<extra></extra>",
-    )

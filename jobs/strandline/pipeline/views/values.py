@@ -1,0 +1,90 @@
+"""How often columns of few values have each of these among late and among malformed rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from strandline.lake.days import Days, days_of
+from strandline.lake.reads import columns_of
+from strandline.lake.store import Store
+from strandline.quality.report.quarantine import REFUSED
+from strandline.spec import PipelineSpec
+from strandline.tables import QUARANTINE
+
+_MOST_VALUES = 150
+"""A column with more is one of many values, and left out."""
+_MOST_COLUMNS = 60
+_LONGEST = 60
+_COLUMNS = ["group", "column", "value", "records"]
+
+
+def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
+    """`group` (late or malformed), `column`, `value`, `records`; None: there is no quarantine.
+
+    Of the source's own columns of texts, whole numbers and truth values; batch by batch, so that
+    no more than the counts are held.
+    """
+    table = store.table(QUARANTINE.name)
+    if table is None:
+        return None
+    dataset, rows = days_of(table, QUARANTINE.name, days)
+    names = _candidates(columns_of(table), spec)
+    counts: dict[tuple[str, str], Counter[str | None]] = {}
+    for batch in dataset.to_batches(columns=["reason", *names], filter=rows):
+        is_late = pc.is_in(batch["reason"], pa.array(REFUSED))
+        for group, of_group in (
+            ("late", batch.filter(is_late)),
+            ("malformed", batch.filter(pc.invert(is_late))),
+        ):
+            _count(of_group, group, names, counts)
+    return pd.DataFrame(
+        [
+            (group, column, value, many)
+            for (group, column), of_column in counts.items()
+            if column in names
+            for value, many in of_column.items()
+        ],
+        columns=_COLUMNS,
+    )
+
+
+def _candidates(schema: pa.Schema, spec: PipelineSpec) -> list[str]:
+    """The columns that may have few values: none of ours, and no time but by its name."""
+    ours = {*QUARANTINE.columns, spec.source.arrival_date}
+
+    def is_plain(kind: pa.DataType) -> bool:
+        texts = pt.is_string(kind) or pt.is_large_string(kind)
+        return bool(texts or pt.is_boolean(kind) or pt.is_integer(kind))
+
+    names = [f.name for f in schema if f.name not in ours and is_plain(f.type)]
+    return names[:_MOST_COLUMNS]
+
+
+def _count(
+    rows: pa.RecordBatch,
+    group: str,
+    names: list[str],
+    counts: dict[tuple[str, str], Counter[str | None]],
+) -> None:
+    """Count a batch; a column that has too many values is taken out of `names`."""
+    for name in [*names] if rows.num_rows else ():
+        counted = counts.setdefault((group, name), Counter())
+        for value, many in _values(rows.column(name)):
+            counted[value] += many
+        if len(counted) > _MOST_VALUES:
+            names.remove(name)
+
+
+def _values(column: pa.Array) -> Iterable[tuple[str | None, int]]:
+    found = column.value_counts()
+    if len(found) > 4 * _MOST_VALUES:
+        found = found[: 4 * _MOST_VALUES]  # it is left out all the same
+    for one in found.to_pylist():
+        value = one["values"]
+        yield None if value is None else str(value)[:_LONGEST], int(one["counts"])

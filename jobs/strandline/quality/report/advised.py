@@ -1,0 +1,99 @@
+"""The advisor's figures as the report shows them: what each setting keeps, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.quality.report.figure import Figure, Series, TableBehind, lines
+from strandline.quality.report.format import duration, percent
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What `strandline advise` has found.
+
+    Attributes:
+        figure: the share lost by the sum of bound and allowed lateness.
+        delays: how long after its end a window is final, by the same sum.
+        made_at: when it was asked.
+        sentences: the setting in force, and the smallest that keeps the share asked for.
+    """
+
+    figure: Figure
+    delays: Figure
+    made_at: str
+    sentences: tuple[str, ...]
+
+
+def advised(advice: Mapping[str, Any] | None) -> Advised | None:
+    """The last advice as a plot; None: there is none, or it was about no record."""
+    if not advice or not advice.get("records"):
+        return None
+    rows, records = _until_nothing_is_lost(advice), int(advice["records"])
+    table = TableBehind.of(
+        ("bound + allowed lateness", "lost", "share", "final after (half)", "final after (95 %)"),
+        [
+            (
+                duration(row["total_ms"]),
+                int(row["lost"]),
+                percent(row["lost"], records),
+                *(_delay(row[name]) for name in ("final_after_ms", "final_after_ms_95")),
+            )
+            for row in rows
+        ],
+    )
+    figure = lines(
+        "share of records lost by each sum of bound and allowed lateness",
+        [round(row["total_ms"] / _HOUR_MS, 4) for row in rows],
+        [(Series("lost", "late"), [round(100 * row["share_lost"], 4) for row in rows])],
+        unit="% lost",
+        table=table,
+        x_title="hours",
+        logarithmic=True,
+    )
+    final = [
+        (Series("half of the windows", "colour-0"), _hours(rows, "final_after_ms")),
+        (Series("95 % of the windows", "colour-1"), _hours(rows, "final_after_ms_95")),
+    ]
+    delays = lines(
+        "hours from the end of a window until it is final, by each sum",
+        [round(row["total_ms"] / _HOUR_MS, 4) for row in rows],
+        final,
+        unit="h until final",
+        table=table,
+        x_title="hours",
+    )
+    sentences = [f"In force: {_sentence(advice, advice['in_force'])}."]
+    if advice.get("smallest"):
+        keep = advice["keep"]
+        sentences.append(f"Smallest that keeps {keep}: {_sentence(advice, advice['smallest'])}.")
+    return Advised(figure, delays, str(advice.get("made_at", "")), tuple(sentences))
+
+
+def _until_nothing_is_lost(advice: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    rows = advice["settings"]
+    last = next((place for place, row in enumerate(rows) if not row["lost"]), len(rows) - 1)
+    return rows[: max(last + 1, 2)]  # type: ignore[no-any-return]
+
+
+def _sentence(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
+    lateness = f"allowed lateness {duration(setting['allowed_lateness_ms'])}"
+    bound = advice["bound_name"]
+    rules = f"{bound} {duration(setting['bound_ms'])}, {lateness}" if bound else lateness
+    lost = percent(setting["lost"], advice["records"])
+    return (
+        f"{rules} loses {setting['lost']:,} of {advice['records']:,} records ({lost}), windows are "
+        f"final after {_delay(setting['final_after_ms'])}"
+    )
+
+
+def _hours(rows: Sequence[Mapping[str, Any]], name: str) -> list[float | None]:
+    return [None if row[name] is None else round(row[name] / _HOUR_MS, 2) for row in rows]
+
+
+def _delay(delay_ms: int | None) -> str:
+    return "–" if delay_ms is None else duration(delay_ms)

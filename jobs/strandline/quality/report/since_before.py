@@ -1,0 +1,65 @@
+"""What has changed since the report before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_COUNTED = (
+    ("slots", "slots"),
+    ("windows", "windows"),
+    ("pairs", "pairs"),
+    ("quarantine", "records in quarantine"),
+)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is different from the report before.
+
+    Attributes:
+        made_at: when that one was made.
+        texts: a part of a sentence for each thing that changed; empty: nothing has.
+    """
+
+    made_at: str
+    texts: tuple[str, ...]
+
+
+def summary_of(
+    totals: Mapping[str, Any], *, made_at: str, runs: int, processed_up_to: str, state: str
+) -> dict[str, Any]:
+    """What the next report compares itself with."""
+    counts = {name: totals[name] for name, _ in _COUNTED if name in totals}
+    return {
+        "made_at": made_at,
+        "runs": runs,
+        "processed_up_to": processed_up_to,
+        "state": state,
+        **counts,
+    }
+
+
+def changes_since(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Changes | None:
+    """What has changed between two summaries; None: there was no report before."""
+    if before is None:
+        return None
+    return Changes(str(before.get("made_at", "")), tuple(_texts(before, now)))
+
+
+def _texts(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    if before.get("state") != now["state"]:
+        yield f"state was “{before.get('state')}”"
+    if before.get("processed_up_to") != now["processed_up_to"]:
+        yield f"processed up to {now['processed_up_to']} (was {before.get('processed_up_to')})"
+    if more := _more(before, now, "runs"):
+        yield f"{more:+,} runs"
+    for name, what in _COUNTED:
+        if more := _more(before, now, name):
+            yield f"{more:+,} {what}"
+
+
+def _more(before: Mapping[str, Any], now: Mapping[str, Any], name: str) -> int:
+    was, is_now = before.get(name), now.get(name)
+    return is_now - was if isinstance(was, int) and isinstance(is_now, int) else 0

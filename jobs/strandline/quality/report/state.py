@@ -1,0 +1,47 @@
+"""The state of the data in the report's first line, and the findings behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+
+from strandline.quality.findings.check import Finding, in_order, state_line
+
+_LONGEST = 140
+"""Signs of the first line; its findings stand below it in full."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of the data.
+
+    Attributes:
+        findings: the gravest first.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding], *, has_run: bool) -> State:
+        """The state by the findings that stand, whichever run found them."""
+        if not has_run:
+            return cls((Finding("runs", "warning", "nothing has been rebuilt yet"),))
+        return cls(tuple(in_order(findings)))
+
+    @property
+    def tone(self) -> str:
+        """`bad` if a finding is critical, `open` if one is a warning, else `good`: its colour."""
+        severities = {one.severity for one in self.findings}
+        if "critical" in severities:
+            return "bad"
+        return "open" if "warning" in severities else "good"
+
+    def __str__(self) -> str:
+        """The first line of the report and of `strandline status`; cut where it is long."""
+        return shorten(state_line(self.findings), _LONGEST, placeholder=" …")
+
+    @property
+    def needs_list(self) -> bool:
+        """Whether the first line leaves something out."""
+        return len(self.findings) > 1 or str(self) != state_line(self.findings)

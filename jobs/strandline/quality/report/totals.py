@@ -1,0 +1,86 @@
+"""What became of all records, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline.quality.report.quarantine import REFUSED
+from strandline.quality.report.tables import ReportTables
+
+MEANINGS = {
+    "late": "arrived after its window had closed",
+    "no_window": "lies in no window",
+    "null_event_time": "has no event time",
+    "unparsable_event_time": "has an event time that is no time",
+    "null_arrival": "has no arrival",
+    "arrival_outside_partition": "arrived outside its arrival date",
+    "ahead_of_arrival": "is too far in the future",
+    "null_channel": "has no channel",
+    "undeclared_channel": "has a channel that is not declared",
+    "null_key": "has a key that is null",
+    "invalid": "does not meet the pipeline’s own rule",
+    "duplicate": "has been seen before",
+    "event_time_out_of_range": "lies outside the years 0001 to 9999",
+}
+"""What each reason of quarantine means."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How many records were quarantined for a reason."""
+
+    name: str
+    records: int
+    is_refused: bool
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What became of all records: over the slots, and over the quarantine."""
+
+    on_time: int
+    late_accepted: int
+    late: int
+    no_window: int
+    slots: int
+    closed: int
+    gaps: int
+    reasons: tuple[Reason, ...]
+
+    @property
+    def judged(self) -> int:
+        """The records that were accepted or late."""
+        return self.on_time + self.late_accepted + self.late
+
+    @property
+    def rows(self) -> int:
+        """All rows: judged, in no window, or malformed."""
+        return self.judged + self.no_window + self.malformed
+
+    @property
+    def malformed(self) -> int:
+        """The quarantined records that no watermark ever judged."""
+        return sum(reason.records for reason in self.malformed_reasons)
+
+    @property
+    def malformed_reasons(self) -> tuple[Reason, ...]:
+        """The reasons of malformed records, the most frequent first."""
+        return tuple(reason for reason in self.reasons if not reason.is_refused)
+
+
+def totals_of(tables: ReportTables) -> Totals:
+    """What became of all records of the days shown."""
+    slots = tables.completeness
+    reasons = tables.quarantine.groupby("reason")["records"].sum()
+    found = [Reason(str(name), int(count), name in REFUSED) for name, count in reasons.items()]
+    is_gap = slots["gap"].astype(bool)
+    return Totals(
+        on_time=int(slots["on_time"].sum()),
+        late_accepted=int(slots["late_accepted"].sum()),
+        late=int(slots["late"].sum()),
+        no_window=int(slots["no_window"].sum()),
+        slots=int((~is_gap).sum()),
+        closed=int((~is_gap & (slots["state"] == "closed")).sum()),
+        gaps=int(is_gap.sum()),
+        reasons=tuple(sorted(found, key=lambda one: (not one.is_refused, -one.records, one.name))),
+    )

@@ -1,0 +1,68 @@
+"""How many rows arrived each day, beside what is usual on that day of the week."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.quality.findings.volume import Unusual, UsualVolume, unusual_days
+from strandline.quality.report.figure import Figure, Series, TableBehind, bars
+
+
+@dataclass(frozen=True)
+class Volume:
+    """The rows by arrival day, and the days that lie outside what is usual.
+
+    Attributes:
+        figure: None: no day is known.
+        unusual: the days, each with its rows and what is usual.
+    """
+
+    figure: Figure | None
+    unusual: tuple[Unusual, ...]
+
+
+def volume(rows: Mapping[date, int], since: date | None, until: date | None) -> Volume:
+    """The rows of the arrival days that are shown.
+
+    Args:
+        rows: by arrival day, of eight weeks before the first day shown too.
+        since: the first day shown; None: the first there is.
+        until: the last one; None: the last there is.
+    """
+    days = [
+        day
+        for day in sorted(rows)
+        if (since is None or day >= since) and (until is None or day <= until)
+    ]
+    if not days:
+        return Volume(None, ())
+    usual = {day: _edges(rows, day) for day in days}
+    outside = unusual_days(rows, days)
+    unusual = {one.day for one in outside}
+    parts = [
+        (Series("rows", "colour-0"), [0 if day in unusual else rows[day] for day in days]),
+        (Series("outside what is usual", "unusual"),
+         [rows[day] if day in unusual else 0 for day in days]),
+    ]  # fmt: skip
+    table = TableBehind.of(
+        ("arrival day", "rows", "usual from", "usual to"),
+        [
+            (day.isoformat(), rows[day], *(_edge(usual[day], place) for place in (0, 1)))
+            for day in days
+        ],
+    )
+    bands = [usual[day] for day in days]
+    figure = bars("rows by arrival day", days, parts, unit="rows", table=table, band=bands)
+    return Volume(figure, tuple(outside))
+
+
+def _edges(rows: Mapping[date, int], day: date) -> tuple[float, float] | None:
+    """The least and the most rows that are usual on a day; None: not known."""
+    usual = UsualVolume.of(rows, day)
+    return None if usual is None else (usual.least, usual.most)
+
+
+def _edge(band: tuple[float, float] | None, place: int) -> str:
+    return "–" if band is None else f"{band[place]:,.0f}"

@@ -1,0 +1,95 @@
+"""Who is late and who is malformed: the values that stand out among quarantined rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pandas as pd
+
+from strandline.quality.report.format import percent
+
+_MOST_COLUMNS = 5
+_MOST_VALUES = 4
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A value of a column, and how many of the rows have it."""
+
+    value: str
+    records: int
+    share: str
+
+
+@dataclass(frozen=True)
+class Culprits:
+    """The most frequent values of a column among late or malformed rows, and how many it has."""
+
+    column: str
+    values: tuple[Culprit, ...]
+    distinct: int
+
+
+@dataclass(frozen=True)
+class Who:
+    """Columns whose values stand out among the late, or the malformed rows.
+
+    Attributes:
+        group: `late` or `malformed`.
+        records: the rows of the group.
+        columns: first those in which one value has most of them.
+    """
+
+    group: str
+    records: int
+    columns: tuple[Culprits, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The value that stands out most: `dest = HNL: 699 of 843`."""
+        first = self.columns[0]
+        return (
+            f"{first.column} = {first.values[0].value}: {first.values[0].records:,} of "
+            f"{self.records:,}"
+        )
+
+
+def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
+    """Who is late, and who is malformed.
+
+    Args:
+        values: `group`, `column`, `value` (text; None: null), `records`, of columns of few values.
+        always: columns that are named whether a value stands out in them or not.
+    """
+    same = values.groupby("column")["value"].nunique(dropna=False)
+    telling = values[values["column"].map(same) > 1]
+    return tuple(
+        Who(str(group), _records(of_group), columns)
+        for group, of_group in values.groupby("group")
+        if (columns := _columns(telling[telling["group"] == group], always))
+    )
+
+
+def _records(of_group: pd.DataFrame) -> int:
+    return int(of_group.groupby("column")["records"].sum().max())
+
+
+def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits, ...]:
+    found: list[tuple[float, Culprits]] = []
+    for column, rows in of_group.groupby("column"):
+        ordered = rows.sort_values("records", ascending=False, kind="stable")
+        total, distinct = int(ordered["records"].sum()), len(ordered)
+        # how far the first value is above an equal part
+        stands_out = ordered["records"].iloc[0] / total - 1 / distinct
+        if distinct > 1 and stands_out < 0.2 and column not in always:
+            continue
+        culprits = tuple(
+            Culprit("(null)" if value is None else str(value), int(many), percent(many, total))
+            for value, many in zip(
+                ordered["value"][:_MOST_VALUES], ordered["records"][:_MOST_VALUES], strict=True
+            )
+        )
+        found.append((stands_out, Culprits(str(column), culprits, distinct)))
+    found.sort(key=lambda one: -one[0])
+    return tuple(culprits for _, culprits in found[:_MOST_COLUMNS])

@@ -1,0 +1,222 @@
+"""The report about the data: its state, what has changed, who is late, volume, revisions."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import pandas as pd
+
+from strandline.quality.findings.check import Finding
+from strandline.quality.findings.volume import Unusual, UsualVolume
+from strandline.quality.report.advised import advised
+from strandline.quality.report.revisions import revisions_plot
+from strandline.quality.report.since_before import changes_since, summary_of
+from strandline.quality.report.state import State
+from strandline.quality.report.volume import volume
+from strandline.quality.report.who import who
+
+HOUR_MS = 3_600_000
+MONDAY = date(2013, 1, 7)
+
+
+def a_result(severity="warning", figures="3 of 9", *, success=False):
+    return {"expectation": "expect_x", "table": "range", "severity": severity,
+            "success": success, "figures": figures}  # fmt: skip
+
+
+def a_ledger(*steps):
+    names = ["run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",
+             "horizon", "closed", "frontier", "diff", "audit", "reason", "requested_by",
+             "message"]  # fmt: skip
+    rows = [
+        {"run_id": "a", "attempt": 1, "step": "published",
+         "written_at": pd.Timestamp("2013-02-01T06:00Z"), **step}
+        for step in steps
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.assign(position=range(1, len(rows) + 1))
+
+
+# ----------------------------------------------------------------------------------------- state
+
+
+def a_finding(severity="warning", sentence="12 % malformed", name="max_malformed_share"):
+    return Finding(name, severity, sentence)
+
+
+def the_state(*findings):
+    return State.of(findings, has_run=True)
+
+
+def test_without_a_finding_the_first_line_is_ok():
+    state = the_state()
+    assert (str(state), state.tone, state.needs_list) == ("OK", "good", False)
+
+
+def test_a_warning_is_open_and_the_gravest_finding_comes_first():
+    state = the_state(a_finding())
+    assert (str(state), state.tone) == ("WARNING: 12 % malformed", "open")
+    state = the_state(a_finding(), a_finding("critical", "9 of 9", "gaps"))
+    assert (str(state), state.tone) == ("CRITICAL: 9 of 9 (and 1 more)", "bad")
+    assert [one.name for one in state.findings] == ["gaps", "max_malformed_share"]
+    assert state.needs_list
+
+
+def test_a_long_finding_is_cut_in_the_first_line_and_whole_below():
+    state = the_state(a_finding(sentence="word " * 60))
+    assert len(str(state)) < 150
+    assert state.needs_list
+
+
+def test_before_any_run_it_says_so():
+    assert str(State.of((), has_run=False)) == "WARNING: nothing has been rebuilt yet"
+
+
+# --------------------------------------------------------------------------------- since the last
+
+
+def a_summary(**changes):
+    totals = {"slots": 10, "windows": 100, "quarantine": 5, "first_day": "2013-01-01"}
+    given = {"made_at": "2013-01-02 06:00", "runs": 2, "processed_up_to": "2013-01-02",
+             "state": "OK", "totals": totals} | changes  # fmt: skip
+    return summary_of(given.pop("totals"), **given)
+
+
+def test_what_has_changed_since_the_report_before_is_said():
+    now = a_summary(
+        runs=3,
+        processed_up_to="2013-01-03",
+        state="1 warning",
+        totals={"slots": 34, "windows": 98, "quarantine": 5},
+    )
+    changes = changes_since(a_summary(), now)
+    assert changes.made_at == "2013-01-02 06:00"
+    assert changes.texts == (
+        "state was “OK”",
+        "processed up to 2013-01-03 (was 2013-01-02)",
+        "+1 runs",
+        "+24 slots",
+        "-2 windows",
+    )
+    assert changes_since(a_summary(), a_summary()).texts == ()
+    assert changes_since(None, now) is None
+    assert changes_since({"slots": "many"}, now).texts  # a file that somebody has edited
+
+
+# ------------------------------------------------------------------------------------------ volume
+
+
+def test_what_is_usual_is_the_median_of_the_same_weekday_and_some_width():
+    rows = {MONDAY - timedelta(weeks=week): 100 for week in range(1, 9)}
+    assert UsualVolume.of(rows, MONDAY) == UsualVolume(100, 70, 130)
+    spread = {MONDAY - timedelta(weeks=week): 50 * week for week in range(1, 9)}
+    usual = UsualVolume.of(spread, MONDAY)
+    low, high = usual.least, usual.most
+    assert (low, round(high)) == (0, round(225 + 3 * 1.4826 * 100))
+
+
+def test_of_fewer_than_four_weeks_nothing_is_usual():
+    rows = {MONDAY - timedelta(weeks=week): 100 for week in range(1, 4)}
+    assert UsualVolume.of(rows, MONDAY) is None
+    other_days = {MONDAY - timedelta(days=day): 100 for day in range(1, 50) if day % 7}
+    assert UsualVolume.of(other_days, MONDAY) is None
+
+
+def test_only_days_that_are_shown_are_drawn_and_unusual_ones_are_named():
+    rows = {MONDAY - timedelta(weeks=week): 100 for week in range(1, 9)} | {MONDAY: 10}
+    found = volume(rows, MONDAY - timedelta(weeks=1), None)
+    assert found.unusual == (Unusual(MONDAY, 10, UsualVolume(100, 70, 130)),)
+    assert found.figure.data["x"] == [0, 7]
+    assert found.figure.data["band"] == [[70, 130], [70, 130]]
+    assert [one["values"] for one in found.figure.data["series"]] == [[100, 0], [0, 10]]
+    assert volume({}, None, None).figure is None
+    assert volume(rows, MONDAY + timedelta(1), None).figure is None
+
+
+# --------------------------------------------------------------------------------------------- who
+
+
+def counted(**columns):
+    rows = [
+        ("late", column, value, many)
+        for column, values in columns.items()
+        for value, many in values.items()
+    ]
+    return pd.DataFrame(rows, columns=["group", "column", "value", "records"])
+
+
+def test_the_value_that_stands_out_most_comes_first():
+    destinations = {"HNL": 699, "SFO": 111, "LAX": 24, None: 9}
+    (found,) = who(
+        counted(
+            origin={"JFK": 444, "EWR": 399},
+            dest=destinations,
+            year={"2013": 843},
+            letter=dict.fromkeys("abcdefghijkl", 70),
+        ),
+        always=["origin"],
+    )
+    assert found.sentence == "dest = HNL: 699 of 843"
+    # all rows have one year, and no letter stands out
+    assert [column.column for column in found.columns] == ["dest", "origin"]
+    first = found.columns[0]
+    assert [(one.value, one.records) for one in first.values][-1] == ("(null)", 9)
+    assert first.values[0].share == "82.9 %"
+
+
+def test_a_column_that_is_one_value_among_the_late_but_not_among_all_stands_out():
+    rows = pd.concat([counted(dest={"HNL": 3}), counted(dest={"LAX": 5}).assign(group="malformed")])
+    late, malformed = who(rows)
+    assert late.sentence == "dest = HNL: 3 of 3"
+    assert malformed.group == "malformed"
+
+
+def test_of_nothing_nobody_stands_out():
+    assert who(counted()) == ()
+
+
+# -------------------------------------------------------------------------------- revisions, advice
+
+
+def test_revisions_are_what_published_runs_have_updated_or_removed():
+    def diff(**windows):
+        return json.dumps({"windows": {"insert": 5, "update": 0, "delete": 0} | windows})
+
+    later = pd.Timestamp("2013-02-03T06:00Z")
+    drawn = revisions_plot(
+        a_ledger(
+            {"diff": diff()},
+            {"run_id": "b", "diff": diff(update=3)},
+            {"run_id": "c", "diff": diff(update=2, delete=4), "written_at": later},
+            {"run_id": "d", "step": "rejected", "diff": diff(update=99)},
+            {"run_id": "e", "step": "published"},
+        )
+    )
+    assert drawn.table.rows == (("2013-02-01", "3", "0", "2"), ("2013-02-03", "2", "4", "1"))
+    assert drawn.data["x"] == [0, 2]
+    assert revisions_plot(a_ledger({"diff": diff()})) is None
+    assert revisions_plot(a_ledger()) is None
+
+
+def test_the_advice_is_drawn_up_to_where_nothing_is_lost():
+    def row(hours, lost):
+        return {"total_ms": hours * HOUR_MS, "lost": lost, "share_lost": lost / 100,
+                "final_after_ms": (hours + 1) * HOUR_MS, "final_after_ms_95": None}  # fmt: skip
+
+    setting = {"bound_ms": HOUR_MS, "allowed_lateness_ms": 0}
+    advice = {
+        "records": 100, "bound_name": "bound", "keep": "99%", "made_at": "then",
+        "settings": [row(0, 50), row(1, 5), row(2, 0), row(3, 0)],
+        "in_force": row(1, 5) | setting, "smallest": None,
+    }  # fmt: skip
+    found = advised(advice)
+    assert found.figure.data["x"] == [0, 1, 2]
+    assert found.figure.data["series"][0]["values"] == [50, 5, 0]
+    assert found.delays.data["series"][1]["values"] == [None, None, None]
+    assert found.sentences == (
+        "In force: bound 1h, allowed lateness 0s loses 5 of 100 records (5.00 %), windows are "
+        "final after 2h.",
+    )
+    assert advised(None) is None
+    assert advised({"records": 0}) is None
