@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
 """Beside the page: what the next report compares itself with."""
-_WEEKS_BEFORE = 8
 _LATENESS_STEP_MS = 60_000
 _SLOTS = (
     "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
@@ -152,12 +151,8 @@ def _read(summary: Path) -> dict[str, Any] | None:
 
 
 def _arrivals(store: Store, days: Days) -> dict[date, int]:
-    """The rows of the arrival days shown, and of the weeks before that tell what is usual."""
-    since = days.since
-    if since is not None:
-        since = max(since - timedelta(weeks=_WEEKS_BEFORE), date.min + timedelta(_WEEKS_BEFORE))
-    known = replace(days, since=since)
-    facts = read_facts(TimelineTable.open(store, known.rows_of("timeline")))
+    """The rows of the arrival days shown, as far as the landing table's log knew them."""
+    facts = read_facts(TimelineTable.open(store, days.rows_of("timeline")))
     return {day: of_day.rows for day, of_day in facts.items() if of_day.rows is not None}
 
 

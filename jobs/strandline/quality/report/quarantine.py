@@ -31,7 +31,7 @@ class Saved:
 
 def quarantine_plots(quarantine: pd.DataFrame) -> tuple[tuple[str, Figure], ...]:
     """Quarantined records by day and reason: refused ones, and malformed ones."""
-    days = quarantine.dropna(subset=["day"])
+    days = quarantine.dropna(subset=["day", "reason"])
     groups = ((title, days["reason"].isin(REFUSED) == is_refused) for title, is_refused in _GROUPS)
     return tuple(
         (title, _by_day(days[chosen], f"{title} records by day"))

@@ -29,7 +29,7 @@ class ReportTables:
         latest: the same up to the last observed day, as far back as it takes to tell where each
             channel stands; None: `channels`.
         source: where channels can go idle: where the source stands after the last observed day.
-        arrivals: the rows of each arrival day, those of eight weeks before the days shown too.
+        arrivals: the rows of each arrival day shown, where they are known.
         values: of late and of malformed rows, how often columns of few values have each of these:
             `group`, `column`, `value`, `records`; None: not known.
         advice: the last answer of the advisor; None: there is none.

@@ -27,7 +27,7 @@ def volume(rows: Mapping[date, int], since: date | None, until: date | None) -> 
     """The rows of the arrival days that are shown.
 
     Args:
-        rows: by arrival day, of eight weeks before the first day shown too.
+        rows: by arrival day; what is usual is known of days with four weeks before them.
         since: the first day shown; None: the first there is.
         until: the last one; None: the last there is.
     """
