@@ -9,7 +9,7 @@ import pandas as pd
 
 from strandline.quality.report.format import percent
 
-_MOST_COLUMNS = 5
+_MOST_COLUMNS = 8
 _MOST_VALUES = 4
 
 
