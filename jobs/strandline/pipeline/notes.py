@@ -29,6 +29,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
+from strandline.pipeline.overridden import of_overridden
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
@@ -39,13 +40,21 @@ from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
 def notes_of(
-    ctx: Context, seen: Observation, plan: Plan, axis: Axis, entries: Sequence[Entry]
+    ctx: Context,
+    request: Request,
+    seen: Observation,
+    plan: Plan,
+    axis: Axis,
+    entries: Sequence[Entry],
 ) -> list[str]:
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *of_overridden(
+            ctx.spec.pipeline, entries, plan.scope.windows, by_hand=request.kind == "backfill"
+        ),
         *of_reverts(ctx.spec, plan, [*entries]),
         *of_less_known(plan, [*entries], ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),

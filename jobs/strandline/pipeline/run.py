@@ -119,7 +119,7 @@ def _steps(
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, outlook),
-            *notes_of(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
+            *notes_of(ctx, request, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
             *note_of_dates(request, outlook),
         ]
         journal.know(**outlook.ledger_says(ctx, request))

@@ -48,9 +48,10 @@ def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
     if days := remembered["owed"]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
-    if len(remembered["rules"]) > 1:
-        sentence = f"{len(remembered['rules']):,} ranges are published under different rules"
-        yield Finding("rules", "info", sentence)
+    for one in remembered["overridden"]:
+        rules = ", ".join(f"{name}: {value}" for name, value in one["overrides"].items())
+        sentence = f"windows from {one['start']} to {one['end']} by other rules ({rules})"
+        yield Finding("overridden", "info", sentence, one["run_id"])
 
 
 def _runs(entries: Sequence[Entry]) -> Iterator[ScheduledRun]:

@@ -17,6 +17,7 @@ from strandline.lake.reads import dataset_of
 from strandline.lake.steps import frontier, owed_days
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
+from strandline.pipeline.overridden import overridden_ranges
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
@@ -46,7 +47,8 @@ def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[s
         `owed`: the arrival days that are still to be judged again; `lost`: those that were observed
         with more rows than the landing table had at the last run; `first_open`: the first slot that
         is not closed; `rules`: the ranges of slots by the fingerprint that they were published
-        under; `open_behind_watermark`: the slots that are open although the watermark at the
+        under; `overridden`: those that stand by rules of one run alone (`OverriddenRange`);
+        `open_behind_watermark`: the slots that are open although the watermark at the
         frontier has passed them, which must be none; `sessions_across_rules`: the sessions that
         hang across a border of rules.
     """
@@ -67,6 +69,7 @@ def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[s
             }
             for one in ranges
         ],
+        "overridden": [one.to_json() for one in overridden_ranges(entries)],
         "open_behind_watermark": _open_behind_watermark(spec, store, frontier(entries)),
         "sessions_across_rules": _across(spec, store, ranges),
     }
