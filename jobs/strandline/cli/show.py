@@ -130,7 +130,7 @@ def status(found: Mapping[str, Any]) -> None:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
-    facts.add_row("slots", _counts(found["slots"]))
+    facts.add_row("slots", _counts(found["slots"] | {"only late": found["slots_only_late"]}))
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))
     for name in ("owed", "lost"):

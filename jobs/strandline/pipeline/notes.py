@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 import pandas as pd
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyspark.sql.types import StructField, StructType
 
 from strandline.engine.calendar.timers import most_times
@@ -15,8 +16,6 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
-from strandline.engine.walks import walked
-from strandline.engine.windows import order
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.ledger import Entry
 from strandline.lake.publish import hold
@@ -27,6 +26,7 @@ from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
+from strandline.pipeline.notes_of_form import of_form
 from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.overridden import of_overridden
@@ -35,7 +35,6 @@ from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS, WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import WindowOfAllTime
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
@@ -75,57 +74,6 @@ def of_publishers(lake: Lake) -> Iterator[str]:
         yield (
             "publishers: one. This lake is on an object store, where the pipeline has no lock: let "
             "no second run of it publish at the same time"
-        )
-
-
-def of_form(spec: PipelineSpec) -> Iterator[str]:
-    """In which form windows are computed that sets alone do not tell, and what that costs."""
-    if isinstance(spec.window, WindowOfAllTime):
-        yield (
-            "windows of all time: whole history. Every run reads all that has landed, whatever "
-            "range is asked for, and publishes what differs: a day does not cost a day"
-        )
-    if spec.process is not None:
-        yield (
-            f"process: per group in workers. The records that a firing tells are fed to a Python "
-            f"worker, which holds those of one firing at a time and calls {spec.process.name}; its "
-            "executors need Python with pyarrow, and what the function imports"
-        )
-    if isinstance(spec, WindowPairsSpec):
-        yield (
-            "pairs: sets. The records of a firing are gathered in one row, and each left one meets "
-            "each right one: once for each firing that holds both"
-        )
-    if walked.needs_a_walk(spec):
-        yield (
-            "firings: per group in workers. The accepted records of each window of a key, of "
-            "sessions those that hang together, are fed to a Python worker, which holds one such "
-            "group at a time and walks over it; its executors need Python with pyarrow. Each "
-            "record is then counted once for each firing that tells it"
-        )
-        return
-    if spec.fires_at_times:
-        most = most_times(Grid.of(spec)) - 1
-        yield (
-            "early firings: sets. Records are added up by the firing that holds them first. A "
-            f"window of a key fires up to {most:,} times before its end: as many more rows of "
-            "firings, and for each window as many more thresholds in the timeline"
-        )
-    if spec.lets_records_go and not spec.goes_by_order:
-        yield (
-            "records that firings let go: sets. The records of a window are counted once as "
-            "accepted, and once as what its last firing held"
-        )
-    elif spec.goes_by_order and order.needs_a_walk(spec):
-        yield (
-            "records by their order: per group in workers. The records of each window of a key are "
-            "fed to a Python worker, which holds one such group at a time and walks over it; its "
-            "executors need Python with pyarrow"
-        )
-    elif spec.goes_by_order:
-        yield (
-            "records by their order: window functions. The records of each window of a key are "
-            "sorted, where other windows are only added up: some five times as much work"
         )
 
 
@@ -264,8 +212,9 @@ def _of_another_grid(
     if table is None:
         return
     slots = dataset_by_day(table, COMPLETENESS.partition, columns_of(table))
+    one_each = ds.field("slots").is_null() if "slots" in slots.schema.names else None
     count, edges_ms = 0, []
-    for batch in slots.to_batches(columns=["slot_start", "slot_end"]):
+    for batch in slots.to_batches(columns=["slot_start", "slot_end"], filter=one_each):
         starts, ends = (
             pc.divide(pc.cast(edge, "int64"), 1000).to_numpy(zero_copy_only=False)
             for edge in batch.columns

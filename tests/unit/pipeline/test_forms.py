@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from lakes import a_spec
 
-from strandline.pipeline.notes import of_form, of_unfired
+from strandline.pipeline.notes import of_unfired
+from strandline.pipeline.notes_of_form import of_form
 
 SETS, FUNCTIONS, WORKERS, HISTORY = (
     "sets",

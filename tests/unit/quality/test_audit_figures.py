@@ -89,6 +89,17 @@ def test_gaps_that_are_not_listed_count_as_well():
     assert of_range(gaps=1_000_001).of_gaps == "1,000,001 gaps"
 
 
+def test_of_many_gaps_the_first_are_shown_and_how_many_more_up_to_where():
+    said = of_range(
+        gaps=1_030,
+        gap_examples=("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z to 2024-04-14 (1,028 slots)"),
+        gaps_shown=1_029,
+        last_gap="2024-04-20T00:00:00Z",
+    ).of_gaps
+    assert said.startswith("1,030 gaps: 2024-03-01T00:00:00Z; 2024-03-02")
+    assert said.endswith("; and 1 more, up to 2024-04-20T00:00:00Z")
+
+
 def test_an_exception_is_told_by_its_first_line():
     assert of_exception("no such column\n  at line 7\n") == "could not be evaluated: no such column"
     of_the_gateway = "An error occurred while calling o1.x.\n: java.io.IOException: no python3"

@@ -87,7 +87,7 @@ def test_the_state_of_a_slot_is_its_colour(changed, shade):
     ("on_time", "late", "shade"),
     [
         *((10, 0, "share-1"), (999, 1, "share-2"), (990, 10, "share-2"), (95, 5, "share-3")),
-        *((80, 20, "share-4"), (1, 1, "share-4"), (1, 2, "share-5"), (0, 1, "share-5")),
+        *((80, 20, "share-4"), (1, 1, "share-4"), (1, 2, "share-5"), (0, 1, "share-6")),
     ],
 )
 def test_the_share_of_late_records_is_a_heat_and_not_a_yes_or_no(on_time, late, shade):

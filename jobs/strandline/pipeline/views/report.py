@@ -18,7 +18,7 @@ from strandline.errors import InputError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
-from strandline.lake.reads import dataset_of
+from strandline.lake.reads import columns_of, dataset_of
 from strandline.lake.store import Lake, Store
 from strandline.lake.timeline import channel_days, read_facts
 from strandline.lake.timeline_rows import TimelineTable
@@ -37,7 +37,7 @@ _SUMMARY = "report.json"
 _LATENESS_STEP_MS = 60_000
 _SLOTS = (
     "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
-    "on_time", "late_accepted", "late", "no_window", "missed_pairs",
+    "on_time", "late_accepted", "late", "no_window", "missed_pairs", "slots",
 )  # fmt: skip
 _STEPS = (
     "position", "run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",
@@ -129,7 +129,7 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(
-        completeness=_frame(read_days(store, "completeness", _SLOTS, days), _SLOTS),
+        completeness=_completeness(store, days),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
@@ -160,6 +160,14 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
     """Rows as pandas has them; none where there is no table yet."""
     frame: pd.DataFrame = pd.DataFrame(columns=list(columns)) if rows is None else rows.to_pandas()
     return frame
+
+
+def _completeness(store: Store, days: Days) -> pd.DataFrame:
+    """The calendar; that of an earlier version does not say that a row stands for many slots."""
+    table = store.table("completeness")
+    there = _SLOTS if table is None else columns_of(table).names
+    names = [name for name in _SLOTS if name in there]
+    return _frame(read_days(store, "completeness", names, days), names)
 
 
 def _steps(store: Store) -> pa.Table | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.errors import InputError
@@ -58,7 +59,7 @@ def status_of(
     reached = frontier(entries)
     of_runs = [entry for entry in entries if entry.kind not in UPKEEP]
     last = _run_line(_steps(of_runs, of_runs[-1].run_id))
-    slots, records = _calendar(store, days)
+    slots, only_late, records = _calendar(store, days)
     of_ledger = remembered(spec, store, entries)
     books = books_of_all(spec, store, entries) if deep else None
     findings = in_order(
@@ -77,6 +78,7 @@ def status_of(
         "books_of_tables": None if books is None else len(books),
         "days": days.named,
         "slots": slots,
+        "slots_only_late": only_late,
         "records": records,
         "quarantine": _quarantine(store, days),
         "totals": totals(store, spec.result),
@@ -169,19 +171,31 @@ def _moment(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
 
 
-def _calendar(store: Store, days: Days) -> tuple[dict[str, int], dict[str, int]]:
+def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
+    """Slots by state; how many of them have refused records alone; records by outcome."""
     table = store.table("completeness")
     there = () if table is None else columns_of(table).names
     counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
     counts += [name for name in UNFIRED_COLUMN if name in there]
-    rows = read_days(store, "completeness", ["state", "gap", *counts], days)
+    several = [name for name in ("slots",) if name in there]
+    rows = read_days(store, "completeness", ["state", "gap", *several, *counts], days)
     if rows is None:
-        return {}, dict.fromkeys(counts, 0)
+        return {}, 0, dict.fromkeys(counts, 0)
     states = pc.if_else(rows["gap"], "gap", rows["state"])
     by_state = {
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
     }
-    return by_state, {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
+    if several:  # a row of gaps may stand for many slots
+        by_state = _with_several(by_state, rows["slots"])
+    accepted = pc.add(rows["on_time"], rows["late_accepted"])
+    only_late = pc.and_not(pc.equal(accepted, 0), rows["gap"])
+    records = {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
+    return by_state, int(pc.sum(only_late).as_py() or 0), records
+
+
+def _with_several(by_state: dict[str, int], slots: pa.ChunkedArray) -> dict[str, int]:
+    more = int(pc.sum(pc.subtract(slots, 1)).as_py() or 0)
+    return by_state | {"gap": by_state["gap"] + more} if more else by_state
 
 
 def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:

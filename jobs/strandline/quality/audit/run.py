@@ -202,7 +202,7 @@ def _range_figures(spec: PipelineSpec, staged: AuditInput) -> RangeFigures:
         accepted=staged.accepted,
         late=staged.late,
         gaps=staged.gaps,
-        gap_examples=sorted(starts[is_gap])[:3],
+        **wording.gaps_shown(staged.completeness[is_gap]),
         slots_expected=len(staged.slots_expected),
         slots_missing=sorted(set(staged.slots_expected) - present),
         max_late_share=spec.quality.max_late_share,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+import pandas as pd
+
 from strandline.errors import telling_line
 from strandline.model.books import Book
 from strandline.model.intervals import text_of
@@ -22,8 +24,10 @@ class RangeFigures:
     Attributes:
         accepted: records accepted into their newest window.
         late: records that are late.
-        gaps: slots without any record between the first and the last slot that has one.
-        gap_examples: the first of them.
+        gaps: empty slots behind the first one that accepted a record.
+        gap_examples: the first of them, each a slot or many in a row.
+        gaps_shown: how many slots these are.
+        last_gap: the start of the last one that is listed.
         slots_expected: how many slots the day map names: of the first and last record of a date.
         slots_missing: the starts of those that are not in `completeness`.
         max_late_share: the share that the spec allows; None: any.
@@ -36,6 +40,8 @@ class RangeFigures:
     slots_expected: int
     slots_missing: Sequence[int]
     max_late_share: float | None
+    gaps_shown: int = 0
+    last_gap: Any = None
 
     @property
     def late_share(self) -> float | None:
@@ -59,10 +65,14 @@ class RangeFigures:
 
     @property
     def of_gaps(self) -> str:
-        """Such as `2 gaps: 2013-01-05T03:00:00Z; 2013-01-05T04:00:00Z`."""
+        """Such as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00:00Z`."""
         if not self.gaps:
             return "no gap"
-        return _counted(self.gaps, "gap", "gaps") + _examples(map(shown, self.gap_examples))
+        said = _counted(self.gaps, "gap", "gaps") + _examples(map(shown, self.gap_examples))
+        more = self.gaps - self.gaps_shown
+        if more <= 0 or self.last_gap is None:
+            return said
+        return f"{said}; and {more:,} more, up to {shown(self.last_gap)}"
 
     @property
     def of_slots(self) -> str:
@@ -71,6 +81,26 @@ class RangeFigures:
         counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
+
+
+def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
+    """The first gaps as they are shown, how many slots they are, and where the last one begins."""
+    if gaps.empty:
+        return {"gap_examples": ()}
+    in_order = gaps.sort_values("slot_start")
+    slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
+    slots = slots.fillna(1).astype("int64")
+    first = [*zip(in_order["slot_start"], in_order["slot_end"], slots, strict=True)][:3]
+    examples = [
+        start if count == 1 else f"{shown(start)} to {shown(end)} ({count:,} slots)"
+        for start, end, count in first
+    ]
+    shown = sum(count for _, _, count in first)
+    return {
+        "gap_examples": examples,
+        "gaps_shown": int(shown),
+        "last_gap": in_order["slot_start"].iloc[-1],
+    }
 
 
 def of_books(books: Sequence[Book]) -> str:

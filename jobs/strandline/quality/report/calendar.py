@@ -22,7 +22,7 @@ _STATES = ("open", "fired", "closed", "gap")
 
 # The larger, the worse: a cell of several slots shows its worst one.
 CLOSED, FIRED, GAP, OPEN = range(1, 5)
-NONE_LATE, FEW_LATE, SOME_LATE, MANY_LATE, MOST_LATE = range(1, 6)
+NONE_LATE, FEW_LATE, SOME_LATE, MANY_LATE, MOST_LATE, ALL_LATE = range(1, 7)
 _SHARES = ((0.5, MOST_LATE), (0.1, MANY_LATE), (0.01, SOME_LATE), (0.0, FEW_LATE))
 """Above which share of its records a slot has which shade."""
 
@@ -54,7 +54,7 @@ def calendar(completeness: pd.DataFrame) -> Calendar:
     meanings = {
         CLOSED: ("closed", "final: what still comes is refused"),
         FIRED: ("fired", "published, and still open to late records"),
-        GAP: ("gap", "empty, though earlier and later slots are not"),
+        GAP: ("gap", "empty, behind the first slot that accepted a record"),
         OPEN: ("open", "the watermark has not reached its end"),
     }
     return _calendar(slots, meanings, "state-", "completeness of the slots of")
@@ -63,18 +63,20 @@ def calendar(completeness: pd.DataFrame) -> Calendar:
 def late_calendar(completeness: pd.DataFrame) -> Calendar:
     """The share of its records that each slot has refused; slots without records are left out."""
     slots = _measured(completeness)
-    judged = slots[["on_time", "late_accepted", "late"]].sum(axis=1)
+    judged = slots[[*_COUNTS]].sum(axis=1)
     slots = slots[judged > 0].copy()
-    share = slots["late"] / judged[judged > 0]
+    share = (slots["late"] + slots["no_window"]) / judged[judged > 0]
     slots["shade"] = NONE_LATE
     for above, shade in reversed(_SHARES):
         slots.loc[share > above, "shade"] = shade
+    slots.loc[slots["on_time"] + slots["late_accepted"] == 0, "shade"] = ALL_LATE
     meanings = {
         NONE_LATE: ("none late", ""),
         FEW_LATE: ("up to 1 %", ""),
         SOME_LATE: ("1 to 10 %", ""),
         MANY_LATE: ("10 to 50 %", ""),
         MOST_LATE: ("more than half", ""),
+        ALL_LATE: ("only late", "it has records, and accepted none"),
     }
     return _calendar(slots, meanings, "share-", "share of late records in the slots of")
 
@@ -113,6 +115,12 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
     for state in _STATES:
         slots[state] = (slots["state"] == state) & ~slots["gap"] if state != "gap" else slots["gap"]
     return slots
+
+
+def gaps_in(completeness: pd.DataFrame) -> int:
+    """How many slots are gaps; a row may stand for many of them in a row."""
+    gaps = completeness[completeness["gap"].astype(bool)]
+    return int(gaps["slots"].fillna(1).sum()) if "slots" in gaps else len(gaps)
 
 
 def _row_ms(slots: pd.DataFrame) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strandline.quality.report.calendar import gaps_in
 from strandline.quality.report.quarantine import REFUSED
 from strandline.quality.report.tables import ReportTables
 
@@ -81,6 +82,6 @@ def totals_of(tables: ReportTables) -> Totals:
         no_window=int(slots["no_window"].sum()),
         slots=int((~is_gap).sum()),
         closed=int((~is_gap & (slots["state"] == "closed")).sum()),
-        gaps=int(is_gap.sum()),
+        gaps=gaps_in(slots),
         reasons=tuple(sorted(found, key=lambda one: (not one.is_refused, -one.records, one.name))),
     )
