@@ -133,8 +133,8 @@ def test_an_arrival_date_that_is_the_events_day_is_noted(spark, tmp_path):
     assert "the column looks like the event's day" in note
 
 
-def test_what_no_longer_arrives_is_said_whatever_gaps_are_allowed(spark, tmp_path):
-    line = a_line(spark, tmp_path, every(30, "1 00:01", "3"), quality__gaps="fail")
+def test_what_no_longer_arrives_is_said_where_gaps_are_allowed(spark, tmp_path):
+    line = a_line(spark, tmp_path, every(30, "1 00:01", "3"))
     assert named(line.advance("3")) == {}
     run = line.advance("5")
     said = "no arrival since 2024-03-02T23:31:00Z"
@@ -223,8 +223,9 @@ def test_findings_are_of_the_last_scheduled_run_and_of_a_run_by_hand_since():
         audited(5, "backfill", "e"),
         Entry("r5", 1, "dropped", "backfill", position=6),
     ]
-    spec = a_spec()
-    assert [one.name for one in findings_of(spec, entries)] == ["c", "d"]
-    assert [one.run_id for one in findings_of(spec, entries)] == ["r3", "r4"]
+    nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
+    found = findings_of(a_spec(), entries, nothing_left)
+    assert [(one.name, one.run_id) for one in found] == [("c", "r3"), ("d", "r4")]
     of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
-    assert [one.name for one in findings_of(spec, [*entries, of_all])] == ["f"]
+    found = findings_of(a_spec(), [*entries, of_all], nothing_left)
+    assert [one.name for one in found] == ["f"]

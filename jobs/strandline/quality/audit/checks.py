@@ -5,7 +5,7 @@ Importing this module registers them, which Data Docs need as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from great_expectations.expectations.core.expect_column_values_to_be_between import (
     ExpectColumnValuesToBeBetween,
@@ -13,6 +13,7 @@ from great_expectations.expectations.core.expect_column_values_to_be_between imp
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
+from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.check import EXPECTATIONS, Check
 
 
@@ -68,3 +69,11 @@ def expectations_of(checks: Sequence[Check]) -> list[Expectation]:
         )
         for check in checks
     ]
+
+
+def held(checks: Sequence[Check]) -> Iterator[AuditResult]:
+    """The results of the checks that hold, which Great Expectations is not asked about."""
+    for check in checks:
+        if check.success:
+            name = EXPECTATIONS[check.name]
+            yield AuditResult(name, "range", check.severity, True, check.sentence)
