@@ -118,7 +118,6 @@ def _say_where_and_what_next(lake: Lake) -> None:
     reports = f"{lake.root}/{PIPELINE}/_reports"
     out.print("\n[bold]Where it lies[/]")
     out.print(f"  report     {_short(reports)}/report.html", soft_wrap=True)
-    out.print(f"  Data Docs  {_short(reports)}/data_docs/index.html", soft_wrap=True)
     tables = "windows, completeness, quarantine, timeline, runs"
     out.print(f"  tables     {_short(lake.root)}/{PIPELINE}/ ({tables})", soft_wrap=True)
     out.print("\n[bold]What to try next[/]")

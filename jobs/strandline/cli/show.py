@@ -240,10 +240,8 @@ def dropped(run: Mapping[str, Any]) -> None:
 
 
 def written(report: Mapping[str, Any]) -> None:
-    """Where pages lie, and which days they show."""
-    for name in ("report", "data_docs"):
-        if name in report:
-            out.print(f"{name}: {escape(report[name])}")
+    """Where the page lies, and which days it shows; Data Docs are for machines: see --json."""
+    out.print(f"report: {escape(report['report'])}")
     if report["notice"]:
         out.print(f"note: {escape(report['notice'])}")
     out.print(f"shown: {days.shown(report['days'])}")

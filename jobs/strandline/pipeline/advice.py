@@ -11,7 +11,7 @@ import numpy as np
 
 from strandline.engine.loss_curve import Reached
 from strandline.engine.losses_by import Parts
-from strandline.model.intervals import TimeRange, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.loss_curve import LossCurve
 from strandline.spec.pipeline import PipelineSpec
 
@@ -116,8 +116,8 @@ class Advice:
         own_ms = spec.total_lateness_ms
         return {
             "pipeline": spec.pipeline,
-            "windows_from": text_of(self.within.start_ms),
-            "windows_before": text_of(self.within.end_ms),
+            "windows_from": _edge(self.within.start_ms),
+            "windows_before": _edge(self.within.end_ms),
             "horizon": text_of(self.horizon_ms),
             "keep": _percent(self.keep),
             "keep_share": float(self.keep),
@@ -201,6 +201,12 @@ def delays_of(closes: Reached, size_ms: int) -> tuple[Delay, ...]:
         )
         delays.append(Delay(median, most, longest, len(final)))
     return tuple(delays)
+
+
+def _edge(instant_ms: int) -> str | None:
+    """An end of the range that was looked at; None: it has none on that side."""
+    is_open = instant_ms in {EVERYTHING.start_ms, EVERYTHING.end_ms}
+    return None if is_open else text_of(instant_ms)
 
 
 def _share(part: int, whole: int) -> float:

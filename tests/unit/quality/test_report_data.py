@@ -11,6 +11,7 @@ from strandline.quality.findings.check import Finding
 from strandline.quality.findings.volume import Unusual, UsualVolume
 from strandline.quality.report.advised import advised
 from strandline.quality.report.revisions import revisions_plot
+from strandline.quality.report.runs import run_lines
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.volume import volume
@@ -46,7 +47,7 @@ def a_finding(severity="warning", sentence="12 % malformed", name="max_malformed
 
 
 def the_state(*findings):
-    return State.of(findings, has_run=True)
+    return State.of(findings, run_lines(a_ledger({})))
 
 
 def test_without_a_finding_the_first_line_is_ok():
@@ -70,7 +71,15 @@ def test_a_long_finding_is_cut_in_the_first_line_and_whole_below():
 
 
 def test_before_any_run_it_says_so():
-    assert str(State.of((), has_run=False)) == "WARNING: nothing has been rebuilt yet"
+    assert str(State.of((), ())) == "WARNING: nothing has been rebuilt yet"
+
+
+def test_a_run_that_failed_is_critical_until_another_one_has_ended():
+    failed = {"run_id": "b", "step": "failed", "message": "no space left"}
+    state = State.of((), run_lines(a_ledger({}, failed)))
+    assert (str(state), state.tone) == ("CRITICAL: the last run failed: no space left", "bad")
+    later = {"run_id": "c"}
+    assert State.of((), run_lines(a_ledger({}, failed, later))).tone == "good"
 
 
 # --------------------------------------------------------------------------------- since the last

@@ -69,7 +69,7 @@ def build_report(
         findings: what is not as it must be.
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
-    state = State.of(findings, has_run=bool(runs))
+    state = State.of(findings, runs)
     published = [run for run in runs if run.outcome == "published"]
     processed = next((run.frontier for run in published if run.frontier != NOTHING), NOTHING)
     summary = summary_of(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 
 from strandline.quality.findings.check import Finding, in_order, state_line
+from strandline.quality.report.runs import RunLine
 
 _LONGEST = 140
 """Signs of the first line; its findings stand below it in full."""
@@ -23,11 +24,18 @@ class State:
     findings: tuple[Finding, ...]
 
     @classmethod
-    def of(cls, findings: Sequence[Finding], *, has_run: bool) -> State:
-        """The state by the findings that stand, whichever run found them."""
-        if not has_run:
+    def of(cls, findings: Sequence[Finding], runs: Sequence[RunLine]) -> State:
+        """The state by the findings that stand, whichever run found them, and by the last run.
+
+        Args:
+            findings: in any order.
+            runs: the newest first; one that failed has no audit that would have found anything.
+        """
+        if not runs:
             return cls((Finding("runs", "warning", "nothing has been rebuilt yet"),))
-        return cls(tuple(in_order(findings)))
+        last = runs[0]
+        failed = Finding("runs", "critical", f"the last run failed: {last.message}", last.run_id)
+        return cls(tuple(in_order([*findings, *([failed] if last.outcome == "failed" else [])])))
 
     @property
     def tone(self) -> str:
