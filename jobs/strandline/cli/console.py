@@ -7,6 +7,7 @@ from typing import Any
 
 from rich import markup
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from strandline.visible import visible
@@ -36,3 +37,12 @@ def escape(text: str, keep: str = "") -> str:
 def as_json(content: Any) -> str:
     """One JSON document in ASCII, which writes out control signs itself."""
     return json.dumps(content, default=str, indent=2).replace(_DELETE, "\\u007f")
+
+
+def table(*columns: str, first: str) -> Table:
+    """A table with a line of names; its first column is never cut."""
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    made.add_column(first, no_wrap=True)
+    for column in columns:
+        made.add_column(column)
+    return made

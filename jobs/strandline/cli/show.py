@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.cli import console, days, findings, preview
-from strandline.cli.console import TextConsole, escape
+from strandline.cli.console import TextConsole, escape, table
 from strandline.errors import StrandlineError
 from strandline.model.intervals import days_named
 
@@ -73,8 +73,8 @@ def outcome(run: Mapping[str, Any]) -> None:
     verb = run["status"].replace("_", " ")
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = _facts()
-    if run["range"]:
-        facts.add_row("windows from", f"{run['range']['start']} to {run['range']['end']}")
+    if within := run["range"]:
+        facts.add_row(*_windows(within["start"], within["end"]))
     facts.add_row("horizon", str(run["horizon"]))
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
@@ -122,15 +122,18 @@ def status(found: Mapping[str, Any]) -> None:
     facts, last = _facts(), found["last_run"]
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
-    facts.add_row("closed up to", found["closed_up_to"] or "the last slot")
+    closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
+    facts.add_row("closed up to", closed_up_to)
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
-    facts.add_row("", f"windows from {start} to {end}, horizon {horizon}{_engine(last)}")
+    windows = " ".join(_windows(start, end))
+    facts.add_row("", f"{windows}, horizon {horizon}{_engine(last)}")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]["summary"]))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
-    facts.add_row("slots", _counts(found["slots"] | {"only late": found["slots_only_late"]}))
+    only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
+    facts.add_row("slots", _counts(found["slots"] | only_late))
     facts.add_row("records", _counts(found["records"]))
     facts.add_row("quarantine", _counts(found["quarantine"]))
     for name in ("owed", "lost"):
@@ -171,6 +174,11 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         facts.add_row("", f"{found['sessions_across_rules']:,} sessions hang across a border")
 
 
+def _windows(start: str, end: str) -> tuple[str, str]:
+    """The windows that a run has computed."""
+    return ("windows from", f"{start} to {end}") if start != end else ("windows", "none")
+
+
 def _engine(run: Mapping[str, Any]) -> str:
     """On which engine a run was computed; nothing of a run that an earlier program made."""
     return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""
@@ -207,9 +215,7 @@ def one_run(run: Mapping[str, Any]) -> None:
     runs([run])
     if run["engine"]:
         out.print(f"computed{_engine(run)}")
-    steps = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("step", "at", ""):
-        steps.add_column(column)
+    steps = table("at", "", first="step")
     for step in run["steps"]:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
     out.print(steps)
@@ -275,15 +281,6 @@ def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
-
-
-def table(*columns: str, first: str) -> Table:
-    """A table with a line of names; its first column is never cut."""
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    made.add_column(first, no_wrap=True)
-    for column in columns:
-        made.add_column(column)
-    return made
 
 
 def _diff_table(diff: Mapping[str, Mapping[str, int]]) -> Table:

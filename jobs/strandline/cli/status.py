@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from strandline.cli import show
-from strandline.cli.console import escape
+from strandline.cli.console import escape, table
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.options import (
     AsJson,
@@ -65,7 +65,7 @@ def status(
 
 def _line_each(lines: Sequence[Mapping[str, Any]]) -> None:
     """How far each pipeline is, and its state."""
-    lines_table = show.table("processed up to", "state", first="pipeline")
+    lines_table = table("processed up to", "state", first="pipeline")
     for found in lines:
         processed = found["processed_up_to"] or "–"
         lines_table.add_row(escape(found["pipeline"]), processed, escape(found["state"]))

@@ -75,6 +75,15 @@ def rows_of_days(outlook: Outlook, judged: Sequence[date]) -> dict[date, RowsOfD
     }
 
 
+def malformed_of_run(request: Request, outlook: Outlook) -> dict[str, int]:
+    """The malformed rows of a run's arrival days, and of rows without one, by reason."""
+    malformed = outlook.seen.history.timeline.malformed
+    of_run = malformed["arrival_date"].isin(judged_days(request, outlook))
+    of_run |= malformed["arrival_date"].isna()
+    found = malformed[of_run].groupby("reason")["records"].sum()
+    return {str(reason): int(count) for reason, count in found.items()}
+
+
 def _since(rows: pd.DataFrame, first: date) -> pd.DataFrame:
     """The rows of the arrival days from one on; without those that have none."""
     dated = rows.dropna(subset=["arrival_date"])

@@ -63,12 +63,6 @@ class Observation:
         return {name: one.history.axis for name, one in history.inputs.items()}
 
     @property
-    def malformed_by_reason(self) -> dict[str, int]:
-        """All malformed rows known below the horizon, by reason."""
-        found = self.history.timeline.malformed.groupby("reason")["records"].sum()
-        return {str(reason): int(count) for reason, count in found.items()}
-
-    @property
     def owed_days(self) -> list[date]:
         """The days below the horizon that it finds changed, or behind the frontier."""
         counted = self.rows_of_days

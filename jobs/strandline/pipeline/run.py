@@ -20,7 +20,7 @@ from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.pipeline.ask_engine import require_all_expressions
-from strandline.pipeline.checks import checks_of, note_of_dates
+from strandline.pipeline.checks import checks_of, malformed_of_run, note_of_dates
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
@@ -155,7 +155,7 @@ def _steps(
             published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
     return Outcome(
-        **_described(ctx, outlook),
+        **_described(ctx, request, outlook),
         **_counted(staged),
         pipeline=ctx.spec.pipeline,
         kind=request.kind,
@@ -218,7 +218,7 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     return malformed
 
 
-def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
+def _described(ctx: Context, request: Request, outlook: Outlook) -> dict[str, Any]:
     """What an outcome says of what was known and planned."""
     seen, plan = outlook.seen, outlook.plan
     return {
@@ -228,7 +228,7 @@ def _described(ctx: Context, outlook: Outlook) -> dict[str, Any]:
         "judged_from_ms": plan.scope.older_since_ms,
         "lost": [str(day) for day in sorted(seen.world.lost)],
         "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
-        "malformed": seen.malformed_by_reason,
+        "malformed": malformed_of_run(request, outlook),
         "violations": seen.all_violations,
         "read": outlook.read(ctx),
     }
