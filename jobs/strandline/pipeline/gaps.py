@@ -19,7 +19,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of, files_started_in, started_in
-from strandline.lake.steps import frontier
+from strandline.lake.steps import frontier, standing
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import accepted_by_slot, accepted_by_window
@@ -120,13 +120,12 @@ def _is_inside(row: range, ids: range) -> bool:
 
 
 def first_accepted_before(ctx: Context, entries: Sequence[Entry]) -> int | None:
-    """The first window that accepted a record as the run before says it, by the same rules."""
+    """The first window that accepted a record, by the last run that stands, of the same rules."""
     return next(
         (
             entry.first_accepted_ms
-            for entry in reversed(entries)
-            if entry.step == "published"
-            and entry.first_accepted_ms is not None
+            for entry in reversed(standing(entries))
+            if entry.first_accepted_ms is not None
             and entry.spec_fingerprint == ctx.spec.spec_fingerprint
         ),
         None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from lakes import a_spec, instant
@@ -14,7 +16,11 @@ from strandline.lake.ledger import Entry
 from strandline.lake.steps import frontier, frontier_after, largest_horizon, standing
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.closures import closures_in
+from strandline.pipeline.gaps import first_accepted_before
 from strandline.pipeline.revert import require_revertible
+
+if TYPE_CHECKING:
+    from strandline.pipeline.context import Context
 
 SPEC = a_spec()
 REBUILD = r"strandline backfill meter --start 2024-03-02T00:00:00Z --end 2024-03-03T00:00:00Z"
@@ -146,3 +152,15 @@ def test_what_a_run_had_closed_is_open_once_it_is_taken_back():
     closed = published("closing", "2", "3", 1, closed=True)
     reverted = back(closed, "closing")
     assert [closures_in(ledger, EVERYTHING) != [] for ledger in (closed, reverted)] == [True, False]
+
+
+def test_the_first_record_that_a_run_had_accepted_is_unknown_again_once_it_is_taken_back():
+    """Where gaps begin goes by what stands."""
+    rules = {"spec_fingerprint": SPEC.spec_fingerprint}
+    nights = [
+        *published("a", "1", "2", 1, first_accepted_ms=instant("1"), **rules),
+        *published("b", "1", "3", 3, first_accepted_ms=instant("1") - 1, **rules),
+    ]
+    ctx = cast("Context", SimpleNamespace(spec=SPEC))
+    assert first_accepted_before(ctx, nights) == instant("1") - 1
+    assert first_accepted_before(ctx, back(nights, "b")) == instant("1")
