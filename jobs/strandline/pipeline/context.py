@@ -47,7 +47,7 @@ class Context:
     def _shown(self) -> tuple[Store, str | None]:
         return tables_shown(self.lake.pipeline(self.spec.pipeline))
 
-    @property
+    @cached_property
     def staging(self) -> Staging:
         """Where the run keeps what it would publish; of a dry run nothing stays."""
         kind = passing if self.dry_run else Staging

@@ -96,13 +96,10 @@ def run(
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
-    with (
-        failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown),
-        _cleared(ctx),
-        no_erased_rows_staged(ctx),
-    ):
+    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, entries = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
-        return _steps(ctx, request, journal, entries, notes_before)
+        with _cleared(ctx), no_erased_rows_staged(ctx):
+            return _steps(ctx, request, journal, entries, notes_before)
 
 
 def _steps(

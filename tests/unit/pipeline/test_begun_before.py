@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from lakes import FIRST_DAY, a_record, a_spec, instant, land
+from no_session import spark_of
 
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
@@ -102,3 +105,15 @@ def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx)
     assert Landing.open(None, ctx.lake, SPEC).log.is_newest
     with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
         outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.entries())
+
+
+def test_a_dry_run_has_one_staging_and_nothing_of_it_stays(ctx, tmp_path, monkeypatch):
+    """Whoever asks for it stages beside what others have staged."""
+    passing = tmp_path / "tmp"
+    passing.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(passing))
+    dry = replace(ctx, spark=spark_of(), dry_run=True)
+    assert dry.staging.uri("windows") == dry.staging.uri("windows")
+    assert len([*passing.iterdir()]) == 1
+    dry.staging.drop()
+    assert [*passing.iterdir()] == []
