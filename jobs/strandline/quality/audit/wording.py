@@ -89,7 +89,7 @@ def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
         return {"gap_examples": ()}
     in_order = gaps.sort_values("slot_start")
     slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
-    slots = slots.fillna(1).astype("int64")
+    slots = slots.astype("Int64").fillna(1)
     first = [*zip(in_order["slot_start"], in_order["slot_end"], slots, strict=True)][:3]
     examples = [
         start if count == 1 else f"{shown(start)} to {shown(end)} ({count:,} slots)"

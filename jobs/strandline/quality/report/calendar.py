@@ -120,7 +120,7 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
 def gaps_in(completeness: pd.DataFrame) -> int:
     """How many slots are gaps; a row may stand for many of them in a row."""
     gaps = completeness[completeness["gap"].astype(bool)]
-    return int(gaps["slots"].fillna(1).sum()) if "slots" in gaps else len(gaps)
+    return int(gaps["slots"].astype("Int64").fillna(1).sum()) if "slots" in gaps else len(gaps)
 
 
 def _row_ms(slots: pd.DataFrame) -> int:
