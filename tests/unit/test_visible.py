@@ -16,7 +16,7 @@ from strandline.cli.console import TextConsole, as_json, escape
 from strandline.cli.read import print_rows
 from strandline.errors import InputError
 from strandline.quality.audit.data_docs import _escaped
-from strandline.quality.report.format import plain
+from strandline.quality.report.figure import _visible
 from strandline.visible import visible
 
 HOSTILE = "a\x1b[2Jb\u202ec\u2066d\u200be\x9bf\x07g\u2028h\ri\x7fj\ufeffk\U000e0041"
@@ -105,5 +105,5 @@ def test_json_says_the_same_in_ascii():
 
 
 def test_neither_a_plot_nor_the_data_docs_send_a_sign():
-    assert plain(HOSTILE) == SHOWN
+    assert _visible({"names": [HOSTILE]}) == {"names": [SHOWN]}
     assert _escaped([{"a": HOSTILE}]) == [{"a": SHOWN}]
