@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from strandline.visible import visible
 
 
@@ -61,6 +63,49 @@ class RetryableError(StrandlineError):
     """Somebody else was quicker, or something was away: the same call may succeed later."""
 
     exit_code = 4
+
+
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_NOT_WRITABLE = re.compile(
+    "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
+    "Is a directory|File exists|File name too long|Too many levels of symbolic links"
+)
+
+
+def storage_error(
+    place: str, error: BaseException, *, of_a_store: bool = False
+) -> StrandlineError | None:
+    """What a full disk, or a place that cannot be read or written, means to a user.
+
+    The system's own words tell: an engine, delta-rs and Arrow hand them over in errors of theirs.
+
+    Args:
+        place: what was to be read or written.
+        error: of any class.
+        of_a_store: whether a store has raised it, whatever its class.
+
+    Returns:
+        RetryableError: the disk is full, or the store has failed. InputError: the path, or its
+        rights, are wrong. None: it is nothing of the kind.
+    """
+    said = str(error)
+    if _FULL.search(said):
+        way_out = "free space there and in TMPDIR, then run it again: nothing half written counts"
+        return RetryableError(place, "the disk is full", way_out)
+    is_of_a_store = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    if not (of_a_store or is_of_a_store):
+        return None
+    if _NOT_WRITABLE.search(said):
+        return not_writable(place, error)
+    return RetryableError(place, f"the store failed ({telling_line(said)})", "try again")
+
+
+def not_writable(place: str, error: BaseException) -> StrandlineError:
+    """What it means that a place which a person has named cannot be written."""
+    if _FULL.search(str(error)) and (full := storage_error(place, error)):
+        return full
+    problem = f"cannot be written ({getattr(error, 'strerror', None) or telling_line(str(error))})"
+    return InputError(place, problem, "check the path and its rights, or name another")
 
 
 _LONGEST = 300

@@ -15,9 +15,11 @@ from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from strandline.errors import InputError
+from strandline.lake.places import is_uri
+from strandline_airflow.asked_reports import TIMEOUT_S, AskedReports, BusyError
 from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.outcomes import failure_of
-from strandline_airflow.settings import job_environment, pipelines_folder, report_file
+from strandline_airflow.settings import job_environment, lake, pipelines_folder, report_file
 
 # The page runs its own scripts only, as nobody: it holds values out of the data, and Airflow's
 # cookie and API must stay out of their reach.
@@ -34,6 +36,7 @@ app = FastAPI(
 )
 
 
+_ASKED = AskedReports()
 _Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
@@ -44,13 +47,32 @@ def report(pipeline: str, since: _Day = None, until: _Day = None) -> Response:
         raise HTTPException(404, f"There is no pipeline {pipeline}.")
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     if since or until:
-        return HTMLResponse(_report_of(pipeline, since=since, until=until), headers=headers)
+        return HTMLResponse(_asked_report(pipeline, since, until), headers=headers)
     where = report_file(pipeline)
-    if "://" in where:
+    if is_uri(where):
         raise HTTPException(404, f"The report lies on an object store: {where}")
     if not Path(where).is_file():
         raise HTTPException(404, "There is no report yet: run the DAG strandline_report.")
     return FileResponse(where, media_type="text/html", headers=headers)
+
+
+def _asked_report(pipeline: str, since: str | None, until: str | None) -> str:
+    """The report of some days, as long as the pipeline's run history is what it was."""
+    shown = (lake(), pipeline, since, until, _state_of(pipeline))
+    try:
+        return _ASKED.page(shown, lambda: _report_of(pipeline, since=since, until=until))
+    except BusyError:
+        problem = "Other reports are being made: try again in a minute."
+        raise HTTPException(503, problem, headers={"Retry-After": "60"}) from None
+    except subprocess.TimeoutExpired:
+        problem = f"It took longer than {TIMEOUT_S:.0f} s: ask for fewer days, or run the DAG "
+        raise HTTPException(504, f"{problem}strandline_report.") from None
+
+
+def _state_of(pipeline: str) -> int:
+    """When the pipeline's run history was last written; 0: it is not in a folder."""
+    log = Path(lake()) / pipeline / "runs" / "_delta_log"
+    return log.stat().st_mtime_ns if log.is_dir() else 0
 
 
 def _report_of(pipeline: str, **days: str | None) -> str:
@@ -64,6 +86,7 @@ def _report_of(pipeline: str, **days: str | None) -> str:
             check=False,
             capture_output=True,
             text=True,
+            timeout=TIMEOUT_S,
             env={**os.environ, **job_environment()},
         )
         if done.returncode:

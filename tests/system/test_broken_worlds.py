@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from kills import Home
+from small_disks import a_small_disk, filled
 
 pytestmark = [pytest.mark.system, pytest.mark.kill]
 
@@ -55,15 +53,16 @@ def cut(path: Path):
     path.write_bytes(kept)
 
 
-def fails(home: Home, output: Path | None = None) -> None:
-    """A run that ends badly, with an error and no trace of it."""
+def fails(home: Home, output: Path | None = None, code: int | None = None) -> str:
+    """What a run says that ends badly: an error, and no trace of it."""
     output = output or home.folder / "said"
-    code = home.start(COMMAND, output).wait(timeout=900)
+    ended = home.start(COMMAND, output).wait(timeout=900)
     said = output.read_text()
-    assert code not in {0, 130}, said
+    assert ended not in {0, 130} if code is None else ended == code, said
     assert "Traceback" not in said
     assert "\tat " not in said
     assert "error " in said
+    return said
 
 
 BROKEN = {
@@ -99,24 +98,17 @@ def test_a_ledger_whose_log_is_cut_is_named(base, undisturbed, tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of its own, of a few megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small disk can be mounted by root only")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    with a_small_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest.mark.parametrize("kilobytes", [0, 64, 200])
-def test_on_a_full_disk_a_run_ends_with_a_message_and_goes_on_once_there_is_room(
+def test_on_a_full_disk_a_run_says_so_and_goes_on_once_there_is_room(
     base, undisturbed, small_disk, kilobytes
 ):
     home = base.copy(small_disk / "home")
-    filler = small_disk / "filler"
-    free = shutil.disk_usage(small_disk).free
-    filler.write_bytes(b"0" * max(0, free - kilobytes * 1024))
-    fails(home, small_disk.parent / "said")
-    filler.unlink()
+    with filled(small_disk, free_kilobytes=kilobytes):
+        said = fails(home, small_disk.parent / "said", code=4)
+    assert "the disk is full; free space there" in said
     home.run(COMMAND)
     assert home.content() == undisturbed.content()

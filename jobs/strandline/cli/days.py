@@ -22,9 +22,13 @@ def asked_days(since: str | None, until: str | None) -> dict[str, date | None]:
     """The days that --since and --until name; None: not given.
 
     Raises:
-        InputError: one is no day.
+        InputError: one is no day, or the last is before the first.
     """
-    return {"since": _day("--since", since), "until": _day("--until", until)}
+    first, last = _day("--since", since), _day("--until", until)
+    if first is not None and last is not None and first > last:
+        problem = f"{first} is after --until {last}"
+        raise InputError("--since", problem, "give the earlier day first")
+    return {"since": first, "until": last}
 
 
 def _day(option: str, text: str | None) -> date | None:

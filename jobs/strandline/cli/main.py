@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -58,6 +57,7 @@ from strandline.cli.options import (
     instant_at,
     lake_at,
     limits,
+    path_given,
     range_of,
     spec_of,
 )
@@ -67,7 +67,7 @@ from strandline.cli.running import Repetition, run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.status import status
 from strandline.cli.validate import validate
-from strandline.errors import StrandlineError, UnexpectedError
+from strandline.errors import StrandlineError, UnexpectedError, storage_error
 from strandline.pipeline.request import MOST_SHOWN
 
 _NEW_OBJECTS = 100_000
@@ -217,7 +217,7 @@ def advance(
 def report(
     pipeline: Pipeline,
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write into. [the pipeline's, in the lake]")
+        str | None, typer.Option(help="Folder to write into. [the pipeline's, in the lake]")
     ] = None,
     since: Since = None,
     until: Until = None,
@@ -235,7 +235,8 @@ def report(
     spec = spec_of(pipeline, pipelines)
     days = asked_days(since, until)
     now_ms = int(time.time() * 1000)
-    written = write_report(spec, lake_at(lake), output, **days, data_docs=docs, now_ms=now_ms)
+    folder = path_given("--output", output)
+    written = write_report(spec, lake_at(lake), folder, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)
 
 
@@ -247,10 +248,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
         _fail(error, arguments)
-    except Exception as error:  # noqa: BLE001 - whatever it is, a user reads one line
-        unexpected = UnexpectedError.of(" ".join(["strandline", *arguments[:2]]), error)
-        unexpected.__cause__ = error
-        _fail(unexpected, arguments)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
+        place = " ".join(["strandline", *arguments[:2]])
+        failed = storage_error(place, error) or UnexpectedError.of(place, error)
+        failed.__cause__ = error
+        _fail(failed, arguments)
 
 
 def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:

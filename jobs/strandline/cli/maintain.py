@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from strandline.spec import PipelineSpec
 
 
+_MOST_DAYS = 36_500
+"""A hundred years; delta-rs panics where it is asked for some millions."""
+
+
+def _days(help_: str) -> Any:
+    """An option of so many days."""
+    return typer.Option(min=1, max=_MOST_DAYS, help=help_)
+
+
 def maintain(
     pipeline: Annotated[
         str | None, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")
@@ -29,17 +38,11 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
-    keep_days: Annotated[
-        int, typer.Option(min=1, help="Keep old versions of tables for so many days.")
-    ] = 30,
-    staging_days: Annotated[
-        int,
-        typer.Option(min=1, help="Keep staging of rejected, dead and prepared runs."),
-    ] = 7,
-    report_days: Annotated[int, typer.Option(min=1, help="Keep results of audits.")] = 90,
+    keep_days: Annotated[int, _days("Keep old versions of tables for so many days.")] = 30,
+    staging_days: Annotated[int, _days("Keep staging of rejected, dead and prepared runs.")] = 7,
+    report_days: Annotated[int, _days("Keep results of audits.")] = 90,
     ledger_days: Annotated[
-        int,
-        typer.Option(min=1, help="Keep steps of ended runs; published ones always stay."),
+        int, _days("Keep steps of ended runs; published ones always stay.")
     ] = 400,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
@@ -50,7 +53,7 @@ def maintain(
     What is to be done is shown before, and measured after. No engine is started.
     """
     from strandline.pipeline.maintain import Retention  # noqa: PLC0415
-    from strandline.spec import find_spec, load_spec, spec_files  # noqa: PLC0415
+    from strandline.spec import find_spec, load_spec, require_folder, spec_files  # noqa: PLC0415
 
     if (pipeline is None) is not every:
         raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")
@@ -62,6 +65,7 @@ def maintain(
         return
     results: list[dict[str, Any]] = []
     failed: list[StrandlineError] = []
+    require_folder(folder)
     for path in spec_files(folder):
         try:
             spec = load_spec(path)

@@ -179,11 +179,37 @@ class EngineOptions:
         )
 
 
+def path_given(option: str, text: str | None) -> Path | None:
+    """The path that an option names; None: it is not given.
+
+    Raises:
+        InputError: it is empty, as where a script's variable is not set: that is not this folder.
+    """
+    return None if text is None else Path(_not_empty(option, text))
+
+
+def _not_empty(option: str, text: str) -> str:
+    if not text:
+        raise InputError(option, "empty", "name a path, or leave it out")
+    return text
+
+
+def _place(option: str, given: str | None) -> str:
+    """The place that an option names, here or before the command; or the environment does."""
+    name = option.removeprefix("--")
+    named = PLACES[name] if given is None else given
+    if named is not None:
+        return _not_empty(option, named)
+    return os.environ.get(f"STRANDLINE_{name.upper()}") or name
+
+
 def pipelines_folder(given: str | None) -> Path:
-    """The folder of the pipeline files: as given, or as the environment says."""
-    return Path(
-        given or PLACES["pipelines"] or os.environ.get("STRANDLINE_PIPELINES") or "pipelines"
-    )
+    """The folder of the pipeline files: as given, or as the environment says.
+
+    Raises:
+        InputError: it is given, and empty.
+    """
+    return Path(_place("--pipelines", given))
 
 
 def spec_of(
@@ -205,10 +231,14 @@ def spec_of(
 
 
 def lake_at(given: str | None) -> Any:
-    """The lake: as given, or as the environment says."""
+    """The lake: as given, or as the environment says.
+
+    Raises:
+        InputError: it is given, and empty; or no table can lie there.
+    """
     from strandline.lake.store import Lake  # noqa: PLC0415
 
-    return Lake.at(given or PLACES["lake"] or os.environ.get("STRANDLINE_LAKE") or "lake")
+    return Lake.at(_place("--lake", given))
 
 
 def range_of(start: str, end: str) -> TimeRange:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from strandline.cli.options import (
     Pipeline,
     Pipelines,
     lake_at,
+    path_given,
     spec_of,
 )
 from strandline.errors import InputError
@@ -52,7 +52,7 @@ def read(
         int | None, typer.Option(min=0, help="At most so many rows. [20; all with --output]")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
+        str | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
     ] = None,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
@@ -66,8 +66,9 @@ def read(
     from strandline.lake.export import export, require_suffix  # noqa: PLC0415
     from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415
 
-    if output is not None:
-        require_suffix(output)
+    file = path_given("--output", output)
+    if file is not None:
+        require_suffix(file)
     days = Days(**asked_days(since, until))
     if table == LEDGER and days != Days():
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
@@ -76,7 +77,7 @@ def read(
     schema = tables.columns(
         table, None if columns is None else [name.strip() for name in columns.split(",")]
     )
-    if limit is None and output is None:
+    if limit is None and file is None:
         limit = _SHOWN
     rows = _first(tables.batches(table, schema.names, days), limit)
     found: dict[str, Any] = {
@@ -88,11 +89,11 @@ def read(
         "notice": tables.notice,
         "limit": limit,
     }
-    if output is None:
+    if file is None:
         texts = [_texts(row) for batch in rows for row in batch.to_pylist()]
         found |= {"columns": schema.names, "rows": texts}
     else:
-        found |= {"output": str(output), "rows": export(output, schema, rows)}
+        found |= {"output": str(file), "rows": export(file, schema, rows)}
     show.document(found, as_json=as_json, human=_printed)
 
 
@@ -102,7 +103,7 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
     for batch in batches:
         if left == 0:
             return
-        part = batch if left is None else batch.slice(0, left)
+        part = batch if left is None else batch.slice(0, min(left, batch.num_rows))
         left = None if left is None else left - part.num_rows
         yield part
 

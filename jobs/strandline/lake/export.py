@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from strandline.errors import InputError
+from strandline.errors import InputError, not_writable
 
 _WRITERS: dict[str, Callable[[str, pa.Schema], Any]] = {
     ".parquet": pq.ParquetWriter,
@@ -48,6 +49,7 @@ def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
 
     Raises:
         InputError: the suffix names no format, or the file cannot be written.
+        RetryableError: the disk is full.
     """
     require_suffix(path)
     as_written = _without_nesting if path.suffix == ".csv" else _as_is
@@ -61,10 +63,11 @@ def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
                     writer.write_table(as_written(pa.Table.from_batches([batch])))
                     count += batch.num_rows
         unfinished.replace(path)
-    except (PermissionError, NotADirectoryError, FileNotFoundError, FileExistsError) as error:
-        raise InputError("--output", f"cannot be written ({error})", "name another file") from None
+    except OSError as error:
+        raise not_writable(f"--output {path}", error) from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
     return count
 
 

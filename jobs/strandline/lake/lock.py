@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from strandline.errors import InputError, RetryableError
+from strandline.errors import RetryableError, not_writable
 
 _TIMEOUT_S = 900
 _PAUSE_S = 0.2
@@ -21,7 +21,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
     Raises:
         InputError: the file cannot be made.
-        RetryableError: its holder did not let go for a quarter of an hour.
+        RetryableError: its holder did not let go for a quarter of an hour, or the disk is full.
     """
     with _opened(path) as handle:
         _wait_for(handle, path)
@@ -33,11 +33,7 @@ def _opened(path: Path) -> IO[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a")
     except OSError as error:
-        raise InputError(
-            str(path.parent),
-            f"cannot be written ({error.strerror})",
-            "check the path and its rights",
-        ) from None
+        raise not_writable(str(path.parent), error) from None
 
 
 def _wait_for(handle: IO[str], path: Path) -> None:

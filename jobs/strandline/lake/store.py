@@ -23,7 +23,7 @@ from deltalake import (
 )
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from strandline.errors import InputError, RetryableError
+from strandline.errors import storage_error
 from strandline.lake.commits import commits
 from strandline.lake.lock import exclusive
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
@@ -265,9 +265,5 @@ def storage_errors(place: str) -> Iterator[None]:
     """Turn what a store says when it cannot be written into an error that a user can act on."""
     try:
         yield
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise InputError(
-            place, f"cannot be written ({error.strerror or error})", "check the path and its rights"
-        ) from None
     except (DeltaError, OSError) as error:
-        raise RetryableError(place, f"the store failed ({error})", "try again") from None
+        raise (storage_error(place, error, of_a_store=True) or error) from None

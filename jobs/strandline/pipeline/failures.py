@@ -23,6 +23,7 @@ from strandline.errors import (
     StrandlineError,
     UnexpectedError,
     problem_of,
+    storage_error,
 )
 from strandline.lake.local import MEMORY
 from strandline.lake.sessions.failures import FAILURES
@@ -66,7 +67,7 @@ def failures_recorded(
 
     Raises:
         InputError: an expression fails on some value, or a function of the user's own does.
-        RetryableError: executors have died, with what no other one had.
+        RetryableError: executors have died, with what no other one had, or the disk is full.
         UnexpectedError: what nobody has foreseen; its `__cause__` is that.
     """
     try:
@@ -84,6 +85,9 @@ def failures_recorded(
             _leave(say_failed, told)
             way_out = "mend the function: nothing has been published"
             raise InputError(f"{pipeline}: process", told, way_out) from error
+        if failed := storage_error(f"{pipeline} run {run_id}", error):
+            _leave(say_failed, failed.problem)
+            raise failed from error
         session = session_of(spark)
         if session.has_ended:
             _leave(say_failed, ended := f"the process of {session.engine} has ended before the run")

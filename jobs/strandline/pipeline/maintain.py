@@ -53,8 +53,9 @@ class Upkeep:
     now: datetime
 
     def before(self, days: int) -> datetime:
-        """So many days ago."""
-        return self.now - timedelta(days)
+        """So many days ago; the first of all instants where that is before it."""
+        earliest = datetime.min.replace(tzinfo=UTC)
+        return earliest if days >= (self.now - earliest).days else self.now - timedelta(days)
 
     @property
     def first_quarantine_day(self) -> date | None:

@@ -55,3 +55,12 @@ def _is_published_again(entries: list[Entry], done: Entry, back: Entry) -> bool:
         entry.position > back.position and (entry.horizon_ms or 0) >= (done.horizon_ms or 0)
         for entry in since
     )
+
+
+def rebuild_by_hand(pipeline: str, done: Entry) -> str:
+    """The way out where a run cannot be taken back."""
+    way_out = "mend the pipeline file or the landing table, then rebuild what it has published: "
+    if done.range is None:
+        return way_out + f"strandline backfill {pipeline}"
+    start, end = text_of(done.range.start_ms), text_of(done.range.end_ms)
+    return way_out + f"strandline backfill {pipeline} --start {start} --end {end}"

@@ -29,12 +29,13 @@ from strandline.lake.steps import (
     without_taken_back,
 )
 from strandline.lake.store import Lake, Store
-from strandline.model.intervals import EVERYTHING, text_of
+from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
 from strandline.pipeline.failures import failures_recorded
+from strandline.pipeline.notes_of_reverts import rebuild_by_hand
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
@@ -111,14 +112,17 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
     place = f"{pipeline} run {run_id}"
     done = next((step for step in reversed(steps) if step.step == "published"), None)
     begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
+    if done is not None and begun is None:
+        raise InputError(
+            place,
+            "the ledger no longer keeps what stood before it: maintain has removed its older steps "
+            "(--ledger-days)",
+            rebuild_by_hand(pipeline, done),
+        )
     if done is None or begun is None:
         way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
         raise InputError(place, "has not published: there is nothing to take back", way_out)
-    within = done.range
-    rebuild = "mend the pipeline file or the landing table, then rebuild what it has published: "
-    if within is not None:
-        start, end = text_of(within.start_ms), text_of(within.end_ms)
-        rebuild += f"strandline backfill {pipeline} --start {start} --end {end}"
+    within, rebuild = done.range, rebuild_by_hand(pipeline, done)
     for other, back in taken_back(entries):
         if other.position == done.position:
             raise InputError(

@@ -6,6 +6,7 @@ from strandline.spec.loading import (
     load_spec,
     parse_any,
     parse_spec,
+    require_folder,
     spec_files,
 )
 from strandline.spec.pipeline import PipelineSpec
@@ -19,5 +20,6 @@ __all__ = [
     "load_spec",
     "parse_any",
     "parse_spec",
+    "require_folder",
     "spec_files",
 ]

@@ -135,6 +135,17 @@ def _over_its_upstream(
     return runnable(spec.over(upstream), origin=origin)
 
 
+def require_folder(folder: Path) -> None:
+    """Refuse a folder of pipeline files that is none.
+
+    Raises:
+        InputError: it is a file, or not there.
+    """
+    if not folder.is_dir():
+        place = "--pipelines"
+        raise InputError(place, f"{folder} is not a folder", "name the pipelines' folder")
+
+
 def spec_files(folder: Path) -> list[Path]:
     """The pipeline files of a folder, by name."""
     return sorted(p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
@@ -163,9 +174,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
     Raises:
         InputError: no file, or more than one, does.
     """
-    if not folder.is_dir():
-        place = "--pipelines"
-        raise InputError(place, f"{folder} is not a folder", "name the pipelines' folder")
+    require_folder(folder)
     found: list[Path] = []
     names: list[str] = []
     for path in spec_files(folder):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from posixpath import normpath
 from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
-from strandline.spec.joined import CogroupSpec, JoinedSpec
+from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Never
 from strandline.spec.window import Cumulative, GridWindow, Session, Sliding, Tumbling
@@ -18,6 +19,10 @@ AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 """All that a pipeline file can say."""
 MOST_TIMES = 10_000
 """So often a window on a grid may fire before its end: a run holds the times of all of them."""
+
+
+_LANDING = "landing"
+"""The folder of a lake where tables land, by the guide."""
 
 
 def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
@@ -64,6 +69,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         spec = _joined(spec, origin)
     _refuse_expectations_of_no_table(spec, origin)
+    _refuse_folder_of_others(spec, origin)
     return spec
 
 
@@ -84,6 +90,19 @@ def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:
                 f"{declared.table}, and this pipeline publishes none",
                 f"ask it of {spec.result}, or of completeness",
             )
+
+
+def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
+    """Refuse a name whose folder of the lake holds what has landed, not what the pipeline makes."""
+    sides = spec.sides.values() if isinstance(spec, TwoSourcesSpec) else [spec]
+    tables = [] if isinstance(spec, ResultsSpec) else [side.source.table for side in sides]
+    folders = {normpath(table).partition("/")[0] for table in tables} | {_LANDING}
+    if spec.pipeline.casefold() in {folder.casefold() for folder in folders}:
+        raise InputError(
+            f"{origin}: pipeline",
+            f"{spec.pipeline!r} is also the folder of the lake that landing tables lie in",
+            "name the pipeline otherwise, after what it computes",
+        )
 
 
 def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:

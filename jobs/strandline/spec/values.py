@@ -15,7 +15,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, ins
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
-_SIZE = re.compile(r"(\d{1,18})\s*((?i:[kmgt]?b)?)")
+_SIZE = re.compile(r"([0-9]{1,18})\s*((?i:[kmgt]?b)?)")
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LONG = 2**63
 _LONG_DIGITS = len(str(_LONG))

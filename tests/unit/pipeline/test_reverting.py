@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +13,7 @@ from no_session import spark_of
 
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
+from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.steps import frontier, frontier_after, largest_horizon, standing
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.closures import closures_in
@@ -164,3 +165,14 @@ def test_the_first_record_that_a_run_had_accepted_is_unknown_again_once_it_is_ta
     ctx = cast("Context", SimpleNamespace(spec=SPEC))
     assert first_accepted_before(ctx, nights) == instant("1") - 1
     assert first_accepted_before(ctx, back(nights, "b")) == instant("1")
+
+
+def test_after_the_ledgers_retention_it_says_that_the_ledger_no_longer_keeps_what_stood_before():
+    long_ago = datetime(2024, 3, 4, tzinfo=UTC)
+    written = [replace(entry, written_at=long_ago) for entry in NIGHTS]
+    spent = spent_steps(written, long_ago + timedelta(days=400))
+    left = [entry for entry in written if entry.position not in spent]
+    assert "first" in {entry.run_id for entry in left}
+    with pytest.raises(InputError, match="the ledger no longer keeps what stood before it") as told:
+        require_revertible("meter", left, "first")
+    assert "strandline backfill meter --start 2024-03-01" in told.value.way_out

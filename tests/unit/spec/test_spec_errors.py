@@ -416,3 +416,20 @@ def test_windows_in_local_time_are_refused_with_what_an_offset_can_do(path):
     assert told.startswith(f"flights.yaml: {path.replace('/', '.')}: no such key ('Europe/Berlin')")
     assert "aligned to UTC and one fixed offset" in told
     assert "remove it, and give an offset: {tumbling: 1d, offset: -1h}" in told
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "table"),
+    [("landing", "raw/flights"), ("Landing", "raw/flights"), ("raw", "./raw/flights")],
+)
+def test_a_pipeline_cannot_lie_in_the_folder_where_tables_land(pipeline, table):
+    content = changed("pipeline", pipeline)
+    content["source"]["table"] = table
+    said = refusal(content)
+    assert f"{pipeline!r} is also the folder of the lake that landing tables lie in" in said
+    assert "name the pipeline otherwise" in said
+
+
+def test_a_pipeline_may_be_called_as_a_table_is():
+    assert parse_spec(changed("source.table", "landing/flights"), origin="f.yaml").pipeline
+    assert parse_spec(changed("source.table", "/flights/of others"), origin="f.yaml").pipeline

@@ -14,7 +14,7 @@ from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline.errors import InputError, RetryableError
+from strandline.errors import InputError, RetryableError, problem_of
 from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
@@ -159,6 +159,9 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
             "set JAVA_HOME to a Java 17 or 21, and check --master",
         ) from None
     except Exception as error:  # noqa: BLE001 - py4j hands any JVM exception over as its own
+        if master.startswith("local"):
+            problem = f"{master!r} cannot be started ({problem_of(error)})"
+            raise InputError("--master", problem, "give local[*], or a number of cores") from None
         raise RetryableError(
             f"Spark master {master}",
             f"does not answer ({str(error).splitlines()[0]})",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from strandline.errors import InputError
+from strandline.errors import InputError, not_writable
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
@@ -71,8 +72,9 @@ def write_report(
         `notice`: what must be known of them, None: nothing.
 
     Raises:
-        InputError: the pipeline has no tables yet, the last day is before the first one, or the
-            lake is no folder and none is given.
+        InputError: the pipeline has no tables yet, the last day is before the first one, the
+            lake is no folder and none is given, or the folder cannot be written.
+        RetryableError: the disk is full.
     """
     store, notice = tables_shown(lake.pipeline(spec.pipeline))
     if store.table("runs") is None:
@@ -84,13 +86,15 @@ def write_report(
         if lake.folder is None:
             raise InputError("--output", "a lake that is no folder", "name a folder to write into")
         folder = lake.folder / spec.pipeline / "_reports"
-    folder.mkdir(parents=True, exist_ok=True)
+    with _writing_into(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     written = {}
     validations = (lake.folder or folder) / spec.pipeline / "_reports" / "gx"
     if data_docs and validations.is_dir():
         from strandline.quality.audit.data_docs import build_data_docs  # noqa: PLC0415 - takes seconds
 
-        written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
+        with _writing_into(folder):
+            written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
     made_from = f"{store.root}, ledger version {store.version('runs')}"
     before = folder / _SUMMARY
     tables = replace(
@@ -109,8 +113,14 @@ def write_report(
         findings=standing,
     )
     page = folder / "report.html"
-    page.write_text(report.html, encoding="utf-8")
-    before.write_text(json.dumps(report.summary), encoding="utf-8")
+    unfinished = page.with_name(f".{page.name}.unfinished")
+    with _writing_into(folder):
+        try:
+            unfinished.write_text(report.html, encoding="utf-8", errors="backslashreplace")
+            unfinished.replace(page)
+            before.write_text(json.dumps(report.summary), encoding="utf-8")
+        finally:
+            unfinished.unlink(missing_ok=True)
     return {
         "report": str(page),
         **written,
@@ -119,6 +129,15 @@ def write_report(
         "notice": notice,
         "findings": [finding.to_json() for finding in standing],
     }
+
+
+@contextmanager
+def _writing_into(folder: Path) -> Iterator[None]:
+    """Say of a folder that cannot be written which one, and that --output names another."""
+    try:
+        yield
+    except OSError as error:
+        raise not_writable(f"--output {folder}", error) from None
 
 
 def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:

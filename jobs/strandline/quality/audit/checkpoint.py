@@ -134,3 +134,28 @@ def without_chatter() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def logged_errors() -> Iterator[list[str]]:
+    """What Great Expectations logs as an error, for which it raises none: it is not shown."""
+    logger, found = logging.getLogger("great_expectations"), _Errors()
+    logger.addHandler(found)
+    propagates, logger.propagate = logger.propagate, False
+    try:
+        yield found.messages
+    finally:
+        logger.propagate = propagates
+        logger.removeHandler(found)
+
+
+class _Errors(logging.Handler):
+    """Keeps the messages of errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self.messages.append(record.getMessage())

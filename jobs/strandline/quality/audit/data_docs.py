@@ -14,7 +14,12 @@ from great_expectations.render.renderer.page_renderer import ValidationResultsPa
 
 from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
-from strandline.quality.audit.checkpoint import context, in_configuration, without_chatter
+from strandline.quality.audit.checkpoint import (
+    context,
+    in_configuration,
+    logged_errors,
+    without_chatter,
+)
 from strandline.visible import visible
 
 _RESULTS_SHOWN = 40
@@ -50,6 +55,9 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
 
     Returns:
         the path of `index.html`.
+
+    Raises:
+        OSError: a page cannot be written.
     """
     site = {
         "class_name": "SiteBuilder",
@@ -77,8 +85,10 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
         },
     }
     docs_folder.mkdir(parents=True, exist_ok=True)
-    with without_chatter():
+    with without_chatter(), logged_errors() as errors:
         context(context_folder, {"data_docs": site}).build_data_docs()
+    if errors:
+        raise OSError(errors[0])
     return docs_folder / "index.html"
 
 
