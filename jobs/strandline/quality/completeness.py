@@ -54,6 +54,7 @@ def completeness(
         may_go_unfired: whether the pipeline's windows can go with records that were never told.
         gap: whether the slots are gaps.
     """
+    slots = slots.reset_index(drop=True)
     starts = slots["slot_ms"].astype("int64").tolist()
     ids = slots["window_id"].astype("int64").tolist()
     held = [accepted.get(window, Accepted()) for window in ids]

@@ -51,7 +51,7 @@ class LostTask(Exception):
 
 
 OTHERS = [
-    JavaError(), ValueError("a\nb"), OSError(28, "No space left on device"), MemoryError(),
+    JavaError(), ValueError("a\nb"), LookupError("odd"), MemoryError(),
     AnalysisException("[AMBIGUOUS_REFERENCE] `a` is ambiguous"), KeyError("x"), RecursionError(),
 ]  # fmt: skip
 
