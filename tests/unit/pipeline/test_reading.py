@@ -241,7 +241,7 @@ def test_a_row_is_a_line_or_where_a_terminal_is_too_narrow_a_block_of_lines(monk
         (("nothing",), "nothing: no table to read; read one of windows"),
         (("windows", "--columns", "nope"), "nope: no column of windows"),
         (("windows", "--output", "w.xlsx"), "w.xlsx names no format"),
-        (("windows", "--output", "/proc/w.csv"), "--output: cannot be written"),
+        (("windows", "--output", "/proc/w.csv"), "--output /proc/w.csv: cannot be written"),
         (("runs", "--since", "2013-01-01"), "runs has no days"),
     ],
 )

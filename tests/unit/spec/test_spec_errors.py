@@ -431,5 +431,5 @@ def test_a_pipeline_cannot_lie_in_the_folder_where_tables_land(pipeline, table):
 
 
 def test_a_pipeline_may_be_called_as_a_table_is():
-    assert parse_spec(changed("source.table", "landing/flights"), origin="f.yaml").pipeline
-    assert parse_spec(changed("source.table", "/flights/of others"), origin="f.yaml").pipeline
+    assert parse_spec(changed("source/table", "landing/flights"), origin="f.yaml").pipeline
+    assert parse_spec(changed("source/table", "/flights/of others"), origin="f.yaml").pipeline
