@@ -66,6 +66,7 @@ class RetryableError(StrandlineError):
 
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_CUT = re.compile(r"Parquet file size is 0 bytes|Parquet magic bytes not found")
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
     "Is a directory|File exists|File name too long|Too many levels of symbolic links"
@@ -86,13 +87,16 @@ def storage_error(
 
     Returns:
         RetryableError: the disk is full, or the store has failed. InputError: the path, or its
-        rights, are wrong. None: it is nothing of the kind.
+        rights, are wrong; or a file of a table is cut. None: it is nothing of the kind.
     """
     said = str(error)
     if _FULL.search(said):
         way_out = "free space there and in TMPDIR, then run it again: nothing half written counts"
         return RetryableError(place, "the disk is full", way_out)
     is_of_a_store = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    if _CUT.search(said):
+        way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
+        return InputError(place, f"a file is not whole ({telling_line(said)})", way_out)
     if not (of_a_store or is_of_a_store):
         return None
     if _NOT_WRITABLE.search(said):

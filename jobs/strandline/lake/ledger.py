@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from strandline.lake.durable import flush
 from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
 from strandline.lake.format import mark, require_known
 from strandline.lake.reads import columns_of, dataset_of_files, paths_of
@@ -32,6 +33,10 @@ FINAL = (
     "maintained",
     "erased",
 )
+_STORED_BEFORE = ("observed", "publishing", "published")
+"""Steps that name what stands in other tables, or in staging: a power cut must not take that."""
+_STORED_AFTER = ("publishing", "published")
+"""Steps after which tables are written, or staging is removed."""
 _MOST_FILES = 32
 """Steps in files of their own: the most that a reader finds, but for those of a race."""
 
@@ -81,12 +86,19 @@ class Ledger:
             entries = self.entries()
             position = entries[-1].position + 1 if entries else 1
             entry = name(entries)
+            self._flush(_STORED_BEFORE, entry)
             self._store.append("runs", row_of(entry, position, written_at), to=self._table)
+            self._flush(_STORED_AFTER, entry)
             if (table := self._newest()) is not None:
                 mark(table)
             if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
                 self._compact()
         return replace(entry, position=position)
+
+    def _flush(self, steps: Collection[str], entry: Entry) -> None:
+        folder = self._store.lake.folder
+        if folder is not None and entry.step in steps:
+            flush(folder)
 
     def forget(self, positions: Collection[int]) -> None:
         """Remove some steps, in one commit."""
