@@ -15,6 +15,7 @@ from strandline.cli import console, days, findings, preview
 from strandline.cli.console import TextConsole, escape, table
 from strandline.errors import StrandlineError
 from strandline.model.intervals import days_named
+from strandline.model.overrides import in_words
 
 LINES = "\n"
 """What a message of several lines keeps."""
@@ -220,7 +221,7 @@ def one_run(run: Mapping[str, Any]) -> None:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
     out.print(steps)
     if run["overrides"]:
-        said = ", ".join(f"{name}: {value}" for name, value in run["overrides"].items())
+        said = in_words(run["overrides"])
         out.print(f"of this run alone: {escape(said)}, because: {escape(run['reason'] or '')}")
     for book in run["books"] or []:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):

@@ -9,6 +9,7 @@ from typing import Any
 from strandline.lake.entry import Entry
 from strandline.lake.steps import standing
 from strandline.model.intervals import TimeRange, text_of
+from strandline.model.overrides import as_typed, in_words
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,6 @@ class OverriddenRange:
     windows: TimeRange
     overrides: Mapping[str, str]
     run_id: str
-
-    @property
-    def rules(self) -> str:
-        """Such as `allowed_lateness: 6h`."""
-        return ", ".join(f"{name}: {value}" for name, value in self.overrides.items())
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -73,12 +69,12 @@ def of_overridden(
             continue
         start_ms = max(one.windows.start_ms, within.start_ms)
         end_ms = min(one.windows.end_ms, within.end_ms)
-        options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in one.overrides.items())
         yield (
             f"windows from {text_of(start_ms)} to {text_of(end_ms)} were published by run "
-            f"{one.run_id} with {one.rules}; this run recomputes them by the pipeline's file: "
-            f"strandline backfill {pipeline} --start {text_of(one.windows.start_ms)} --end "
-            f"{text_of(one.windows.end_ms)} {options} --reason … publishes them as before"
+            f"{one.run_id} with {in_words(one.overrides)}; this run recomputes them by the "
+            f"pipeline's file: strandline backfill {pipeline} "
+            f"--start {text_of(one.windows.start_ms)} --end {text_of(one.windows.end_ms)} "
+            f"{as_typed(one.overrides)} --reason … publishes them as before"
         )
 
 

@@ -19,6 +19,7 @@ from strandline.lake.steps import erased_since, published_since, unfinished_publ
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import day_of, midnight_of, text_of
+from strandline.model.overrides import as_typed
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.driver import state_of, this_driver
@@ -238,11 +239,9 @@ def _again(pipeline: str, run: Entry) -> str:
     """What makes a run anew."""
     if run.kind == "backfill" and run.range is not None:
         start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
-        others = "".join(
-            f" --{name.replace('_', '-')} {value}" for name, value in (run.overrides or {}).items()
-        )
+        rules = f"{as_typed(run.overrides)} " if run.overrides else ""
         return (
-            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end}{others} "
+            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end} {rules}"
             "--prepare"
         )
     return "run it again"

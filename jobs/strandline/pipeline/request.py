@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
+from strandline.model.overrides import in_words, option_of
 from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Request:
 
     @property
     def _overriding(self) -> list[str]:
-        return [f"--{name.replace('_', '-')}" for name in self.overrides]
+        return [option_of(name) for name in self.overrides]
 
     @property
     def until_ms(self) -> int:
@@ -158,10 +159,9 @@ class Request:
                 f"this run goes up to {text_of(self.until_ms)}"
             )
         if self.overrides:
-            said = ", ".join(f"{name}: {value}" for name, value in self.overrides.items())
             notes.append(
-                f"of this run alone, {said}: what it observes is not kept, and runs after it go by "
-                "the pipeline's file"
+                f"of this run alone, {in_words(self.overrides)}: what it observes is not kept, and "
+                "runs after it go by the pipeline's file"
             )
         return notes
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from strandline.errors import InputError
+from strandline.model.overrides import option_of
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import read_document
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
@@ -77,7 +78,7 @@ def load_spec(
     content = read_document(path)
     origin = path.name
     for name, value in (overrides or {}).items():
-        origin += f" with --{name.replace('_', '-')} {value}"
+        origin += f" with {option_of(name)} {value}"
         *above, key = OVERRIDABLE[name]
         part = content
         for step in above:
@@ -85,7 +86,7 @@ def load_spec(
         if isinstance(part, dict):  # else the file itself is wrong, which is told
             part[key] = value
         elif isinstance(content, dict) and (problem := _no_watermark_of_its_own(content)):
-            raise InputError(f"--{name.replace('_', '-')}", *problem)
+            raise InputError(option_of(name), *problem)
     spec = parse_any(content, origin=origin)
     if isinstance(spec, WindowedSpec) and spec.process is not None:
         process = spec.process.found_in(path.parent, f"{origin}: process")

@@ -7,6 +7,7 @@ from typing import Any
 
 from strandline.lake.ledger import UPKEEP, Entry
 from strandline.model.intervals import days_named, instant_of
+from strandline.model.overrides import in_words
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
@@ -49,7 +50,7 @@ def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
     for one in remembered["overridden"]:
-        rules = ", ".join(f"{name}: {value}" for name, value in one["overrides"].items())
+        rules = in_words(one["overrides"])
         sentence = f"windows from {one['start']} to {one['end']} by other rules ({rules})"
         yield Finding("overridden", "info", sentence, one["run_id"])
 
