@@ -36,6 +36,12 @@ class TimeRange:
         """Whether the two ranges share an instant."""
         return self.start_ms < other.end_ms and other.start_ms < self.end_ms
 
+    def outside(self, other: TimeRange) -> list[TimeRange]:
+        """The parts of the range before and after another one; at most two."""
+        before = TimeRange(self.start_ms, min(self.end_ms, other.start_ms))
+        after = TimeRange(max(self.start_ms, other.end_ms), self.end_ms)
+        return [part for part in (before, after) if part.start_ms < part.end_ms]
+
 
 EVERYTHING = TimeRange(LEAST_INSTANT_MS, END_OF_INSTANTS_MS)
 """Every instant that a run can name."""

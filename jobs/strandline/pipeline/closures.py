@@ -35,7 +35,4 @@ def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
 
 def without(closure: Closure, gone: TimeRange) -> list[Closure]:
     """What a closure leaves closed outside a range."""
-    windows = closure.windows
-    before = TimeRange(windows.start_ms, min(windows.end_ms, gone.start_ms))
-    after = TimeRange(max(windows.start_ms, gone.end_ms), windows.end_ms)
-    return [Closure(part, closure.at_ms) for part in (before, after) if part.start_ms < part.end_ms]
+    return [Closure(part, closure.at_ms) for part in closure.windows.outside(gone)]

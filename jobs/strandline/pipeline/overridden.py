@@ -47,7 +47,9 @@ def overridden_ranges(entries: Sequence[Entry]) -> list[OverriddenRange]:
         within = entry.range
         if within is None:
             continue
-        in_force = [rest for one in in_force for rest in _outside(one, within)]
+        in_force = [
+            replace(one, windows=part) for one in in_force for part in one.windows.outside(within)
+        ]
         if entry.overrides:
             in_force.append(OverriddenRange(within, entry.overrides, entry.run_id))
     return in_force
@@ -76,13 +78,3 @@ def of_overridden(
             f"--start {text_of(one.windows.start_ms)} --end {text_of(one.windows.end_ms)} "
             f"{as_typed(one.overrides)} --reason … publishes them as before"
         )
-
-
-def _outside(one: OverriddenRange, within: TimeRange) -> Iterator[OverriddenRange]:
-    """The parts of a range before and after another one."""
-    windows = one.windows
-    before = TimeRange(windows.start_ms, min(windows.end_ms, within.start_ms))
-    after = TimeRange(max(windows.start_ms, within.end_ms), windows.end_ms)
-    for part in (before, after):
-        if part.start_ms < part.end_ms:
-            yield replace(one, windows=part)

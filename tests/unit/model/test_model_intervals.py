@@ -84,3 +84,12 @@ def test_days_are_named_as_ranges_and_not_too_many_of_them():
     every_other = [date(2024, 3, day) for day in range(1, 31, 2)]
     assert days_named(every_other).endswith("2024-03-09 and 10 more days")
     assert days_named([]) == ""
+
+
+ranges = st.tuples(near, near).map(lambda ends: TimeRange(min(ends), max(ends)))
+
+
+@given(ranges, ranges, near)
+def test_outside_another_range_lies_just_what_that_does_not_hold(one, other, instant):
+    is_outside = any(instant in part for part in one.outside(other))
+    assert is_outside == (instant in one and instant not in other)
