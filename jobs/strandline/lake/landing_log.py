@@ -15,8 +15,10 @@ from deltalake.schema import PrimitiveType
 
 from strandline.errors import InputError
 from strandline.lake.deletions import DeletedRows, deleted_rows
+from strandline.lake.entry import Entry
 from strandline.lake.reads import is_whole
 from strandline.lake.store import Lake
+from strandline.model.intervals import day_of
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -145,6 +147,25 @@ class LandingLog:
         """The log of an earlier version; None: that, or some file of it, is not there any more."""
         then = self.at(version)
         return then if then is not None and is_whole(then.table, self.table) else None
+
+    def has_rows_read_by(
+        self, step: Entry, arrival_date: str | None, known_before_ms: int | None
+    ) -> bool:
+        """Whether the table surely holds the rows that a run has read.
+
+        Args:
+            step: of the run; one that names no version says nothing.
+            arrival_date: the column that the pipeline gives as `source.arrival_date`.
+            known_before_ms: only rows of arrival days before this instant; None: all.
+        """
+        if step.landing_version is None:
+            return False
+        return self.same_rows_since(
+            step.landing_version,
+            step.landing_id,
+            days_by=self.day_partition(arrival_date),
+            last_day=None if known_before_ms is None else day_of(known_before_ms - 1),
+        )
 
     def same_rows_since(
         self,

@@ -20,7 +20,7 @@ from strandline.lake.steps import (
     unfinished_publish,
 )
 from strandline.lake.store import Lake
-from strandline.model.intervals import day_of, named, text_of
+from strandline.model.intervals import named, text_of
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
@@ -104,9 +104,6 @@ def _landing_changed(
 ) -> bool:
     """Whether rows of processed days may have changed since the frontier's run has read them."""
     read = [entry for entry in standing(entries) if entry.completes_ms == reached_ms]
-    if log is None or not read or (version := read[-1].landing_version) is None:
+    if log is None or not read or read[-1].landing_version is None:
         return False
-    days_by = log.day_partition(spec.source.arrival_date)
-    last_day = day_of(reached_ms - 1)
-    table_id = read[-1].landing_id
-    return not log.same_rows_since(version, table_id, days_by=days_by, last_day=last_day)
+    return not log.has_rows_read_by(read[-1], spec.source.arrival_date, reached_ms)

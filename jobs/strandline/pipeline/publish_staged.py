@@ -18,7 +18,7 @@ from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.steps import erased_since, published_since, unfinished_publish
 from strandline.lake.store import Lake
 from strandline.model.books import Book
-from strandline.model.intervals import day_of, midnight_of, text_of
+from strandline.model.intervals import midnight_of, text_of
 from strandline.model.overrides import as_typed
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
@@ -226,13 +226,9 @@ def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
 
     Rows that only moved into other files count as others.
     """
-    if run.landing_version is None or run.horizon_ms is None:
+    if run.horizon_ms is None:
         return False
-    days_by = log.day_partition(spec.source.arrival_date)
-    last_day = day_of(run.horizon_ms - 1)
-    return log.same_rows_since(
-        run.landing_version, run.landing_id, days_by=days_by, last_day=last_day
-    )
+    return log.has_rows_read_by(run, spec.source.arrival_date, run.horizon_ms)
 
 
 def _again(pipeline: str, run: Entry) -> str:

@@ -19,7 +19,6 @@ from strandline.lake.steps import (
     unfinished_publish,
 )
 from strandline.lake.store import PUBLISHED, Lake, Store
-from strandline.model.intervals import day_of
 from strandline.pipeline.driver import program
 from strandline.pipeline.request import Outcome, Request
 from strandline.quality.findings.check import findings_in
@@ -147,13 +146,9 @@ def _stand_as_published(store: Store, last: Entry) -> bool:
 
 def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Entry) -> bool:
     """Whether the landing holds the rows that a run has read, those of days to its horizon."""
-    if last.landing_version is None or last.horizon_ms is None:
+    if last.horizon_ms is None:
         return False
     # by hand the last arrival of all decides what the horizon is
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
-    return log.same_rows_since(
-        last.landing_version,
-        last.landing_id,
-        days_by=log.day_partition(spec.source.arrival_date),
-        last_day=None if by_arrivals else day_of(last.horizon_ms - 1),
-    )
+    known_before_ms = None if by_arrivals else last.horizon_ms
+    return log.has_rows_read_by(last, spec.source.arrival_date, known_before_ms)
