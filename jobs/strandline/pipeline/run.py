@@ -19,8 +19,9 @@ from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
+from strandline.pipeline.arrivals import RunArrivals
 from strandline.pipeline.ask_engine import require_all_expressions
-from strandline.pipeline.checks import checks_of, malformed_of_run, note_of_dates
+from strandline.pipeline.checks import checks_of, note_of_dates
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change, diffs, tallies
@@ -112,12 +113,13 @@ def _steps(
     with journal.part("observe"):
         require_all_expressions(ctx.landing)
         outlook = outlook_of(ctx, request, entries)
+        arrivals = RunArrivals(request, outlook)
         notes = [
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, outlook),
             *notes_of(ctx, request, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
-            *note_of_dates(request, outlook),
+            *note_of_dates(arrivals),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
     with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
@@ -127,7 +129,7 @@ def _steps(
         with journal.part("audit"):
             if not ctx.dry_run:
                 create_tables(ctx, staged)
-            checks = checks_of(ctx, request, outlook, staged)
+            checks = checks_of(ctx, arrivals, staged)
             judged = judge(ctx, journal, staged, books, checks)
         with journal.part("diff"):
             changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
@@ -152,7 +154,7 @@ def _steps(
             published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
     return Outcome(
-        **_described(ctx, request, outlook),
+        **_described(ctx, arrivals),
         **_counted(staged),
         pipeline=ctx.spec.pipeline,
         kind=request.kind,
@@ -215,8 +217,9 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     return malformed
 
 
-def _described(ctx: Context, request: Request, outlook: Outlook) -> dict[str, Any]:
+def _described(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
     """What an outcome says of what was known and planned."""
+    outlook = arrivals.outlook
     seen, plan = outlook.seen, outlook.plan
     return {
         "range": plan.scope.windows,
@@ -225,7 +228,7 @@ def _described(ctx: Context, request: Request, outlook: Outlook) -> dict[str, An
         "judged_from_ms": plan.scope.older_since_ms,
         "lost": [str(day) for day in sorted(seen.world.lost)],
         "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
-        "malformed": malformed_of_run(request, outlook),
+        "malformed": arrivals.malformed_by_reason,
         "violations": seen.all_violations,
         "read": outlook.read(ctx),
     }

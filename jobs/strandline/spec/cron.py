@@ -55,11 +55,13 @@ def _fires_from(schedule: str | None, at: datetime) -> croniter | None:
 
     if schedule is None or not croniter.is_valid(schedule):
         return None
+    fires = croniter(schedule, at)
     try:
-        croniter(schedule, at).get_next()
+        fires.get_next()
     except CroniterBadDateError:
         return None
-    return croniter(schedule, at)
+    fires.set_current(at)
+    return fires
 
 
 def _later(first: datetime, fires: croniter) -> Iterator[datetime]:
