@@ -26,3 +26,16 @@ def a_meter(
         },
         origin="meter.yaml",
     )
+
+
+HALF_DAYS = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
+"""Windows of half a day, over one channel."""
+HALF_DAYS_FILE = """
+pipeline: meter
+source:
+  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
+   key: {device: device}, channel: source, channels: [a]}
+watermark: {strategy: ascending}
+window: {tumbling: 12h}
+"""
+"""The same as its file says it."""

@@ -33,7 +33,7 @@ from strandline.cli.options import (
 from strandline.cli.running import application
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
-from strandline.quality.report.format import duration, percent
+from strandline.quality.figures import duration, percent
 
 _BAR = 24
 _LEAST_SHARE = 1e-5

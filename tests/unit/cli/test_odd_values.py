@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import pytest
 from many_days import a_lake_of
-from meter import a_meter
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
 from small_disks import a_small_disk, filled, read_only
 
 from strandline.cli.main import main
 from strandline.errors import RetryableError, not_writable, storage_error
 from strandline.lake.export import export
 
-SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
-FILE = """
-pipeline: meter
-source:
-  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
-   key: {device: device}, channel: source, channels: [a]}
-watermark: {strategy: ascending}
-window: {tumbling: 12h}
-"""
 HUGE = ("999999999999", "99999999999999999999999")
 HOSTILE = "\x1b[31m\u202e"
 RANGE = "--start 2013-01-01 --end 2013-01-02"

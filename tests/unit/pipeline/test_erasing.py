@@ -15,7 +15,8 @@ from deltalake import DeltaTable, Field, write_deltalake
 from joined import JOIN
 from killed import Killed
 from many_days import a_lake_of, day
-from meter import a_meter
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
@@ -31,16 +32,7 @@ from strandline.pipeline.erase import erase, erasure_of
 from strandline.pipeline.views.report import write_report
 from strandline.spec import parse_spec
 
-SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
 ZOE = "person = 'zoe77'"
-FILE = """
-pipeline: meter
-source:
-  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
-   key: {device: device}, channel: source, channels: [a]}
-watermark: {strategy: ascending}
-window: {tumbling: 12h}
-"""
 
 
 @pytest.fixture

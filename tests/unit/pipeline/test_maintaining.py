@@ -16,7 +16,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from killed import Killed
 from many_days import a_lake_of, day
-from meter import a_meter
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import InputError
@@ -32,17 +33,8 @@ from strandline.pipeline.repeated import _stand_as_published
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 
-SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
 TODAY = Retention(keep_days=0, staging_days=7, report_days=90, ledger_days=400)
 TABLES = ("windows", "quarantine", "completeness")
-FILE = """
-pipeline: meter
-source:
-  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
-   key: {device: device}, channel: source, channels: [a]}
-watermark: {strategy: ascending}
-window: {tumbling: 12h}
-"""
 
 
 @pytest.fixture

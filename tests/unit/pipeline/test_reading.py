@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from many_days import a_lake_of, day
-from meter import a_meter
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
 from rich.console import Console
 
 from strandline.cli import show
@@ -27,15 +28,6 @@ from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 
-SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
-FILE = """
-pipeline: meter
-source:
-  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
-   key: {device: device}, channel: source, channels: [a]}
-watermark: {strategy: ascending}
-window: {tumbling: 12h}
-"""
 FIGURES = ("slots", "records", "quarantine", "totals", "rules", "open_behind_watermark")
 
 

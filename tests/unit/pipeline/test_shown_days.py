@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from many_days import FIRST, SLOTS, a_lake_of, day, without_files_of_other_days
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
 from meter import a_meter
 
 from strandline.cli.main import main
@@ -18,16 +20,6 @@ from strandline.lake.store import Lake
 from strandline.lake.timeline_rows import SCHEMA
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.status import status_of
-
-SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"])
-FILE = """
-pipeline: meter
-source:
-  {table: landing/meter, arrival_time: arrived_at, event_time: happened_at,
-   key: {device: device}, channel: source, channels: [a]}
-watermark: {strategy: ascending}
-window: {tumbling: 12h}
-"""
 
 
 @pytest.fixture(scope="module")

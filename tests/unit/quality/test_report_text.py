@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from strandline.quality.report.format import day_or_moment, duration, moment, percent
+from strandline.quality.figures import duration, percent
+from strandline.quality.report.format import day_or_moment, moment
 
 
 @pytest.mark.parametrize(

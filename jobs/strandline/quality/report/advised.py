@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.quality.figures import duration, percent
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
-from strandline.quality.report.format import duration, percent
 
 _HOUR_MS = 3_600_000
 

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, day_of, midnight_of
+from strandline.quality.figures import percent
 from strandline.quality.report.figure import Figure, Series, TableBehind
-from strandline.quality.report.format import percent
 
 _MINUTE_MS = 60_000
 _ROW_MINUTES = (15, 30, 60, 120, 180, 240, 360, 720, 1440)

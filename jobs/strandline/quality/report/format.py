@@ -1,13 +1,11 @@
-"""How the report words instants, durations and shares."""
+"""How the report words instants."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from strandline.quality.figures import NOTHING, duration, percent
-
-__all__ = ["NOTHING", "day_or_moment", "duration", "moment", "percent"]
+from strandline.quality.figures import NOTHING
 
 
 def moment(value: Any) -> str:

@@ -11,7 +11,7 @@ from strandline.engine.idleness.state import SourceState
 from strandline.engine.past.by_input import channel_of
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.quality.report.format import duration
+from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import TwoSourcesSpec
 

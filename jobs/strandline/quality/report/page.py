@@ -11,11 +11,11 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from strandline.quality.figures import NOTHING, duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.figure import Figure
-from strandline.quality.report.format import NOTHING, duration, percent
 from strandline.quality.report.held_back_by import held_back_by
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot

@@ -8,8 +8,8 @@ from datetime import date
 
 import pandas as pd
 
+from strandline.quality.figures import duration, percent
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars, lines
-from strandline.quality.report.format import duration, percent
 
 REFUSED = ("late", "no_window")
 """The reasons of well-formed records; all others are of malformed ones."""

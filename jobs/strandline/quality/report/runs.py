@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from strandline.quality.audit.result import AuditResult
-from strandline.quality.report.format import NOTHING, day_or_moment, moment
+from strandline.quality.figures import NOTHING
+from strandline.quality.report.format import day_or_moment, moment
 
 MOST_RUNS = 40
 """The runs that are listed, before the last published one."""

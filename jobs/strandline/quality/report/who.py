@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from strandline.quality.report.format import percent
+from strandline.quality.figures import percent
 
 _MOST_COLUMNS = 8
 _MOST_VALUES = 4
