@@ -123,7 +123,8 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         candidate = None
     threshold = None
     if candidate is not None:
-        reached = [candidate - (candidate - least) % step for step, least in grid.thresholds]
+        step = grid.threshold_step_ms
+        reached = [candidate - (candidate - least) % step for least in grid.residues]
         threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
     own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
     pending = False

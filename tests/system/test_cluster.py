@@ -72,7 +72,7 @@ def told(key, window, records, watermark):
 
 
 @pytest.mark.deep
-def test_functions_and_walks_run_on_workers_that_do_not_have_the_library(
+def test_functions_and_replays_run_on_workers_that_do_not_have_the_library(
     cluster, tmp_path, monkeypatch
 ):
     home = Home(tmp_path / "begins")
@@ -81,7 +81,7 @@ def test_functions_and_walks_run_on_workers_that_do_not_have_the_library(
     home.write_spec(
         {
             "window": {"session": "20m"},
-            "trigger": {"continuous": "15m", "purging": True},  # only a walk tells such sessions
+            "trigger": {"continuous": "15m", "purging": True},
             "firings": True,
             "process": "meters:told",
             "returns": {"amounts": "array<bigint>", "at": "bigint"},

@@ -42,11 +42,8 @@ from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
 from strandline.engine.timeline import Observed
 from strandline.engine.values.forwarded import history_behind
-from strandline.lake.sessions.protocol import session_of
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.spec.common import EngineName
-from strandline.spec.engines import not_on
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import not_yet, runnable
 
@@ -76,7 +73,7 @@ class SparkEngine:
 
     def __call__(self, scenario: Scenario) -> AnyAnswer:
         """Observe, close, place, split and fire the scenario's records, or join them."""
-        _require_runnable(scenario, session_of(self._spark).engine)
+        _require_runnable(scenario)
         spec = scenario.spec
         if isinstance(spec, IntervalJoinSpec):
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
@@ -137,15 +134,15 @@ class SparkEngine:
         return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
-def _require_runnable(scenario: Scenario, engine: EngineName) -> None:
-    """Refuse what the engine does not run, whatever Spark it runs on, or on this one.
+def _require_runnable(scenario: Scenario) -> None:
+    """Refuse what no engine runs.
 
     Raises:
         Unsupported: the scenario's pipeline is such.
     """
-    features = not_yet(scenario.spec) | not_on(engine, scenario.spec)
+    features = not_yet(scenario.spec)
     if isinstance(scenario, ChainedScenario):
-        features |= not_yet(scenario.then) | not_on(engine, scenario.then)
+        features |= not_yet(scenario.then)
     if features:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 

@@ -74,12 +74,6 @@ FIRE_AT = _PREFIX + "fire_at_ms"
 CLOSE_AT = _PREFIX + "close_at_ms"
 ENDED_AT = _PREFIX + "ended_at_ms"
 """When the input of the slot had ended, if it had before the horizon."""
-TIMES = _PREFIX + "times"
-"""When a window that fires early has reached each of its times: first instants that see it."""
-TIME_RANKS = _PREFIX + "time_ranks"
-TIMES_AT = _PREFIX + "times_at_ms"
-LAST_TIME = _PREFIX + "last_time"
-"""The last time that is reached, counted back from the window's end, which is 0; null: none."""
 ENDS_FROM = _PREFIX + "ends_from"
 """From when on the input of a window has ended."""
 ENDS_AT = _PREFIX + "ends_at_ms"
@@ -143,3 +137,8 @@ def key_column(name: str) -> str:
 def keys_of(spec: PipelineSpec) -> list[str]:
     """The engine's columns of a pipeline's keys."""
     return [key_column(name) for name in spec.source.key]
+
+
+def window_of(spec: PipelineSpec) -> list[str]:
+    """The columns that tell a window of a key from every other one."""
+    return [*keys_of(spec), WINDOW]

@@ -16,14 +16,13 @@ from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.replay.grid import ReplayedWindows
+from strandline.engine.replay.sessions import ReplayedSessions
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
-from strandline.engine.sessions.walked import WalkedSessions
-from strandline.engine.walks.walked import needs_a_walk
 from strandline.engine.windows.rebuild import GridRebuild
-from strandline.engine.windows.walked import WalkedWindows
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.spec.joined import JoinedSpec
@@ -91,8 +90,8 @@ class GridWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets, or by places in an order; where windows fire at times and by order by a walk."""
-        return WalkedWindows if needs_a_walk(self.spec) else GridRebuild
+        """By sets under the default trigger, else by a replay."""
+        return ReplayedWindows if self.spec.last_may_lack_records else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """The range itself: windows that start in it."""
@@ -129,8 +128,8 @@ class SessionWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets, unless they fire early, or are emptied."""
-        return WalkedSessions if needs_a_walk(self.spec) else SessionRebuild
+        """By sets under the default trigger, else by a replay."""
+        return ReplayedSessions if self.spec.last_may_lack_records else SessionRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """All slots that share an instant with the range."""

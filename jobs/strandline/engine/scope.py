@@ -105,10 +105,17 @@ class Rebuild(ABC):
 
     def final_watermark(self) -> int:
         """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
+        return self._watermark_at(self.history.axis.never)
+
+    def watermark_before_end(self) -> int:
+        """The same of records whose input goes on, where that of others ends at the horizon."""
+        return self._watermark_at(self.history.axis.end - 1)
+
+    def _watermark_at(self, instant: int) -> int:
         axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
         now = self.spark.range(1).select(
             F.lit(day).alias(c.ARRIVAL_DAY),
-            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
+            F.lit(axis.literal(instant)).alias(c.SEEN_FROM),
             F.lit(AFTER_CHANNELS).alias(c.RANK),
         )
         row = self._emissions([day]).at(now).first()

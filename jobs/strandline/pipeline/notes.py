@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql.types import StructField, StructType
 
-from strandline.engine.calendar.timers import most_times
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
@@ -35,6 +34,7 @@ from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS, WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
@@ -237,7 +237,7 @@ def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     """Which aggregates make every record meet each of its windows alone, and the way out."""
     each, most = "each of its windows", grid.most_windows
     if ctx.spec.fires_at_times:
-        each, most = "each firing that holds it", most * most_times(grid)
+        each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))
     if most == 1 or isinstance(ctx.spec, WindowPairsSpec):  # those range over pairs, not records
         return
     records = ctx.landing.records(axis)

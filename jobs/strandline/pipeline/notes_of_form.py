@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from strandline.engine.calendar.timers import most_times
-from strandline.engine.position.grid import Grid
-from strandline.engine.walks import walked
-from strandline.engine.windows import order
 from strandline.spec.joined import WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import WindowOfAllTime
+from strandline.spec.runnable import times_of_a_window
+from strandline.spec.window import Session, WindowOfAllTime
 
 
 def of_form(spec: PipelineSpec) -> Iterator[str]:
@@ -31,34 +28,16 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             "pairs: sets. The records of a firing are gathered in one row, and each left one meets "
             "each right one: once for each firing that holds both"
         )
-    if walked.needs_a_walk(spec):
-        yield (
-            "firings: per group in workers. The accepted records of each window of a key, of "
-            "sessions those that hang together, are fed to a Python worker, which holds one such "
-            "group at a time and walks over it; its executors need Python with pyarrow. Each "
-            "record is then counted once for each firing that tells it"
-        )
+    if not spec.last_may_lack_records:
         return
-    if spec.fires_at_times:
-        most = most_times(Grid.of(spec)) - 1
+    yield (
+        "firings: replayed in workers. The accepted records of each window of a key, of sessions "
+        "the records of one session, are sorted and go one by one through a Python worker, which "
+        "holds some such groups at a time; its executors need Python with pyarrow"
+    )
+    if spec.fires_at_times and not isinstance(spec.window, Session | WindowOfAllTime):
+        most = times_of_a_window(spec)
         yield (
-            "early firings: sets. Records are added up by the firing that holds them first. A "
-            f"window of a key fires up to {most:,} times before its end: as many more rows of "
-            "firings, and for each window as many more thresholds in the timeline"
-        )
-    if spec.lets_records_go and not spec.goes_by_order:
-        yield (
-            "records that firings let go: sets. The records of a window are counted once as "
-            "accepted, and once as what its last firing held"
-        )
-    elif spec.goes_by_order and order.needs_a_walk(spec):
-        yield (
-            "records by their order: per group in workers. The records of each window of a key are "
-            "fed to a Python worker, which holds one such group at a time and walks over it; its "
-            "executors need Python with pyarrow"
-        )
-    elif spec.goes_by_order:
-        yield (
-            "records by their order: window functions. The records of each window of a key are "
-            "sorted, where other windows are only added up: some five times as much work"
+            f"early firings: a window of a key fires up to {most:,} times before its end: as many "
+            "more rows of firings"
         )

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import model_validator
 
 from strandline.spec.source import Source
-from strandline.spec.trigger import Continuous, EventTime
+from strandline.spec.trigger import EventTime
 from strandline.spec.values import refuse_at
 from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session
@@ -130,11 +130,9 @@ class PipelineSpec(WindowedSpec):
     @property
     def timeline_fingerprint(self) -> str:
         """Of all that decides the timeline: source, watermark and the grid of thresholds."""
-        more, trigger = {}, self.fires_by
+        more = {}
         if isinstance(self.window, Session):
             more["slot"] = self.quality.session_slot
-        elif isinstance(trigger, Continuous):
-            more["continuous"] = trigger.continuous
         return _fingerprint(self, {"source", "watermark", "window", "allowed_lateness"}, **more)
 
 

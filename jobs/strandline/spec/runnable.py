@@ -18,7 +18,7 @@ from strandline.spec.windowed import WindowedSpec
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 """All that a pipeline file can say."""
 MOST_TIMES = 10_000
-"""So often a window on a grid may fire before its end: a run holds the times of all of them."""
+"""So often a window may fire before its end: each firing is a row, for each key."""
 
 
 _LANDING = "landing"
@@ -38,7 +38,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
             "in the order of a hash table, so that which ones are the last is not determined",
             "evict by time, or choose other windows",
         )
-    if isinstance(spec, WindowedSpec) and (times := _times_of_a_window(spec)) > MOST_TIMES:
+    if isinstance(spec, WindowedSpec) and (times := times_of_a_window(spec)) > MOST_TIMES:
         raise InputError(
             f"{origin}: trigger.continuous",
             f"a window could fire {times:,} times before its end, more than {MOST_TIMES:,}",
@@ -150,7 +150,7 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
         yield "quarantine_days", problem, "name them alike, or leave quarantine_days out"
 
 
-def _times_of_a_window(spec: WindowedSpec) -> int:
+def times_of_a_window(spec: WindowedSpec) -> int:
     """How often a window on a grid can fire before its end; a session at least, of one record."""
     trigger, window = spec.fires_by, spec.window
     if not isinstance(trigger, Continuous):

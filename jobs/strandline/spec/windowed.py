@@ -138,12 +138,6 @@ class WindowedSpec(CommonSpec):
         return self.fires_by.purging or evicts_all
 
     @property
-    def fires_empty(self) -> bool:
-        """Whether a window evicts all before it fires, so that firings hold nothing."""
-        evictor = self.evicts_by
-        return isinstance(evictor, TimeEvictor) and evictor.time == 0 and not evictor.after
-
-    @property
     def fires_at_times(self) -> bool:
         """Whether a window fires as the watermark reaches times before its end, too."""
         return isinstance(self.fires_by, Continuous)

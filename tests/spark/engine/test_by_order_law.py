@@ -22,11 +22,7 @@ from strandline.spec.window import CountWindow, Global, Sliding, Tumbling, Windo
 if TYPE_CHECKING:
     from strategies import Stream
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.hypothesis,
-    pytest.mark.only_on_spark(reason="goes by the order of records"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
 
 TUMBLING, SLIDING = Tumbling(tumbling="20ms"), Sliding(sliding="20ms", every="7ms")
 ALL_TIME = Global(**{"global": {}})

@@ -44,7 +44,7 @@ OF_SESSIONS: dict[str, dict[str, Any]] = {
     "evicting": {"evictor": TimeEvictor(time="4ms")},
     "evicting afterwards": {"evictor": TimeEvictor(time="9ms", after=True)},
 }
-WALKED: dict[str, dict[str, Any]] = {
+REPLAYED: dict[str, dict[str, Any]] = {
     "counting": {"trigger": Count(count=2), "evictor": TimeEvictor(time="9ms")},
     "early": {"trigger": EARLY},
     "early, purging": {"trigger": Continuous(continuous="5ms", purging=True)},
@@ -52,7 +52,7 @@ WALKED: dict[str, dict[str, Any]] = {
     "early, the last ones": {"trigger": EARLY, "evictor": CountEvictor(count=2), **ON_SLIDING},
     "early, for ever": {"trigger": EARLY, "window": Global(**{"global": {}})},
 }
-"""What only a walk over the records tells, of sessions if nothing else is said."""
+"""Windows whose firings go by the order of what happens; sessions if nothing else is said."""
 BY_ROUNDS = ("early, purging", "early, for ever")
 CHOSEN: dict[str, tuple[Any, ...]] = {
     "strategy": ("bounded_out_of_orderness", "time_lag"),
@@ -97,18 +97,18 @@ def test_the_engine_fires_and_lets_records_go_as_the_reference_does(session):
 
 
 NEAR_MS = 10_000
-OF_WALKS = rows(window=SESSIONS, how=tuple(WALKED), **CHOSEN)
-ONCE = {row["how"]: row for row in OF_WALKS}
-WALKS = OF_WALKS if ROUNDS > 1 else [ONCE[how] for how in WALKED if how not in BY_ROUNDS]
+IN_ORDER = rows(window=SESSIONS, how=tuple(REPLAYED), **CHOSEN)
+ONCE = {row["how"]: row for row in IN_ORDER}
+CHOSEN_ONCE = IN_ORDER if ROUNDS > 1 else [ONCE[how] for how in REPLAYED if how not in BY_ROUNDS]
 """One of each; all of them by `make test-deep`."""
 
 
-def walked(stream: Stream, how: str) -> Stream:
+def replayed(stream: Stream, how: str) -> Stream:
     """The stream as its windows fire.
 
     Of a global one, which fires at all times, the input goes on, and no time is far off.
     """
-    stream = letting_go(stream, WALKED[how])
+    stream = letting_go(stream, REPLAYED[how])
     if not isinstance(stream.spec.window, Global):
         return stream
     near = tuple(one for one in stream.records if abs(one.ts_ms - one.arrival_ms) < NEAR_MS)
@@ -123,9 +123,8 @@ def range_of(stream: Stream) -> TimeRange:
     return TimeRange(times[len(times) // 2] - 10, EVERYTHING.end_ms)
 
 
-@pytest.mark.only_on_spark(reason="goes by the order of records")
-def test_what_only_a_walk_tells_is_what_the_reference_tells(session):
-    streams = [walked(drawn_stream(row, n), row["how"]) for n, row in enumerate(WALKS)]
+def test_windows_that_go_by_the_order_of_what_happens_fire_as_the_reference_has_them(session):
+    streams = [replayed(drawn_stream(row, n), row["how"]) for n, row in enumerate(CHOSEN_ONCE)]
     answers = each(
         streams, lambda stream: Engine.on(session, stream).answer(Scope(range_of(stream)))
     )

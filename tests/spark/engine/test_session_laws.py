@@ -123,7 +123,7 @@ def test_sessions_that_began_where_the_input_had_ended_stay_and_others_begin_bes
 ENDED = {
     "on a grid": {"window": {"tumbling": "10ms"}},
     "sessions": {"window": {"session": "5ms"}},
-    "walked over": {"window": {"session": "5ms"}, "trigger": {"continuous": "100ms"}},
+    "firing early": {"window": {"session": "5ms"}, "trigger": {"continuous": "100ms"}},
 }
 
 

@@ -14,7 +14,7 @@ from replayed import (
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, datetime_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="goes by the order of records")]
+pytestmark = pytest.mark.spark
 
 COUNTED = {
     "window": {"sliding": "2h", "every": "1h"},

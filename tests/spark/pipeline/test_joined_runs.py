@@ -252,7 +252,6 @@ OVER_BOTH = {
 }
 
 
-@pytest.mark.only_on_spark(reason="goes by the order of records")
 def test_windows_of_a_join_that_count_to_their_firings_tell_of_pairs(spark, tmp_path):
     join = Join(spark, tmp_path, BY_ORDER)
     join.line.advance("3")

@@ -7,7 +7,7 @@ the ids from `oldest` to `newest`; all records of a *pane* have the same ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -24,7 +24,6 @@ from strandline.model.intervals import (
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Continuous
 from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 
 WIDEST_MS = 400_000_000_000_000
@@ -50,7 +49,6 @@ class Grid:
         cumulative: whether windows grow by the step up to the size, and their ids are ends.
         allowed_lateness_ms: of the pipeline.
         threshold_step_ms: between neighbouring thresholds of firing: the step, or a part of it.
-        interval_ms: windows fire at its multiples, too; None: only at their end.
         all_time: whether there is one window alone, which nothing but the end of the input ends.
     """
 
@@ -63,7 +61,6 @@ class Grid:
     allowed_lateness_ms: int
     threshold_step_ms: int
     all_time: bool = False
-    interval_ms: int | None = None
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
@@ -74,14 +71,6 @@ class Grid:
 
         Global windows, and those that count, are one slot of all instants that there are.
         """
-        grid, trigger = cls._of_windows(spec), spec.fires_by
-        on_no_grid = isinstance(spec.window, Session | WindowOfAllTime)
-        if isinstance(trigger, Continuous) and not on_no_grid:
-            return replace(grid, interval_ms=min(trigger.continuous, WIDEST_MS))
-        return grid
-
-    @classmethod
-    def _of_windows(cls, spec: PipelineSpec) -> Grid:
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
             slot_ms = min(spec.quality.session_slot, WIDEST_MS)
@@ -120,12 +109,6 @@ class Grid:
         step = self.threshold_step_ms
         fire = (self.offset_ms + self.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
-
-    @property
-    def thresholds(self) -> tuple[tuple[int, int], ...]:
-        """All thresholds: for each row of them how far apart they lie, and what they leave."""
-        of_windows = tuple((self.threshold_step_ms, residue) for residue in self.residues)
-        return of_windows if self.interval_ms is None else (*of_windows, (self.interval_ms, 0))
 
     def parts(self, delay_ms: int | None) -> tuple[int, ...]:
         """Where records begin to have other windows, or to reach another threshold.
@@ -215,7 +198,8 @@ class Grid:
         The form over arrays of `watermark.cells.largest_threshold`.
         """
         known = candidates.astype("Int64").clip(lower=LEAST_INSTANT_MS - 1)
-        reached = [known - (known - residue) % step for step, residue in self.thresholds]
+        step = self.threshold_step_ms
+        reached = [known - (known - residue) % step for residue in self.residues]
         largest = reduce(lambda one, other: one.where(one >= other, other), reached)
         return largest.where(largest >= LEAST_INSTANT_MS)
 

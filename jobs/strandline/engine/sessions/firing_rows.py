@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import date_of
-from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, firing_columns, numbered
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
 from strandline.engine.sessions.firings import (
@@ -18,22 +17,14 @@ from strandline.engine.sessions.firings import (
     is_late,
     times_fired,
 )
-from strandline.engine.sessions.left import (
-    NEWEST,
-    NUMBER,
-    OLDEST_TOLD,
-    TOLD,
-    takes_place_of,
-    with_told,
-)
 from strandline.engine.values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
 _LATER = "_strandline_later_"
 _SESSION = "_strandline_session"
 _ORDER = "_strandline_order"
-_BOUNDS = (NEWEST, OLDEST_TOLD)
-"""What tells whether a later firing supersedes one, where firings let records go."""
+_NUMBER = "_strandline_number"
+"""The number of a record in its unit."""
 
 
 def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
@@ -71,17 +62,15 @@ def firing_rows(
         c.SEEN_FROM: order["instant"],
         c.RANK: order["rank"],
     }
-    probes = with_contents(firings, held, aggregates, spec).withColumns(position)
+    probes = _with_contents(firings, held, aggregates).withColumns(position)
     numbered = _numbered(emitted.at(probes).select(*_columns(spec)), spec)
-    return _with_superseded(numbered, spec).drop(_SESSION, _ORDER, *_BOUNDS)
+    return _with_superseded(numbered, spec).drop(_SESSION, _ORDER)
 
 
-def with_contents(
-    firings: DataFrame, held: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec
-) -> DataFrame:
-    """The firings once for each TIME that they happen, with what they held; see `firing_rows`."""
+def _with_contents(firings: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+    """The firings once for each TIME that they happen, with their content; see `firing_rows`."""
     each = _each_time(firings)
-    contents = _contents(each, held, aggregates, spec)
+    contents = _contents(each, held, aggregates)
     return each.drop("records").join(contents, [c.FIRING, TIME])
 
 
@@ -94,40 +83,24 @@ def _each_time(firings: DataFrame) -> DataFrame:
     return firings.withColumn(TIME, F.explode(times)).withColumn(LATE, is_late())
 
 
-def _contents(
-    each: DataFrame, held: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec
-) -> DataFrame:
-    """What each firing held at each TIME: the aggregates, `records`, and the RECORD_ID it is by.
+def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+    """The content of each firing at each TIME: the aggregates, `records`, and its RECORD_ID.
 
     The n-th time it holds the first n of the records that cause it, and all others.
     """
     by_id = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
     is_cause = F.col(LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
-    is_fired_by = is_cause & (F.col(NUMBER) == F.col(TIME))
+    is_fired_by = is_cause & (F.col(_NUMBER) == F.col(TIME))
     members = (
-        held.withColumn(NUMBER, F.row_number().over(by_id))
+        held.withColumn(_NUMBER, F.row_number().over(by_id))
         .join(each.select(c.FIRING, TIME, LATE, ORDER), c.FIRING)
-        .where(~is_cause | (F.col(NUMBER) <= F.col(TIME)))
+        .where(~is_cause | (F.col(_NUMBER) <= F.col(TIME)))
     )
-    contents = [
+    return members.groupBy(c.FIRING, TIME).agg(
         *(column.alias(name) for name, column in aggregates.items()),
         F.count(F.lit(1)).alias("records"),
-    ]
-    fired_by = F.max(F.when(is_fired_by, F.col(c.RECORD_ID))).alias(c.RECORD_ID)
-    firing = [c.FIRING, TIME]
-    if not spec.lets_records_go:
-        return members.groupBy(*firing).agg(*contents, fired_by)
-    members = with_told(members, spec)
-    of_all = members.groupBy(*firing).agg(
-        fired_by,
-        F.min(F.when(F.col(TOLD), F.col(c.TS))).alias(OLDEST_TOLD),
-        F.max(NEWEST).alias(NEWEST),
+        F.max(F.when(is_fired_by, F.col(c.RECORD_ID))).alias(c.RECORD_ID),
     )
-    told = members.where(TOLD).groupBy(*firing).agg(*contents)
-    if not spec.fires_empty:
-        return of_all.join(told, firing)
-    none = {**aggregates, "records": F.count(F.lit(1))}
-    return with_contents_of_none(of_all.join(told, firing, "left"), members, none, "records")
 
 
 def _columns(spec: PipelineSpec) -> list[Column]:
@@ -137,7 +110,6 @@ def _columns(spec: PipelineSpec) -> list[Column]:
         *firing_columns(timing, F.col(ORDER), spec),
         F.struct(c.SESSION, c.ENDED).alias(_SESSION),
         F.col(TIME),
-        *((F.col(name) for name in _BOUNDS) if spec.lets_records_go else ()),
     ]
 
 
@@ -154,10 +126,9 @@ def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     keys = list(spec.source.key)
     own, session = ("window_start", "window_end", "firing"), [*keys, _SESSION]
-    bounds = _BOUNDS if spec.lets_records_go else ()
     later = numbered.select(
         *session,
-        *(F.col(name).alias(_LATER + name) for name in (*own, *bounds)),
+        *(F.col(name).alias(_LATER + name) for name in own),
         F.col(_ORDER).alias(_LATER),
     )
     is_later = (
@@ -165,11 +136,8 @@ def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:
         & (F.col(_LATER + "window_start") <= F.col("window_start"))
         & (F.col(_LATER + "window_end") >= F.col("window_end"))
     )
-    if spec.lets_records_go:
-        later_newest = F.col(_LATER + NEWEST)
-        is_later &= takes_place_of(F.col(NEWEST), F.col(OLDEST_TOLD), later_newest, spec)
     superseded = (
-        numbered.select(*session, *own, _ORDER, *bounds)
+        numbered.select(*session, *own, _ORDER)
         .join(later, session)
         .where(is_later)
         .groupBy(*keys, *(F.col(_LATER + name).alias(name) for name in own))

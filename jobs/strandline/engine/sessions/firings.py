@@ -113,15 +113,22 @@ def with_crossings(
 
 def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
     """A crossing of a session, which is at the end of its input at the latest."""
-    start, ended = F.col(SESSION_START), first_of(axis, F.col(c.ENDED))
-    now = [closure.windows for closure in clock.closures if closure.at_ms == clock.horizon_ms]
+    ended = first_of(axis, F.col(c.ENDED))
     at_end = F.least(seen_from, F.lit(axis.literal(axis.end)))
-    for windows in now:
-        inside = (start >= windows.start_ms) & (start < windows.end_ms)
-        seen_from = F.when(inside, at_end).otherwise(seen_from)
+    seen_from = F.when(ends_now(clock), at_end).otherwise(seen_from)
     had_ended = F.col(c.ENDED) < clock.horizon_ms
     beyond = seen_from >= ended + axis.literal(axis.known_below(0))
     return F.when(had_ended & beyond, ended).otherwise(seen_from)
+
+
+def ends_now(clock: Clock) -> Column:
+    """Whether the input of a session, by its SESSION_START, ends at the horizon."""
+    start, inside = F.col(SESSION_START), F.lit(False)
+    for closure in clock.closures:
+        if closure.at_ms == clock.horizon_ms:
+            windows = closure.windows
+            inside |= (start >= windows.start_ms) & (start < windows.end_ms)
+    return inside
 
 
 def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:

@@ -12,13 +12,11 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.records.arithmetic import date_of, slot_of
-from strandline.engine.records.identity import identity
 from strandline.engine.records.met import met_by
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.sessions.condense import AT, row_key
-from strandline.engine.sessions.firing_rows import firing_rows, in_firings, with_contents
+from strandline.engine.sessions.firing_rows import firing_rows, in_firings
 from strandline.engine.sessions.firings import (
     EVENT,
     FIRST_UNIT,
@@ -31,7 +29,6 @@ from strandline.engine.sessions.firings import (
     not_superseded,
     session_of,
 )
-from strandline.engine.sessions.left import last_told, still_held
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.rows import FEW, SessionRows
 from strandline.model.intervals import EVERYTHING, midnight_of
@@ -45,11 +42,6 @@ class SessionRebuild(SessionRows):
 
     def windows(self) -> DataFrame:
         """The windows that Flink has emitted and not superseded, and the sessions still open."""
-        if self._spec.lets_records_go:
-            last = self._starts_in_range(last_told(self._told, self._spec))
-            return self._as_rows(
-                last.withColumn("state", self._state(F.lit(True), F.col(c.CLOSE_FROM)))
-            )
         sessions = self._sessions
         shown = sessions.where(fires_once() | (F.col("state") == "open"))
         members = self._members_of_sessions(sessions.where(F.col("state") == "open"))
@@ -66,11 +58,7 @@ class SessionRebuild(SessionRows):
         """The sessions that the state still holds, each with all that is left in it."""
         sessions = self._starts_in_range(self._sessions.where(F.col("state") != "closed"))
         members = self._members_of_sessions(sessions)
-        if not self._spec.lets_records_go:
-            return self._window_rows(sessions, members)
-        units = in_firings(self._units.select(c.UNIT), self._units_of_firings)
-        left = still_held(self._records_in_units(), self._told, units, self._spec)
-        return self._as_rows(self._with_contents(sessions, in_firings(left, members)))
+        return self._window_rows(sessions, members)
 
     def accepted_by_slot(self) -> DataFrame:
         """How many records the sessions accepted: SLOT, `accepted` and `late_accepted`."""
@@ -144,9 +132,7 @@ class SessionRebuild(SessionRows):
 
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
-        firings = self._firings
-        if not self._spec.lets_records_go:  # there, what one tells depends on those before it
-            firings = self._starts_in_range(firings)
+        firings = self._starts_in_range(self._firings)
         days = [row[0] for row in firings.select(date_of(F.col(FIRED_AT))).distinct().collect()]
         held, emitted = self._held_records(identity), self._emissions(sorted(days))
         rows = firing_rows(firings, held, emitted, self._spec, self._aggregates())
@@ -163,13 +149,6 @@ class SessionRebuild(SessionRows):
         if self._refired is None:
             return None
         return self._held_by_firings.select(c.FIRING, c.UNIT)
-
-    @cached_property
-    def _told(self) -> DataFrame:
-        """The firings that have happened, with what they told, where they let records go."""
-        spec = self._spec
-        held = self._held_records(identity(spec, self.source_columns))
-        return with_contents(self._firings, held, self._aggregates(), spec)
 
     # ------------------------------------------------------------------------------------- as rows
 
@@ -230,13 +209,6 @@ class SessionRebuild(SessionRows):
                 contents.agg(*(column.alias(name) for name, column in aggregates.items())), c.FIRING
             )
         return self._as_rows(windows)
-
-    def _with_contents(self, windows: DataFrame, held: DataFrame) -> DataFrame:
-        """Windows by their FIRING with the aggregates of the records that it holds, if any."""
-        contents = {**self._aggregates(), "records": F.count(F.lit(1))}
-        found = held.groupBy(c.FIRING).agg(*(of.alias(name) for name, of in contents.items()))
-        both = windows.drop("records").join(found, c.FIRING, "left")
-        return with_contents_of_none(both, held, contents, "records")
 
     def _as_rows(self, windows: DataFrame) -> DataFrame:
         """Windows with their contents as rows."""

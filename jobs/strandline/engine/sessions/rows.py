@@ -53,8 +53,6 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
-        if self._spec.lets_records_go:  # single records stay or go
-            return None
         return in_two_steps(self.records, self._spec)
 
     def _parts_of(self, region: TimeRange) -> Parts:

@@ -145,16 +145,13 @@ def _part(spec: PipelineSpec, grid: Grid) -> Column:
     into = F.col(c.TS) - begin
     cuts = grid.parts(None if rule is None else rule.delay_ms)
     start = reduce(lambda rest, cut: F.when(into >= cut, cut).otherwise(rest), cuts, F.lit(0))
-    if grid.interval_ms is None or rule is None:
-        return begin + start
-    reaches_time = floor(F.col(c.TS), grid.interval_ms, rule.delay_ms % grid.interval_ms)
-    return F.greatest(begin + start, reaches_time)
+    return begin + start
 
 
 def largest_threshold(candidate: Column, grid: Grid) -> Column:
     """The largest threshold of the grid that a candidate reaches; null below all of them."""
     at_least = F.greatest(candidate, F.lit(LEAST_INSTANT_MS - 1))  # so that nothing overflows
-    reached = [floor(at_least, step, residue) for step, residue in grid.thresholds]
+    reached = [floor(at_least, grid.threshold_step_ms, residue) for residue in grid.residues]
     largest = F.greatest(*reached) if len(reached) > 1 else reached[0]
     # the same for all of a cell: whether the threshold counts, not whether the candidate does
     return F.when(largest >= LEAST_INSTANT_MS, largest)

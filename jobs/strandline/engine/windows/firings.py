@@ -1,28 +1,31 @@
-"""The firing history: every emission of every window, in Flink's order."""
+"""The firing history of the default trigger: every emission of every window, in Flink's order.
+
+A window fires as the watermark reaches its end, with all that has come by then, and again with each
+late record. Its firings have numbers: 0 is the one at its end, n the one of its n-th late record.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.columns import window_of
+from strandline.engine.frames import long, union_by_name
 from strandline.engine.past.history import History
 from strandline.engine.records.met import met_by
-from strandline.engine.results.aggregates import Partial, with_contents_of_none
+from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import fired_with, numbered, window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
-from strandline.engine.windows.first_firings import NEXT, number_ms, turn_of, window_of
-from strandline.engine.windows.last_firing import not_evicted
-from strandline.engine.windows.units import FIRST_HELD_BY, LAST_FIRING, OF_CAUSE, is_late
 from strandline.spec.pipeline import PipelineSpec
 
-FIRING = "_strandline_nth_firing"
-"""The number of a firing in its window: see `first_firings`."""
-_TIME = "_strandline_time_ms"
-"""The event time that the watermark has reached as it fires a window."""
-_TURN = "_strandline_turn"
+_OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
+"""What is said of the record that fires a window."""
+_NTH_LATE = "_strandline_nth_late"
 
 
 def firings(
@@ -30,110 +33,75 @@ def firings(
 ) -> DataFrame:
     """One row for each firing of each window, with its content, its watermark and its position.
 
-    A window fires when the watermark reaches its end (`ON_TIME`), or a time before that (`EARLY`),
-    or at a record that comes before (`EARLY`) or after its end (`LATE`), as its trigger says.
-
     Args:
-        contents: what each firing holds, and where the record is that causes it.
+        contents: of `contents_of_firings`.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
         history: everything observed below the horizon.
     """
     spec = history.spec
-    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), history)
+    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
     return numbered(emitted.at(placed).select(*_columns(spec), FIRING), [FIRING], spec).drop(FIRING)
 
 
 def contents_of_firings(
-    units: DataFrame,
+    accepted: DataFrame,
     spec: PipelineSpec,
-    aggregates: dict[str, Column],
-    partials: dict[str, Partial] | None,
+    aggregates: Mapping[str, Column],
+    partials: Mapping[str, Partial] | None,
 ) -> DataFrame:
-    """What the firings hold of windows that fire as the watermark and late records have them.
-
-    All that has come by then; where windows are emptied, what has come since the firing before.
+    """The content of each FIRING of each window, and the record that causes a late one.
 
     Args:
-        units: of the accepted records; RECORD_ID is the `fired_by` of a LATE firing.
+        accepted: the records with RECORD_ID, once for each window that took them.
         spec: the pipeline.
-        aggregates: the content of a firing, over its units.
-        partials: the same in two steps, where units hold the first; None: they are single records.
+        aggregates: the content of a firing.
+        partials: the same in two steps; None: they cannot be had so.
     """
-    if partials is None or spec.empties_as_it_fires:
-        return _contents(_members(units, spec), aggregates, spec)
-    return _grown(units, spec, partials)
+    window, each = window_of(spec), _numbered(accepted, spec)
+    causes = {name: F.when(F.col(FIRST_HELD_BY) > 0, F.col(name)) for name in _OF_CAUSE}
+    if partials is None:
+        in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
+            FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
+        )
+        is_cause = F.col(FIRST_HELD_BY) == F.col(FIRING)
+        return in_each.groupBy(*window, FIRING).agg(
+            *(column.alias(name) for name, column in aggregates.items()),
+            F.count(F.lit(1)).alias("records"),
+            *(F.max(F.when(is_cause, column)).alias(name) for name, column in causes.items()),
+        )
+    counted = [F.count(F.lit(1)).alias(c.RECORDS)]
+    counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
+    unit = [*window, FIRST_HELD_BY, LAST_FIRING]
+    on_time = each.where(F.col(FIRST_HELD_BY) == 0).groupBy(*unit).agg(*counted)
+    late = each.where(F.col(FIRST_HELD_BY) > 0).groupBy(*unit, *_OF_CAUSE).agg(*counted)
+    return grown(union_by_name(late, on_time), window, partials, causes)
 
 
-def _grown(units: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
-    """The same by running sums: each unit counts once, however many firings hold it."""
-    window = Window.partitionBy(*window_of(spec)).orderBy(FIRST_HELD_BY)
-    up_to_here = window.rangeBetween(Window.unboundedPreceding, Window.currentRow)
-    waits = [NEXT] if spec.fires_at_times else []
-    sums = {name: partial.running(up_to_here) for name, partial in partials.items()}
-    sums["records"] = F.sum(c.RECORDS).over(up_to_here)
-    causes = {name: F.when(is_late(), F.col(name)) for name in OF_CAUSE}
-    told = units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).select(
-        *(*window_of(spec), FIRST_HELD_BY, LAST_FIRING, *waits),
-        *(column.alias(name) for name, column in (sums | causes).items()),
+def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """The records with FIRST_HELD_BY, and LAST_FIRING of their window."""
+    window, is_late = window_of(spec), F.when(fires_at_once(), 1)
+    in_order = Window.partitionBy(*window, is_late).orderBy(
+        c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID
     )
-    # until something new is held, a firing holds what the one before did
-    until = F.coalesce(F.lead(FIRST_HELD_BY).over(window) - 1, LAST_FIRING)
-    return (
-        told.groupBy(*window_of(spec), FIRST_HELD_BY, LAST_FIRING)
-        .agg(*(F.any_value(name).alias(name) for name in (*waits, *sums, *causes)))
-        .withColumn(FIRING, until)
-        .withColumn(FIRING, F.explode(F.sequence(FIRST_HELD_BY, FIRING)))
-        .drop(FIRST_HELD_BY, LAST_FIRING)
-    )
-
-
-def _members(units: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The units of windows that have fired, once for each FIRING that holds them.
-
-    A unit belongs to the first firing that holds it and, unless that empties the window, to all
-    that follow.
-    """
-    last = F.col(FIRST_HELD_BY if spec.empties_as_it_fires else LAST_FIRING)
-    return units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
-        FIRING, F.explode(F.sequence(FIRST_HELD_BY, last))
+    nth_late = F.when(is_late == 1, F.row_number().over(in_order).cast("bigint"))
+    at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
+    last_late = F.max(_NTH_LATE).over(Window.partitionBy(*window))
+    return accepted.withColumn(_NTH_LATE, nth_late).withColumns(
+        {
+            FIRST_HELD_BY: F.coalesce(_NTH_LATE, long(0)),
+            LAST_FIRING: F.greatest(at_end, last_late),
+        }
     )
 
 
-def _contents(members: DataFrame, aggregates: dict[str, Column], spec: PipelineSpec) -> DataFrame:
-    """What each FIRING of each window holds; of a late one, where the record that causes it is."""
-    firing = [*window_of(spec), FIRING]
-    is_cause = is_late() & (F.col(FIRST_HELD_BY) == F.col(FIRING))
-    causes = [F.max(F.when(is_cause, F.col(name))).alias(name) for name in OF_CAUSE]
-    causes += [F.max(NEXT).alias(NEXT)] if spec.fires_at_times else []
-    contents = [
-        *(column.alias(name) for name, column in aggregates.items()),
-        F.sum(c.RECORDS).alias("records"),
-    ]
-    if spec.evicts_by is None:
-        return members.groupBy(*firing).agg(*contents, *causes)
-    # a record may be evicted by the very firing that it causes
-    kept = not_evicted(members, firing, F.col(FIRING), spec).groupBy(*firing).agg(*contents)
-    if not spec.fires_empty:
-        return kept.join(members.groupBy(*firing).agg(*causes), firing)
-    found = members.groupBy(*firing).agg(*causes).join(kept, firing, "left")
-    found = with_contents_of_none(found, members, aggregates, "records")
-    return found.withColumn("records", F.coalesce("records", long(0)))
-
-
-def _placed(firings: DataFrame, history: History) -> DataFrame:
+def _placed(firings: DataFrame) -> DataFrame:
     """Firings with their position: where the watermark fires the window, or the record is."""
-    seen_from = F.col(c.FIRE_FROM)
-    if history.spec.fires_at_times:
-        firings = firings.withColumn(_TURN, turn_of(F.col(FIRING), history.axis))
-        firings = firings.withColumns({n: F.col(_TURN)[n] for n in (c.RANK, c.FIRE_AT)})
-        seen_from = F.col(_TURN)[c.SEEN_FROM]
     met = met_by(firings)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
         {
-            _TIME: number_ms(F.col(FIRING), history.grid),
-            c.SEEN_FROM: _by_watermark_or_record(seen_from, met[c.SEEN_FROM]),
+            c.SEEN_FROM: _by_watermark_or_record(F.col(c.FIRE_FROM), met[c.SEEN_FROM]),
             c.RANK: _by_watermark_or_record(F.col(c.RANK), met[c.RANK]),
             c.ARRIVAL_DAY: _by_watermark_or_record(fired_on, F.col(c.ARRIVAL_DAY)),
         }
@@ -141,19 +109,17 @@ def _placed(firings: DataFrame, history: History) -> DataFrame:
 
 
 def _columns(spec: PipelineSpec) -> list[Column]:
-    """The columns of `windows.firings`, but for what numbers the firings."""
+    """The columns of `windows.firings`, but for the numbers of the firings."""
     fired_at = F.timestamp_millis(_by_watermark_or_record(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
     # a watermark fires by rising times, a record its newest window first
-    order_window = _by_watermark_or_record(F.col(_TIME) + 1, -F.col(c.SLOT_END))
-    early_or_on_time = F.when(F.col(FIRING) < 0, "EARLY").otherwise("ON_TIME")
-    late_or_early = F.when(fires_at_once(), "LATE").otherwise("EARLY")
+    order_window = _by_watermark_or_record(F.col(c.SLOT_END), -F.col(c.SLOT_END))
     return [
         *window_columns(c.SLOT, c.SLOT_END, spec),
         F.col("records"),
-        _by_watermark_or_record(early_or_on_time, late_or_early).alias("timing"),
+        F.when(F.col(FIRING) == 0, "ON_TIME").otherwise("LATE").alias("timing"),
         fired_at.alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
-        fired_with(F.col(FIRING) <= 0, F.col(_TIME)),
+        fired_with(F.col(FIRING) == 0, F.col(c.SLOT_END) - 1),
         F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
         F.col("order_rank"),
         F.col(c.SEQUENCE).alias("order_sequence"),
@@ -164,5 +130,5 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 
 def _by_watermark_or_record(by_watermark: Column, by_record: Column) -> Column:
-    """What holds of a firing that the watermark has caused, or of one that a record has."""
-    return F.when(F.col(FIRING) <= 0, by_watermark).otherwise(by_record)
+    """A value of a firing that the watermark causes, or of one that a record does."""
+    return F.when(F.col(FIRING) == 0, by_watermark).otherwise(by_record)

@@ -12,7 +12,6 @@ from strandline.lake.local import MEMORY
 from strandline.lake.places import is_uri
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store import Lake
-from strandline.spec.engines import not_on
 from strandline.spec.expressions import as_one, expressions_of
 from strandline.spec.on_sail import ON_SPARK, names_not_on_sail
 from strandline.spec.pipeline import PipelineSpec
@@ -33,9 +32,6 @@ def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | Non
     Raises:
         InputError: there is such a thing.
     """
-    for path, feature in not_on(choice.name, spec).items():
-        problem = f"{feature} is not yet run on {choice.name}"
-        raise InputError(f"{spec.pipeline}: {path}", problem, ON_SPARK)
     if choice.name == "sail":
         _require_of_sail(spec, log)
 

@@ -1,0 +1,326 @@
+"""The rebuild of windows, other than sessions, that are replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.ends import end_columns
+from strandline.engine.calendar.tables import window_table
+from strandline.engine.columns import window_of
+from strandline.engine.frames import PerIdentity, computed, fields_of, long
+from strandline.engine.past.history import History
+from strandline.engine.past.rise_days import rise_days
+from strandline.engine.records.arithmetic import event_ms
+from strandline.engine.records.expressions import quoted
+from strandline.engine.records.met import met_by
+from strandline.engine.replay.outcome import (
+    NUMBER,
+    PLACE,
+    REACHES,
+    as_probes,
+    contents,
+    firings_of,
+    in_firings,
+    placed,
+    supersedes,
+    timing,
+)
+from strandline.engine.replay.rows import (
+    FIRST,
+    IS_HELD,
+    IS_UNFIRED,
+    LATE,
+    SHOWN_IN,
+    UNTIL_MS,
+    Groups,
+    replayed,
+    values_of,
+)
+from strandline.engine.replay.rules import rules_of
+from strandline.engine.results.aggregates import columns_read, with_contents_of_none
+from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
+from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
+from strandline.engine.values.emissions import Emissions
+from strandline.engine.windows.assign import fires_at_once, is_accepted, is_newest
+from strandline.engine.windows.contents import count_each, fire
+from strandline.engine.windows.rebuild import GridRebuild
+from strandline.errors import InputError
+from strandline.model.intervals import TimeRange
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.runnable import MOST_TIMES
+from strandline.spec.trigger import Continuous
+
+_CONTENT, _IS_SHOWN = "_strandline_content", "_strandline_is_in_shown"
+_MOMENT = "_strandline_moment_ms"
+_COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
+
+
+@dataclass(frozen=True)
+class ReplayedWindows(GridRebuild):
+    """The rebuild of windows whose trigger is another one than the default, or that evict."""
+
+    def windows(self) -> DataFrame:
+        """The windows of every key, those that have not fired yet included.
+
+        Their content is that of the last firing; ACCEPTED counts all records, UNFIRED those that a
+        window has closed with before any firing held them.
+        """
+        spec, window, aggregates = self._spec, window_of(self._spec), self._aggregates()
+        records = self._replayed(self._identity)
+        parts = (
+            records.withColumn(_IS_SHOWN, F.size(SHOWN_IN) > 0)
+            .groupBy(*window, _IS_SHOWN)
+            .agg(
+                *(column.alias(name) for name, column in aggregates.items()),
+                F.count(F.lit(1)).alias(c.ACCEPTED),
+                F.count_if(LATE).alias("late_accepted"),
+                F.count_if(is_newest(records)).alias(c.IN_NEWEST_WINDOW),
+                F.count_if(IS_UNFIRED).alias(c.UNFIRED),
+            )
+        )
+        shown = F.struct(*map(quoted, aggregates), F.col(c.ACCEPTED).alias("records"))
+        counted = parts.groupBy(*window).agg(
+            F.first(F.when(F.col(_IS_SHOWN), shown), ignorenulls=True).alias(_CONTENT),
+            *(F.sum(name).alias(name) for name in _COUNTS),
+        )
+        filled = counted.select(*window, *_COUNTS, *fields_of(counted, _CONTENT))
+        if _may_hold_nothing(spec):
+            filled = with_contents_of_none(filled, records, aggregates, "records")
+        fired = self._fired(self._identity).groupBy(*window)
+        both = filled.join(
+            fired.agg(F.count(F.lit(1)).alias("firings"), F.min(FIRED_AT).alias(FIRED_AT)),
+            window,
+            "left",
+        )
+        none = long(0)
+        both = both.withColumns({n: F.coalesce(n, none) for n in ("records", "firings")})
+        return self._with_refused(_as_windows(both, self._windows, spec), self._windows)
+
+    def held(self) -> DataFrame:
+        """What the windows that have not closed hold, each with the `state` of its slot."""
+        spec, window = self._spec, window_of(self._spec)
+        records = self._replayed(self._identity).where(IS_HELD)
+        shown = contents(records, window, self._aggregates()).join(
+            F.broadcast(self._windows), c.WINDOW
+        )
+        state = F.col(c.SLOT_STATE)
+        columns = window_columns(c.SLOT, c.SLOT_END, spec)
+        return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
+
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings of the range's windows; `identity` orders records of equal position."""
+        spec, firing = self._spec, [*window_of(self._spec), c.FIRING]
+        held, fired = self._contents(identity), self._fired(identity)
+        rows = fired.join(held, firing, "left")
+        if _may_hold_nothing(spec):
+            rows = with_contents_of_none(
+                rows, self._replayed(identity), self._aggregates(), "records"
+            )
+        rows = rows.withColumn("records", F.coalesce("records", long(0)))
+        emitted = self._emitted.at(as_probes(rows))
+        columns = firing_columns(timing(), F.col(PLACE), spec)
+        return emitted.select(*columns, NUMBER, supersedes().alias("supersedes"))
+
+    # ------------------------------------------------------------------------------- the replay
+
+    @property
+    def _spec(self) -> PipelineSpec:
+        return self.history.spec
+
+    @cached_property
+    def _replayed(self) -> PerIdentity:
+        """The accepted records with the outcome of their replay; at hand."""
+        return PerIdentity(lambda identity: computed(self._replay(identity)))
+
+    @cached_property
+    def _fired(self) -> PerIdentity:
+        """The firings with PLACE and FIRED_AT; at hand."""
+        return PerIdentity(lambda identity: computed(self._place(identity)))
+
+    def _replay(self, identity: Column) -> DataFrame:
+        spec, accepted = self._spec, self._accepted(self._windows)
+        own = {
+            c.START: F.col(c.SLOT),
+            c.END: F.col(c.SLOT_END),
+            c.RECORD_ID: identity,
+            **values_of(accepted, spec),
+        }
+        records = self._with_watermarks(accepted).withColumns(own)
+        used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
+        used += columns_read(self.records, spec, self.source_columns)
+        return replayed(records, self._groups, rules_of(spec), used)
+
+    @property
+    def _groups(self) -> Groups:
+        about = int(self.slots["records"].sum()) * self.history.grid.most_windows
+        return Groups(window_of(self._spec), about)
+
+    def _with_watermarks(self, accepted: DataFrame) -> DataFrame:
+        """The records with the WATERMARK at their arrival, and UNTIL_MS.
+
+        Where only the end of a window counts: whether the watermark had reached it.
+        """
+        if self._spec.fires_at_times:
+            records = self._emitted.at(accepted.withColumns(met_by(accepted)))
+            until_ms = F.lit(self._until_ms).cast("bigint")
+            has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
+            return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
+        max_timestamp, none = F.col(c.SLOT_END) - 1, long(MIN_WATERMARK)
+        return accepted.withColumns(
+            {
+                c.WATERMARK: F.when(fires_at_once(), max_timestamp).otherwise(none),
+                UNTIL_MS: F.when(F.col(c.FIRE_AT).isNotNull(), max_timestamp).otherwise(none),
+            }
+        )
+
+    @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of all days of the records, and on which a window can fire."""
+        within = self.scope.windows
+        days = {*self.history.days.of_windows(within)}
+        if self._spec.fires_at_times:
+            events = self.history.grid.events_of(within)
+            asked = TimeRange(events.start_ms - 1, events.end_ms)
+            days.update(rise_days(self.history, asked, self.clock))
+        days.update(self._fired_days)
+        return self._emissions_probed(sorted(days)).at_hand()
+
+    def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
+        """Rows of windows, and rows that count the pairs which windows refused."""
+        spec, grid = self.history.spec, self.history.grid
+        if grid.one_window_each:
+            return fired
+        refused = self._pairs(windows).where(~is_accepted())
+        without_content = dict.fromkeys(spec.aggregates, F.lit(None))
+        missed = count_each(refused, spec, {}, grid).withColumns(without_content)
+        none = long(0)
+        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
+        return fired.unionByName(rows)
+
+    def _window_table(self, history: History) -> DataFrame:
+        """The windows of the range; where they fire at times with the end of their input."""
+        if not self._spec.fires_at_times:
+            return super()._window_table(history)
+        slots = self._slots_of(history)
+        ends = end_columns(slots, history, self.clock)
+        return window_table(self.spark, slots, history.axis, ends)
+
+    @property
+    def _until_ms(self) -> int:
+        """How far the watermark has come.
+
+        Raises:
+            InputError: windows that never end would fire for ever, as the input has ended; or they
+                would fire too often by now, and emit all of their records each time.
+        """
+        if self.history.grid.all_time and self.clock.closures:
+            raise InputError(
+                f"{self._spec.pipeline}: trigger.continuous",
+                "a global window would fire at every multiple up to the end of time, as in Flink",
+                "let the input go on, or choose another trigger",
+            )
+        until_ms = self.watermark_before_end()
+        if self.history.grid.all_time:
+            self._refuse_too_many_times(until_ms)
+        return until_ms
+
+    def _refuse_too_many_times(self, until_ms: int) -> None:
+        spec, events = self._spec, self.history.days.events
+        trigger = spec.fires_by
+        if events is None or trigger.purging or not isinstance(trigger, Continuous):
+            return
+        times = (until_ms - events.start_ms) // trigger.continuous
+        if times > MOST_TIMES:
+            raise InputError(
+                f"{spec.pipeline}: trigger.continuous",
+                f"a window of all time that holds the earliest record would have fired {times:,} "
+                f"times by now, more than {MOST_TIMES:,}, and emits all of its records each time",
+                "give a longer interval, let it be purging, or choose windows that end",
+            )
+
+    # ------------------------------------------------------------------------------ its firings
+
+    def _place(self, identity: Column) -> DataFrame:
+        fired = firings_of(self._replayed(identity), window_of(self._spec))
+        timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
+        own_window = -F.col(c.END)  # a record fires its newest window first
+        return placed(timed, F.col(_MOMENT), own_window)
+
+    def _at_ends(self, fired: DataFrame) -> DataFrame:
+        """Firings with where the watermark reaches the end of their window."""
+        ends = self._window_table(self._probed).select(
+            c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_MOMENT)
+        )
+        return fired.join(F.broadcast(ends), c.WINDOW)
+
+    def _reached(self, fired: DataFrame) -> DataFrame:
+        """Firings with where the watermark reaches REACHES, or their input ends."""
+        fired = computed(fired)
+        asked = fired.select(F.col(REACHES).alias(c.THRESHOLD)).where(F.col(REACHES).isNotNull())
+        reached = self._emitted.crossings(asked).withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM)
+        ends = F.broadcast(self._windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_AT))
+        timed = fired.withColumn(c.THRESHOLD, F.col(REACHES)).join(reached, c.THRESHOLD, "left")
+        at_end = F.col(c.FIRE_FROM) >= F.col(c.ENDS_FROM)
+        at_ms = event_ms(self.history.axis, F.col(c.FIRE_FROM), F.col(c.RANK))
+        return timed.join(ends, c.WINDOW).withColumns(
+            {
+                _MOMENT: F.when(at_end, F.col(c.ENDS_AT)).otherwise(at_ms),
+                c.FIRE_FROM: F.least(c.FIRE_FROM, c.ENDS_FROM),
+            }
+        )
+
+    def _contents(self, identity: Column) -> DataFrame:
+        """What each FIRING of each window holds."""
+        window, records = window_of(self._spec), self._replayed(identity)
+        keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
+        partials = self._partials
+        if not keeps_all or partials is None:
+            fired = self._fired(identity)
+            members = in_firings(records, fired, window)
+            return contents(members, [*window, c.FIRING], self._aggregates())
+        self._aggregates()  # checked
+        parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
+        last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
+        units = (
+            records.groupBy(*window, F.col(FIRST).alias(FIRST_HELD_BY))
+            .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
+            .join(last, window)
+        )
+        return grown(units, window, partials).withColumnRenamed(FIRING, c.FIRING)
+
+
+def _may_hold_nothing(spec: PipelineSpec) -> bool:
+    """Whether a firing may hold no record: its evictor takes all out before it."""
+    return spec.evicts_by is not None and not spec.evicts_by.after
+
+
+def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Rows of windows; UNFIRED counts of those that have closed.
+
+    Args:
+        counted: contents, counts, `firings` and FIRED_AT.
+        windows: the windows of the range.
+        spec: the pipeline.
+    """
+    state = F.col(c.SLOT_STATE)
+    is_closed, has_fired = state == "closed", F.col("firings") > 0
+    return counted.join(F.broadcast(windows), c.WINDOW).select(
+        *window_columns(c.SLOT, c.SLOT_END, spec),
+        "records",
+        "late_accepted",
+        "firings",
+        F.when(has_fired & ~is_closed, "fired").otherwise(state).alias("state"),
+        F.timestamp_millis(FIRED_AT).alias("fired_at"),
+        F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        c.IN_NEWEST_WINDOW,
+        long(0).alias(c.MISSED_PAIRS),
+        c.ACCEPTED,
+        F.when(is_closed, F.col(c.UNFIRED)).otherwise(F.lit(0)).alias(c.UNFIRED),
+    )

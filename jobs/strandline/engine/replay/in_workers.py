@@ -1,0 +1,219 @@
+"""The replay of a partition in a worker of the engine: Arrow in, Arrow out, one call a group.
+
+It goes to the workers by its content, for this library is not installed there: of the library it
+imports `windows` alone, which goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strandline.engine.replay import windows
+
+_NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
+_EARLIER = pa.struct([("start_ms", _NUMBER), ("end_ms", _NUMBER), ("firing", _NUMBER)])
+FIRING = pa.struct(
+    [
+        ("number", _NUMBER),
+        ("start_ms", _NUMBER),
+        ("end_ms", _NUMBER),
+        ("time_ms", _NUMBER),
+        ("reaches_ms", _NUMBER),
+        ("late", _FLAG),
+        ("firing", _NUMBER),
+        ("replaces_before", _FLAG),
+        ("is_shown", _FLAG),
+        ("supersedes", pa.list_(_EARLIER)),
+    ]
+)
+"""A firing: `windows.Firing`; its number in its window; whether it takes the place of the one
+before, and whether none takes its own; all whose place it takes, where windows merge."""
+TYPES = {
+    "in_start_ms": _NUMBER,
+    "in_end_ms": _NUMBER,
+    "late": _FLAG,
+    "first": _NUMBER,
+    "until": _NUMBER,
+    "is_held": _FLAG,
+    "is_unfired": _FLAG,
+    "shown_in": _NUMBERS,
+    "firings": pa.list_(FIRING),
+}
+"""What a replay adds to a record: `windows.Replayed`; whether its window holds it at the end, and
+whether no firing has found it there; the firings `is_shown` that hold it; and the firings that it
+causes, or that the watermark does between it and the next record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The columns of a replay by name.
+
+    Attributes:
+        group: tell a group from every other one.
+        order: order the records of a group.
+        records: the fields of `windows.Records`, in their order.
+        until_ms: of a group, the watermark at the end; null: beyond all times.
+        added: of `TYPES`, in their order.
+    """
+
+    group: tuple[str, ...]
+    order: tuple[str, ...]
+    records: tuple[str, ...]
+    until_ms: str
+    added: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Firings:
+    """The fields of `FIRING` that a replay does not tell itself, of a group."""
+
+    nth: list[int] = field(default_factory=list)
+    replaces_before: list[bool] = field(default_factory=list)
+    is_shown: list[bool] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, firings: Sequence[windows.Firing]) -> _Firings:
+        found, last_of = cls(), dict[tuple[int, int], int]()
+        for firing in firings:
+            window = (firing.start_ms, firing.end_ms)
+            before = last_of.get(window)
+            found.nth.append(1 if before is None else found.nth[before - 1] + 1)
+            found.replaces_before.append(before in firing.supersedes)
+            last_of[window] = firing.number
+        superseded = {*chain.from_iterable(firing.supersedes for firing in firings)}
+        shown = {*last_of.values()} - superseded
+        found.is_shown = [firing.number in shown for firing in firings]
+        return found
+
+
+class _Partition:
+    """The added columns of a partition, group after group."""
+
+    def __init__(self, rules: windows.Rules) -> None:
+        self._merging = rules.merging
+        self._records: dict[str, list[object]] = {name: [] for name in TYPES if name != "firings"}
+        self._firings: dict[str, list[object]] = {name: [] for name in FIRING.names}
+        self._caused: list[int] = []
+
+    def add(self, done: windows.Replayed, ts_ms: Sequence[int]) -> None:
+        """The outcome of a group, whose records have these event times."""
+        firings = _Firings.of(done.firings)
+        shown = [
+            f.number for f, is_shown in zip(done.firings, firings.is_shown, strict=True) if is_shown
+        ]
+        last = len(done.firings)
+        if self._merging:
+            places = [*enumerate(ts_ms)]
+            unfired = [done.found_by(place, at_ms) is None for place, at_ms in places]
+            shown_in = [
+                [number for number in done.held_by(place, at_ms) if number in shown]
+                for place, at_ms in places
+            ]
+        else:
+            unfired = [first > last for first in done.first]
+            held = zip(done.first, done.until, strict=True)
+            shown_in = [shown if first <= last < until else [] for first, until in held]
+        self._extend(
+            self._records,
+            in_start_ms=done.starts_ms,
+            in_end_ms=done.ends_ms,
+            late=done.late,
+            first=done.first,
+            until=done.until,
+            is_held=[by == windows.HELD for by in done.removed_by],
+            is_unfired=unfired,
+            shown_in=shown_in,
+        )
+        caused = [0] * len(done.first)
+        for firing in done.firings:
+            caused[firing.after] += 1
+        self._caused += caused
+        self._add_firings(done.firings, firings)
+
+    def _add_firings(self, fired: Sequence[windows.Firing], firings: _Firings) -> None:
+        def window(number: int) -> dict[str, int]:
+            one = fired[number - 1]
+            nth = firings.nth[number - 1]
+            return {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
+
+        self._extend(
+            self._firings,
+            number=[firing.number for firing in fired],
+            start_ms=[firing.start_ms for firing in fired],
+            end_ms=[firing.end_ms for firing in fired],
+            time_ms=[firing.time_ms for firing in fired],
+            reaches_ms=[firing.reaches_ms for firing in fired],
+            late=[firing.late for firing in fired],
+            firing=firings.nth,
+            replaces_before=firings.replaces_before,
+            is_shown=firings.is_shown,
+            supersedes=[
+                [*map(window, firing.supersedes)] if self._merging else None for firing in fired
+            ],
+        )
+
+    @staticmethod
+    def _extend(columns: dict[str, list[object]], **values: Sequence[object]) -> None:
+        for name, of_group in values.items():
+            columns[name] += of_group
+
+    def columns(self) -> Iterator[pa.Array]:
+        """The columns of `TYPES`."""
+        for name, values in self._records.items():
+            yield pa.array(values, TYPES[name])
+        fields = [pa.array(self._firings[f.name], f.type) for f in FIRING]
+        offsets = pa.array([0, *accumulate(self._caused)], pa.int32())
+        firings = pa.StructArray.from_arrays(fields, fields=[*FIRING])
+        yield pa.ListArray.from_arrays(offsets, firings)
+
+
+def replay_partition(
+    batches: Iterable[pa.RecordBatch], names: Names, rules: windows.Rules
+) -> Iterator[pa.RecordBatch]:
+    """Replay all groups of a partition, whose records come in any order.
+
+    Args:
+        batches: all records of the partition; `mapInArrow` gives them.
+        names: their columns.
+        rules: the trigger and the evictor.
+    """
+    parts = [batch for batch in batches if batch.num_rows]
+    if not parts:
+        return
+    by = [(name, "ascending") for name in (*names.group, *names.order)]
+    ordered = pa.Table.from_batches(parts).sort_by(by)
+    columns = [ordered[name].to_pylist() for name in names.records]
+    until_ms = ordered[names.until_ms].to_pylist()
+    partition = _Partition(rules)
+    for begin, end in pairwise(_bounds(ordered, names.group)):
+        records = windows.Records(*(column[begin:end] for column in columns))
+        partition.add(windows.replay(records, rules, until_ms[begin]), records.ts_ms)
+    for name, values in zip(names.added, partition.columns(), strict=True):
+        ordered = ordered.append_column(name, values)
+    yield from ordered.combine_chunks().to_batches()
+
+
+def _bounds(ordered: pa.Table, group: Sequence[str]) -> list[int]:
+    """Where the groups of a sorted table begin, and where the last one ends."""
+    rows = ordered.num_rows
+    begins = pa.array([False] * (rows - 1), _FLAG)
+    for name in group:
+        values = ordered[name].combine_chunks()
+        differ = pc.invert(_are_equal(values.slice(0, rows - 1), values.slice(1)))
+        begins = pc.or_(begins, differ)
+    return [0, *(place + 1 for place in pc.indices_nonzero(begins).to_pylist()), rows]
+
+
+def _are_equal(before: pa.Array, here: pa.Array) -> pa.Array:
+    """Whether neighbours are of one group: two nulls are, and two that are no number."""
+    equal = pc.fill_null(pc.equal(before, here), False)
+    equal = pc.or_(equal, pc.and_(pc.is_null(before), pc.is_null(here)))
+    if pa.types.is_floating(before.type):
+        no_numbers = pc.and_(pc.is_nan(before), pc.is_nan(here))
+        equal = pc.or_(equal, pc.fill_null(no_numbers, False))
+    return equal

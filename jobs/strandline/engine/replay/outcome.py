@@ -1,0 +1,156 @@
+"""The outcome of a replay as rows: the firings, where each stands, and the records in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.arithmetic import date_of
+from strandline.engine.records.met import met_by, risen
+from strandline.engine.replay.rows import FIRINGS, FIRST, SHOWN_IN, UNTIL
+from strandline.engine.results.rows import FIRED_AT
+
+OWN_END = "_strandline_own_end_ms"
+"""The END of the record that causes a firing."""
+PLACE = "_strandline_place"
+"""Where a firing stands among all: a struct of the names of `results.rows.ORDER`."""
+_FIRED = "_strandline_fired"
+_TIME, _LATE = "_strandline_fired_time_ms", "_strandline_fired_late"
+REACHES = "_strandline_fired_reaches_ms"
+"""The watermark that causes a firing; null: a record does."""
+SUPERSEDES = "_strandline_fired_supersedes"
+IS_SHOWN = "_strandline_fired_is_shown"
+"""Whether a firing stands: no later one has taken its place."""
+NUMBER = "firing"
+"""The number of a firing in its window, from 1."""
+_FROM, _TO = "_strandline_fired_from_ms", "_strandline_fired_to_ms"
+_REPLACES = "_strandline_fired_replaces"
+_OF_FIRING = {
+    "number": c.FIRING,
+    "start_ms": c.START,
+    "end_ms": c.END,
+    "time_ms": _TIME,
+    "reaches_ms": REACHES,
+    "late": _LATE,
+    "firing": NUMBER,
+    "replaces_before": _REPLACES,
+    "is_shown": IS_SHOWN,
+    "supersedes": SUPERSEDES,
+}
+
+
+def firings_of(records: DataFrame, group: Sequence[str]) -> DataFrame:
+    """The firings, each with the record that causes it, or that came before the watermark did.
+
+    Args:
+        records: of `rows.replayed`.
+        group: the columns of their groups, and others that are carried along.
+    """
+    of_record = (c.INSTANT, *risen(records), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
+    own_end = F.col(c.END).alias(OWN_END)
+    each = records.select(*group, *of_record, own_end, F.explode(FIRINGS).alias(_FIRED))
+    named = [F.col(_FIRED)[field].alias(name) for field, name in _OF_FIRING.items()]
+    return each.select(*group, *of_record, OWN_END, *named)
+
+
+def is_by_record() -> Column:
+    """Whether a record causes a firing, and not the watermark."""
+    return F.col(REACHES).isNull()
+
+
+def placed(firings: DataFrame, moment: Column, of_window: Column) -> DataFrame:
+    """The firings with PLACE and FIRED_AT; RECORD_ID is null where the watermark causes one.
+
+    Args:
+        firings: of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches REACHES.
+        moment: the millisecond of that.
+        of_window: orders the firings that one record causes.
+    """
+
+    def by(record: Column, watermark: Column) -> Column:
+        return F.when(is_by_record(), record).otherwise(watermark)
+
+    nothing, met = F.lit(None), met_by(firings)
+    place = F.struct(
+        by(met[c.SEEN_FROM], F.col(c.FIRE_FROM)).alias("instant"),
+        by(met[c.RANK], F.col(c.RANK)).alias("rank"),
+        by(F.col(c.SEQUENCE), nothing).alias("sequence"),
+        by(F.col(c.TS), nothing).alias("ts_ms"),
+        by(of_window, F.col(_TIME) + 1).alias("window_ms"),
+    )
+    columns = {
+        PLACE: place,
+        FIRED_AT: by(F.col(c.ARRIVAL), moment),
+        c.RECORD_ID: by(F.col(c.RECORD_ID), nothing),
+    }
+    return firings.withColumns(columns)
+
+
+def happened(firings: DataFrame, axis: Axis) -> DataFrame:
+    """The firings but for those that wait for a watermark which has not come."""
+    return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
+
+
+def as_probes(firings: DataFrame) -> DataFrame:
+    """The firings of `placed` as probes of the watermark: see `Emissions.at`."""
+    position = {
+        c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
+        c.SEEN_FROM: F.col(PLACE)["instant"],
+        c.RANK: F.col(PLACE)["rank"],
+    }
+    return firings.withColumns(position).drop(c.INSTANT, c.SEQUENCE)
+
+
+def timing() -> Column:
+    """EARLY, ON_TIME or LATE: before, at or after the window's end."""
+    at_end = ~is_by_record() & (F.col(_TIME) == F.col(c.END) - 1)
+    early_or_on_time = F.when(at_end, "ON_TIME").otherwise("EARLY")
+    return F.when(F.col(_LATE), "LATE").otherwise(early_or_on_time)
+
+
+def supersedes() -> Column:
+    """The number of the firing of the same window that one takes the place of; null: of none."""
+    return F.when(F.col(_REPLACES), F.col(NUMBER) - 1)
+
+
+def supersedes_windows() -> Column:
+    """All firings of a session that one takes the place of, as a column of `firings`."""
+    earlier = F.transform(
+        SUPERSEDES,
+        lambda one: F.struct(
+            F.timestamp_millis(one["start_ms"]).alias("window_start"),
+            F.timestamp_millis(one["end_ms"]).alias("window_end"),
+            one["firing"].alias("firing"),
+        ),
+    )
+    return F.when(F.size(SUPERSEDES) > 0, F.array_sort(earlier))
+
+
+def in_shown(records: DataFrame) -> DataFrame:
+    """The records of `rows.replayed`, once for each FIRING that stands and holds them."""
+    return records.withColumn(c.FIRING, F.explode(SHOWN_IN))
+
+
+def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
+    """The records of `rows.replayed`, once for each FIRING that holds them.
+
+    Args:
+        records: they.
+        firings: of `firings_of`.
+        group: the columns of their groups.
+    """
+    bounds = F.col(c.START).alias(_FROM), F.col(c.END).alias(_TO)
+    own = firings.select(*group, c.FIRING, *bounds)
+    holds = (F.col(c.FIRING) >= F.col(FIRST)) & (F.col(c.FIRING) < F.col(UNTIL))
+    covers = (F.col(_FROM) <= F.col(c.TS)) & (F.col(c.TS) < F.col(_TO))
+    return records.join(own, [*group]).where(holds & covers)
+
+
+def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
+    """The aggregates, and `records`, of records by the columns that they have in common."""
+    of_members = {**aggregates, "records": F.count(F.lit(1))}
+    return members.groupBy(*by).agg(*(column.alias(name) for name, column in of_members.items()))

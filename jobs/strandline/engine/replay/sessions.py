@@ -1,0 +1,217 @@
+"""The rebuild of sessions that are replayed.
+
+Which records a session takes does not depend on when it fires, so sessions are found as under the
+default trigger; the records of each are replayed then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import PerIdentity, computed, long
+from strandline.engine.past.rise_days import rise_days
+from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.identity import identity
+from strandline.engine.records.met import met_by
+from strandline.engine.replay.outcome import (
+    IS_SHOWN,
+    NUMBER,
+    OWN_END,
+    PLACE,
+    REACHES,
+    as_probes,
+    contents,
+    firings_of,
+    happened,
+    in_firings,
+    in_shown,
+    placed,
+    supersedes,
+    supersedes_windows,
+    timing,
+)
+from strandline.engine.replay.rows import (
+    IN_END,
+    IN_START,
+    IS_HELD,
+    IS_UNFIRED,
+    LATE,
+    UNTIL_MS,
+    Groups,
+    replayed,
+    values_of,
+)
+from strandline.engine.replay.rules import rules_of
+from strandline.engine.results.aggregates import columns_read, with_contents_of_none
+from strandline.engine.results.rows import FIRED_AT, firing_columns
+from strandline.engine.sessions.condense import row_key
+from strandline.engine.sessions.firings import (
+    SESSION_START,
+    ends_now,
+    moment_ms,
+    session_of,
+    with_crossings,
+)
+from strandline.engine.sessions.merge import starts_in
+from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.engine.values.emissions import Emissions
+from strandline.model.intervals import LEAST_INSTANT_MS, TimeRange
+
+_LATE_RECORDS = "_strandline_late_records"
+
+
+@dataclass(frozen=True)
+class ReplayedSessions(SessionRebuild):
+    """The rebuild of sessions whose trigger is another one than the default, or that evict.
+
+    The count of a session, and its next firing, follow from all its records, also from records
+    before the range.
+    """
+
+    @property
+    def needs_whole_chains(self) -> bool:
+        """See `SessionRows`."""
+        return True
+
+    def windows(self) -> DataFrame:
+        """The windows that have been emitted and not superseded."""
+        session, aggregates = session_of(self._spec), self._aggregates()
+        window = Window.partitionBy(*session, c.START, c.END)
+        fired = self._fired(self._identity)
+        shown = fired.withColumns(
+            {
+                "firings": F.count(F.lit(1)).over(window),
+                FIRED_AT: F.min(FIRED_AT).over(window),
+            }
+        ).where(IS_SHOWN)
+        records = self._replayed(self._identity)
+        own = [F.col(IN_START).alias(c.START), F.col(IN_END).alias(c.END)]
+        late = records.where(LATE).groupBy(*session, *own)
+        late_records = late.agg(F.count(F.lit(1)).alias(_LATE_RECORDS))
+        held = contents(in_shown(records), [*session, c.FIRING], aggregates)
+        rows = self._filled(shown.join(held, [*session, c.FIRING], "left"), records)
+        rows = rows.join(late_records, [*session, c.START, c.END], "left").withColumns(
+            {
+                "late_accepted": F.coalesce(_LATE_RECORDS, long(0)),
+                "state": self._state(F.lit(True), F.col(c.CLOSE_FROM)),
+            }
+        )
+        return self._as_rows(self._starts_in_range(rows))
+
+    def held(self) -> DataFrame:
+        """The sessions that the state still holds, each with all records that remain in it."""
+        session = session_of(self._spec)
+        sessions = self._sessions.where(F.col("state") != "closed").drop("records")
+        records = self._replayed(self._identity)
+        held = contents(records.where(IS_HELD), session, self._aggregates())
+        rows = self._starts_in_range(sessions).join(held, session, "left")
+        return self._as_rows(self._filled(rows, records))
+
+    def accepted_by_slot(self) -> DataFrame:
+        """How many records sessions accepted, and how many these closed with unfired."""
+        closed = self._sessions.select(*session_of(self._spec), "state")
+        unfired = (F.col("state") == "closed") & F.col(IS_UNFIRED)
+        return (
+            self._replayed(self._identity)
+            .where(starts_in(F.col(c.TS), self.scope.windows))
+            .join(closed, session_of(self._spec))
+            .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
+            .agg(
+                F.count(F.lit(1)).alias("accepted"),
+                F.count_if(LATE).alias("late_accepted"),
+                F.count_if(unfired).alias("unfired"),
+            )
+        )
+
+    def firings(self, identity: Column) -> DataFrame:
+        """One row for each firing of each session, as `windows.firings` gives them."""
+        spec, firing = self._spec, [*session_of(self._spec), c.FIRING]
+        fired, records = self._fired(identity), self._replayed(identity)
+        members = in_firings(records, fired, session_of(spec))
+        held = contents(members, firing, self._aggregates())
+        rows = self._filled(fired.join(held, firing, "left"), records)
+        emitted = self._emitted.at(as_probes(rows))
+        columns = firing_columns(timing(), F.col(PLACE), spec)
+        more = supersedes().alias("supersedes"), supersedes_windows().alias("supersedes_windows")
+        told = emitted.select(*columns, NUMBER, *more)
+        return told.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
+
+    # ------------------------------------------------------------------------------- the replay
+
+    @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of all days of the records, and on which a session fired or closed."""
+        region, history = self._region, self.history
+        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
+        start_ms = min(region.start_ms, self.scope.windows.start_ms)
+        asked = TimeRange(max(start_ms - 1, LEAST_INSTANT_MS), last)
+        days = {*self._days(region), *rise_days(history, asked, self.clock)}
+        return self._emissions(sorted(days)).at_hand()
+
+    @property
+    def _identity(self) -> Column:
+        return identity(self._spec, self.source_columns)
+
+    @cached_property
+    def _replayed(self) -> PerIdentity:
+        """The accepted records with the outcome of their replay; at hand."""
+        return PerIdentity(lambda identity: computed(self._replay(identity)))
+
+    @cached_property
+    def _fired(self) -> PerIdentity:
+        """The firings with PLACE and FIRED_AT; at hand."""
+        return PerIdentity(lambda identity: computed(self._place(identity)))
+
+    def _replay(self, identity: Column) -> DataFrame:
+        spec, session = self._spec, session_of(self._spec)
+        accepted = self._records_in_sessions()
+        records = accepted.withColumns(
+            {
+                c.START: F.col(c.TS),
+                c.RECORD_ID: identity,
+                SESSION_START: F.min(c.TS).over(Window.partitionBy(*session)),
+                **values_of(accepted, spec),
+            }
+        )
+        has_ended = ends_now(self.clock) | (F.col(c.ENDED) < self.clock.horizon_ms)
+        until_ms = F.lit(self.watermark_before_end()).cast("bigint")
+        records = records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
+        used = [SESSION_START, *columns_read(self.records, spec, self.source_columns)]
+        groups = Groups(session, int(self.slots["records"].sum()))
+        return replayed(records, groups, rules_of(spec, merging=True), used)
+
+    def _records_in_sessions(self) -> DataFrame:
+        """The accepted records, each with its session and the WATERMARK at its arrival."""
+        spec, of_row = self._spec, (c.SESSION, c.ENDED)
+        accepted = self._rows.where(F.col(c.SESSION).isNotNull())
+        if not self._ended:
+            accepted = self._met.join(accepted.select(c.ROW, *of_row), c.ROW)
+        rows = accepted.select(*row_key(spec), *of_row, c.WATERMARK)
+        records = self._in_rows(self._days(self._region), self._region).join(rows, row_key(spec))
+        if not spec.fires_by.fires_at_end:  # then the rows' own do: ahead of the watermark or not
+            return records
+        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by(records)))
+        return met.drop(c.SEEN_FROM, c.RANK)
+
+    def _place(self, identity: Column) -> DataFrame:
+        spec, axis, session = self._spec, self.history.axis, session_of(self._spec)
+        fired = with_crossings(
+            firings_of(self._replayed(identity), [*session, SESSION_START]),
+            F.col(REACHES),
+            self._emitted,
+            spec,
+            axis,
+            self.clock,
+        )
+        moment = moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock)
+        return happened(placed(fired, moment, F.col(OWN_END)), axis)
+
+    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+        """Rows with the contents of no record where they have none."""
+        none = {**self._aggregates(), "records": F.count(F.lit(1))}
+        return with_contents_of_none(rows, records, none, "records")

@@ -1,0 +1,397 @@
+"""The window operator over the accepted records of one group: when windows fire, and with what.
+
+Flink: `WindowOperator` and `EvictingWindowOperator`. A group is a window of a key, or the records
+of a key that end in one session. The module goes to Spark's workers by its content: it needs the
+standard library alone, and its rules are plain values. `strandline.reference.windows` is the
+readable definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+HELD = 2**62
+"""Where a record would stop being in its window: after every firing that there can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The trigger and the evictor of a pipeline.
+
+    Attributes:
+        at_end: windows fire as the watermark reaches their end, then with each late record.
+        interval_ms: they fire at its multiples before their end, too. Flink:
+            `ContinuousEventTimeTrigger`.
+        count: they fire at every so many records. Flink: `CountTrigger`.
+        delta: they fire where a value is further than this from the first, or from the last one
+            that fired. Flink: `DeltaTrigger`.
+        purging: each firing empties the window. Flink: `PurgingTrigger`.
+        last: the evictor keeps the last so many records. Flink: `CountEvictor`.
+        newest_ms: it keeps records newer than the newest event time less this. Flink:
+            `TimeEvictor`.
+        near: it evicts records whose value is this far from the last one's, or further; NaN is no
+            distance from any. Flink: `DeltaEvictor`.
+        after: it evicts once the window has fired, and not just before.
+        merging: windows merge where they overlap or touch: sessions.
+    """
+
+    at_end: bool = True
+    interval_ms: int | None = None
+    count: int | None = None
+    delta: float | None = None
+    purging: bool = False
+    last: int | None = None
+    newest_ms: int | None = None
+    near: float | None = None
+    after: bool = False
+    merging: bool = False
+
+    @property
+    def evicts(self) -> bool:
+        """Whether there is an evictor."""
+        return not self.last is self.newest_ms is self.near is None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The accepted records of a group in order of arrival, a column each.
+
+    Attributes:
+        starts_ms: where the window of the record alone starts.
+        ends_ms: where that window ends.
+        ts_ms: its event time.
+        watermarks_ms: the combined watermark at its arrival.
+        trigger_values: the value that `Rules.delta` compares.
+        evictor_values: the value that `Rules.near` compares.
+    """
+
+    starts_ms: Sequence[int]
+    ends_ms: Sequence[int]
+    ts_ms: Sequence[int]
+    watermarks_ms: Sequence[int]
+    trigger_values: Sequence[float | None]
+    evictor_values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A firing of a window.
+
+    Attributes:
+        number: from 1, in the order in which they happen in the group.
+        start_ms: where the window starts.
+        end_ms: where it ends.
+        after: the place of the record that causes it, or after which the watermark does.
+        time_ms: the timer that fired it; None: a record did.
+        reaches_ms: the watermark that it needs; None: a record caused it.
+        late: whether the watermark had reached the window's end before.
+        supersedes: the earlier firings whose records are all in this one, by number; where windows
+            do not merge at most the one before it.
+    """
+
+    number: int
+    start_ms: int
+    end_ms: int
+    after: int
+    time_ms: int | None
+    reaches_ms: int | None
+    late: bool
+    supersedes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Replayed:
+    """Outcome of a replay: the firings, and of each record, by its place, a value in each list.
+
+    A firing f of a window that covers the record's event time holds the record iff
+    `first <= f < until`.
+
+    Attributes:
+        starts_ms: the start of the window that took it, as it came.
+        ends_ms: the end of that window.
+        late: whether the watermark had reached that end.
+        first: the number of the next firing when it came.
+        until: the first firing that does not hold it any more, or `HELD`.
+        removed_by: the firing that purges or evicts it, or `HELD`.
+        firings: in the order in which they happen.
+    """
+
+    starts_ms: list[int] = field(default_factory=list)
+    ends_ms: list[int] = field(default_factory=list)
+    late: list[bool] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    until: list[int] = field(default_factory=list)
+    removed_by: list[int] = field(default_factory=list)
+    firings: list[Firing] = field(default_factory=list)
+
+    def held_by(self, place: int, ts_ms: int, up_to: int = HELD) -> Iterable[int]:
+        """The numbers of the firings, up to one, that hold a record of an event time."""
+        return self._covering(ts_ms, self.first[place], min(self.until[place], up_to + 1))
+
+    def found_by(self, place: int, ts_ms: int) -> int | None:
+        """The first firing that found a record in its window, evicted by it or not."""
+        last = min(self.removed_by[place], len(self.firings))
+        return next(iter(self._covering(ts_ms, self.first[place], last + 1)), None)
+
+    def _covering(self, ts_ms: int, first: int, until: int) -> Iterable[int]:
+        for firing in self.firings[first - 1 : until - 1]:
+            if firing.start_ms <= ts_ms < firing.end_ms:
+                yield firing.number
+
+
+@dataclass(slots=True, eq=False)
+class _Window:
+    """A window in flight.
+
+    Attributes:
+        members: the places of the records in it; where rules let none go, `size` counts them.
+        standing: the firings whose records are all in it still.
+        waits_for_end: whether a timer is set to its last millisecond.
+        next_ms: the next multiple of the interval that it fires at.
+        waits_for_next: whether a timer is set to that.
+        count: the records since it last fired.
+        reference: the value that the next one is compared with.
+    """
+
+    start_ms: int
+    end_ms: int
+    members: list[int] = field(default_factory=list)
+    size: int = 0
+    standing: list[int] = field(default_factory=list)
+    waits_for_end: bool = False
+    next_ms: int | None = None
+    waits_for_next: bool = False
+    count: int = 0
+    reference: float | None = None
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        return self.end_ms - 1
+
+    @property
+    def timer_ms(self) -> int | None:
+        """The first of its timers."""
+        if self.waits_for_next:
+            return self.next_ms if self.next_ms is not None else self.max_timestamp_ms
+        return self.max_timestamp_ms if self.waits_for_end else None
+
+
+def replay(records: Records, rules: Rules, until_ms: int | None) -> Replayed:
+    """Replay the records of a group.
+
+    Args:
+        records: the accepted ones.
+        rules: the trigger and the evictor.
+        until_ms: the watermark at the end; None: all timers fire, and whoever asks leaves out
+            firings whose `reaches_ms` the watermark has not reached. They come last.
+    """
+    operator = _Operator(records, rules)
+    watermark_ms: int | None = None
+    for place, at_arrival_ms in enumerate(records.watermarks_ms):
+        if at_arrival_ms != watermark_ms:
+            operator.advance(at_arrival_ms)
+            watermark_ms = at_arrival_ms
+        operator.take(place)
+    operator.advance(until_ms)
+    return operator.replayed
+
+
+class _Operator:
+    def __init__(self, records: Records, rules: Rules) -> None:
+        self._records, self._rules = records, rules
+        self._lets_go = rules.purging or rules.evicts
+        self._in_flight: list[_Window] = []
+        self._timer_ms: int | None = None
+        """The first timer of all windows; None: none is set."""
+        self._watermark_ms: int | None = None
+        self.replayed = Replayed()
+
+    # ---------------------------------------------------------------- as the watermark advances
+
+    def advance(self, to_ms: int | None) -> None:
+        """Fire all timers up to a watermark; None: all timers."""
+        if to_ms is not None and self._watermark_ms is not None and to_ms <= self._watermark_ms:
+            return
+        while self._timer_ms is not None and (to_ms is None or self._timer_ms <= to_ms):
+            time_ms = self._timer_ms
+            due = [window for window in self._in_flight if window.timer_ms == time_ms]
+            window = min(due, key=lambda one: one.start_ms)
+            self._on_event_time(window, time_ms, to_ms)
+            self._set_timer()
+        self._watermark_ms = to_ms
+
+    def _on_event_time(self, window: _Window, time_ms: int, to_ms: int | None) -> None:
+        """A timer, on the way to a watermark; None: to the end of all times."""
+        if time_ms == window.max_timestamp_ms:
+            window.waits_for_end = False
+            window.waits_for_next = window.waits_for_next and window.next_ms != time_ms
+            self._fire(window, time_ms)
+        else:
+            # an empty window fires at none of the multiples that this watermark passes
+            end_ms = window.max_timestamp_ms if to_ms is None else to_ms
+            passed_ms = time_ms if window.size else self._last_multiple(time_ms, end_ms)
+            self._wait_after(window, passed_ms)
+            self._fire(window, time_ms)
+
+    def _last_multiple(self, time_ms: int, to_ms: int) -> int:
+        interval_ms = self._rules.interval_ms or 1
+        return time_ms + (to_ms - time_ms) // interval_ms * interval_ms
+
+    def _wait_after(self, window: _Window, time_ms: int) -> None:
+        interval_ms = self._rules.interval_ms or 0
+        window.next_ms = min(time_ms + interval_ms, window.max_timestamp_ms)
+        window.waits_for_next = True
+
+    def _set_timer(self) -> None:
+        timers = (window.timer_ms for window in self._in_flight)
+        self._timer_ms = min((ms for ms in timers if ms is not None), default=None)
+
+    def _has_passed(self, time_ms: int) -> bool:
+        return self._watermark_ms is not None and time_ms <= self._watermark_ms
+
+    # ------------------------------------------------------------------------ as a record comes
+
+    def take(self, place: int) -> None:
+        """Put a record into its window, which fires if its trigger says so."""
+        window = self._window_of(place)
+        if self._lets_go:
+            window.members.append(place)
+        window.size += 1
+        is_late = self._has_passed(window.max_timestamp_ms)
+        replayed = self.replayed
+        replayed.starts_ms.append(window.start_ms)
+        replayed.ends_ms.append(window.end_ms)
+        replayed.late.append(is_late)
+        replayed.first.append(len(replayed.firings) + 1)
+        replayed.until.append(HELD)
+        replayed.removed_by.append(HELD)
+        if self._on_element(place, window, is_late=is_late):
+            self._fire(window, None)
+
+    def _window_of(self, place: int) -> _Window:
+        """The window that takes a record: merged of all that its own overlaps or touches."""
+        start_ms, end_ms = self._records.starts_ms[place], self._records.ends_ms[place]
+        parts = [w for w in self._in_flight if w.start_ms <= end_ms and w.end_ms >= start_ms]
+        if len(parts) == 1:
+            (part,) = parts
+            if part.start_ms <= start_ms and part.end_ms >= end_ms:
+                return part
+        return self._merged(parts, start_ms, end_ms)
+
+    def _merged(self, parts: list[_Window], start_ms: int, end_ms: int) -> _Window:
+        next_ms = min((p.next_ms for p in parts if p.next_ms is not None), default=None)
+        window = _Window(
+            min([start_ms, *(part.start_ms for part in parts)]),
+            max([end_ms, *(part.end_ms for part in parts)]),
+            members=sorted(member for part in parts for member in part.members),
+            size=sum(part.size for part in parts),
+            standing=sorted(number for part in parts for number in part.standing),
+            next_ms=next_ms,
+            waits_for_next=next_ms is not None,  # also one that has passed: the next advance fires
+            count=sum(part.count for part in parts),
+        )
+        self._in_flight = [w for w in self._in_flight if w not in parts]
+        self._in_flight.append(window)
+        self._set_timer()
+        return window
+
+    def _on_element(self, place: int, window: _Window, *, is_late: bool) -> bool:
+        """Whether the trigger fires a window for a record that has just come into it."""
+        rules = self._rules
+        if rules.count is not None:
+            window.count += 1
+            fires = window.count >= rules.count
+            window.count = 0 if fires else window.count
+            return fires
+        if rules.delta is not None:
+            return self._is_beyond(self._records.trigger_values[place], window)
+        if rules.at_end and not is_late and not window.waits_for_end:
+            window.waits_for_end = True
+            if rules.interval_ms is not None and window.next_ms is None:
+                ts_ms = self._records.ts_ms[place]
+                self._wait_after(window, _towards_zero(ts_ms, rules.interval_ms))
+            self._set_timer()
+        return rules.at_end and is_late
+
+    def _is_beyond(self, value: float | None, window: _Window) -> bool:
+        if value is None:
+            msg = "a record has no value for the trigger"
+            raise TypeError(msg)
+        is_first = window.reference is None
+        reference = value if window.reference is None else window.reference
+        is_beyond = abs(value - reference) > (self._rules.delta or 0)
+        if is_first or is_beyond:
+            window.reference = value
+        return is_beyond
+
+    # ------------------------------------------------------------------------- as a window fires
+
+    def _fire(self, window: _Window, time_ms: int | None) -> None:
+        """Emit the records of a window; an empty one does not fire."""
+        rules, firings = self._rules, self.replayed.firings
+        if not window.size:
+            return
+        number = len(firings) + 1
+        if rules.evicts and not rules.after:
+            self._keep(window, self._kept(window.members), number, is_held=False)
+        firings.append(
+            Firing(
+                number=number,
+                start_ms=window.start_ms,
+                end_ms=window.end_ms,
+                after=len(self.replayed.first) - 1,
+                time_ms=time_ms,
+                reaches_ms=None if time_ms is None else self._needed(time_ms),
+                late=self._has_passed(window.max_timestamp_ms),
+                supersedes=tuple(window.standing),
+            )
+        )
+        window.standing = [*window.standing, number] if rules.merging else [number]
+        if rules.evicts and rules.after and window.members:
+            self._keep(window, self._kept(window.members), number, is_held=True)
+        if rules.purging:
+            self._keep(window, [], number, is_held=True)
+
+    def _needed(self, time_ms: int) -> int:
+        """The watermark that fires a timer: if that has passed already, any larger one."""
+        if self._watermark_ms is None or time_ms > self._watermark_ms:
+            return time_ms
+        return self._watermark_ms + 1
+
+    def _keep(self, window: _Window, kept: list[int], number: int, *, is_held: bool) -> None:
+        """Let go of all other members: a firing that held one of them cannot be superseded now."""
+        if len(kept) == len(window.members):
+            return
+        removed = sorted(set(window.members).difference(kept))
+        window.members, window.size = kept, len(kept)
+        replayed, ts_ms = self.replayed, self._records.ts_ms
+        if window.standing:
+            lost = {
+                firing
+                for member in removed
+                for firing in replayed.held_by(member, ts_ms[member], window.standing[-1])
+            }
+            window.standing = [firing for firing in window.standing if firing not in lost]
+        for member in removed:
+            replayed.until[member] = number + 1 if is_held else number
+            replayed.removed_by[member] = number
+
+    def _kept(self, members: list[int]) -> list[int]:
+        """The members that the evictor keeps; they are in order of arrival, and not none."""
+        rules, records = self._rules, self._records
+        if rules.last is not None:
+            return members[-rules.last :] if rules.last else []
+        if rules.newest_ms is not None:
+            oldest_ms = max(records.ts_ms[member] for member in members) - rules.newest_ms
+            return [member for member in members if records.ts_ms[member] > oldest_ms]
+        if rules.near is not None:
+            values, near = records.evictor_values, rules.near
+            last = values[members[-1]] or 0.0
+            return [member for member in members if not abs((values[member] or 0.0) - last) >= near]
+        return members
+
+
+def _towards_zero(ts_ms: int, interval_ms: int) -> int:
+    """The multiple of an interval that is next towards zero, as Java counts."""
+    return abs(ts_ms) // interval_ms * interval_ms * (1 if ts_ms >= 0 else -1)

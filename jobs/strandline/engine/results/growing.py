@@ -1,0 +1,53 @@
+"""Firings that hold all that came before them, as running sums: each record counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.results.aggregates import Partial
+
+FIRST_HELD_BY = "_strandline_first_held_by"
+"""The number of the first firing that holds some records of a window."""
+LAST_FIRING = "_strandline_last_firing"
+"""The number of the last firing of a window; null: there is none."""
+FIRING = "_strandline_nth_firing"
+"""The number of a firing in its window."""
+
+
+def grown(
+    units: DataFrame,
+    window: Sequence[str],
+    partials: Mapping[str, Partial],
+    causes: Mapping[str, Column] | None = None,
+) -> DataFrame:
+    """The contents of each FIRING of each window.
+
+    Args:
+        units: records that the same firing holds first, counted together: FIRST_HELD_BY,
+            LAST_FIRING, RECORDS and the parts of aggregates.
+        window: the columns that tell a window of a key from every other one.
+        partials: the aggregates in two steps.
+        causes: further columns, of the unit that causes a firing.
+    """
+    by_firing = Window.partitionBy(*window).orderBy(FIRST_HELD_BY)
+    so_far = by_firing.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    sums = {name: partial.running(so_far) for name, partial in partials.items()}
+    sums["records"] = F.sum(c.RECORDS).over(so_far)
+    more = causes or {}
+    columns = (column.alias(name) for name, column in {**sums, **more}.items())
+    added_up = units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).select(
+        *window, FIRST_HELD_BY, LAST_FIRING, *columns
+    )
+    # until something new is held, a firing holds what the one before did
+    until = F.coalesce(F.lead(FIRST_HELD_BY).over(by_firing) - 1, LAST_FIRING)
+    return (
+        added_up.groupBy(*window, FIRST_HELD_BY, LAST_FIRING)
+        .agg(*(F.any_value(name).alias(name) for name in (*sums, *more)))
+        .withColumn(FIRING, until)
+        .withColumn(FIRING, F.explode(F.sequence(FIRST_HELD_BY, FIRING)))
+        .drop(FIRST_HELD_BY, LAST_FIRING)
+    )

@@ -1,0 +1,352 @@
+"""A replay of the records of a group fires as the reference's window operator does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from math import nan
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.engine.replay.rules import rules_of
+from strandline.engine.replay.windows import HELD, Firing, Records, Replayed, Rules, replay
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
+from strandline.model.windows import (
+    GLOBAL_WINDOW,
+    CumulativeWindows,
+    SlidingWindows,
+    TumblingWindows,
+)
+from strandline.reference.evictors import keep_by
+from strandline.reference.panes import Fate, FiredPane
+from strandline.reference.records import Record
+from strandline.reference.sessions import SessionOperator
+from strandline.reference.triggers import trigger_of
+from strandline.reference.windows import GlobalWindowOperator, GridWindowOperator
+from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
+from strandline.spec.trigger import Continuous, Count, Delta, EndOfInput, EventTime, Never
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+YES_OR_NO = st.booleans()
+WITH_MERGE = st.one_of(
+    st.builds(EventTime, purging=YES_OR_NO),
+    st.builds(
+        lambda ms, purging: Continuous(continuous=f"{ms}ms", purging=purging),
+        st.integers(1, 7),
+        YES_OR_NO,
+    ),
+    st.builds(lambda n, purging: Count(count=n, purging=purging), st.integers(1, 4), YES_OR_NO),
+)
+ANY_TRIGGER = WITH_MERGE | st.builds(
+    lambda distance, purging: Delta(delta=distance, of="x", purging=purging),
+    st.integers(0, 6),
+    YES_OR_NO,
+)
+OF_GLOBAL_WINDOWS = ANY_TRIGGER | st.just(Never()) | st.builds(EndOfInput, purging=YES_OR_NO)
+EVICTORS = st.none() | st.one_of(
+    st.builds(lambda n, after: CountEvictor(count=n, after=after), st.integers(0, 3), YES_OR_NO),
+    st.builds(
+        lambda ms, after: TimeEvictor(time=f"{ms}ms", after=after),
+        st.sampled_from([0, 3, 9]),
+        YES_OR_NO,
+    ),
+    st.builds(
+        lambda distance, after: DeltaEvictor(delta=distance, of="x", after=after),
+        st.integers(0, 5),
+        YES_OR_NO,
+    ),
+)
+ON_A_GRID = st.one_of(
+    st.builds(TumblingWindows, st.sampled_from([5, 12]), st.integers(0, 4)),
+    st.builds(SlidingWindows, st.sampled_from([6, 10, 3]), st.sampled_from([4, 5]), st.just(1)),
+    st.builds(CumulativeWindows, st.just(12), st.sampled_from([4, 6]), st.integers(0, 3)),
+)
+LATENESS = st.sampled_from([0, 4, 30])
+RECORD = st.tuples(st.just("record"), st.integers(-25, 20), st.integers(1, 12))
+ADVANCE = st.tuples(st.just("advance"), st.integers(1, 9), st.just(0))
+EVENTS = st.lists(RECORD | RECORD | RECORD | ADVANCE, min_size=8, max_size=40)
+"""Records by how far their time is from the watermark; both begin before 1970."""
+
+
+def operator_of(kind: Any, trigger: Any, evictor: Any, lateness_ms: int, **more: Any) -> Any:
+    keep = None if evictor is None else keep_by(evictor)
+    return kind(
+        **more,
+        allowed_lateness_ms=lateness_ms,
+        trigger=trigger_of(trigger),
+        evict_before=keep if evictor and not evictor.after else None,
+        evict_after=keep if evictor and evictor.after else None,
+    )
+
+
+def rules(trigger: Any, evictor: Any, *, merging: bool = False) -> Rules:
+    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor)
+    return replace(rules_of(spec), merging=merging)
+
+
+@dataclass
+class Group:
+    """The records of a group with the watermark at their arrival, and the firings of it."""
+
+    records: list[tuple[Record, int]] = field(default_factory=list)
+    firings: list[tuple[int, FiredPane]] = field(default_factory=list)
+
+    def columns(self, window: Any = None) -> Records:
+        records = [record for record, _ in self.records]
+        return Records(
+            starts_ms=[r.ts_ms if window is None else window.start_ms for r in records],
+            ends_ms=[
+                r.ts_ms + (r.gap_ms or 0) if window is None else window.end_ms for r in records
+            ],
+            ts_ms=[record.ts_ms for record in records],
+            watermarks_ms=[watermark_ms for _, watermark_ms in self.records],
+            trigger_values=[record.trigger_value for record in records],
+            evictor_values=[record.evictor_value for record in records],
+        )
+
+
+def events_of(events: list[tuple[str, int, int]]) -> Iterator[tuple[int, Record | None, int]]:
+    """Number, record (None: the watermark advances) and watermark of each event."""
+    watermark_ms = -20
+    for number, (kind, value, gap_ms) in enumerate(events):
+        if kind == "advance":
+            watermark_ms += value
+            yield number, None, watermark_ms
+        else:
+            yield number, a_record(number, watermark_ms + value, gap_ms), watermark_ms
+
+
+def a_record(number: int, ts_ms: int, gap_ms: int) -> Record:
+    return Record(
+        arrival_ms=number,
+        ts_ms=ts_ms,
+        record_id=f"{number:03}",
+        channel="",
+        key=("k",),
+        sequence=number,
+        gap_ms=gap_ms,
+        trigger_value=float(gap_ms),
+        evictor_value=nan if number % 7 == 3 else float(gap_ms),
+    )
+
+
+def emitted(firing: Firing, replayed: Replayed, records: list[Record]) -> Any:
+    members = [
+        record.record_id
+        for place, record in enumerate(records)
+        if firing.number in replayed.held_by(place, record.ts_ms)
+    ]
+    return (firing.start_ms, firing.end_ms, firing.time_ms, firing.late, members)
+
+
+def expected(pane: FiredPane) -> Any:
+    return (
+        *(pane.window.start_ms, pane.window.end_ms, pane.timer_ms, pane.timing == "LATE"),
+        [record.record_id for record in pane.members],
+    )
+
+
+@given(ON_A_GRID, ANY_TRIGGER, EVICTORS, LATENESS, EVENTS)
+def test_windows_on_a_grid_fire_as_those_of_the_reference(
+    assigner, trigger, evictor, lateness_ms, events
+):
+    operator = operator_of(GridWindowOperator, trigger, evictor, lateness_ms, assigner=assigner)
+    groups: dict[Any, Group] = defaultdict(Group)
+    for number, record, watermark_ms in events_of(events):
+        if record is None:
+            fired = list(operator.advance(watermark_ms))
+        else:
+            at_arrival_ms = operator.watermark_ms
+            for window in assigner.windows_of(record.ts_ms):
+                if not is_window_late(
+                    window.max_timestamp_ms,
+                    allowed_lateness_ms=lateness_ms,
+                    watermark_ms=at_arrival_ms,
+                ):
+                    groups[window].records.append((record, at_arrival_ms))
+            fired = operator.process(record)[1]
+        for pane in fired:
+            groups[pane.window].firings.append((number, pane))
+    held = {pane.window: pane for pane in operator.panes()}
+    late = {(r.record_id, window) for r, window in operator.accepted_late}
+    unfired = {pane.window: pane.members for pane in operator.unfired}
+    for window, group in groups.items():
+        records = [record for record, _ in group.records]
+        done = replay(group.columns(window), rules(trigger, evictor), operator.watermark_ms)
+        assert [emitted(f, done, records) for f in done.firings] == [
+            expected(pane) for _, pane in group.firings
+        ]
+        assert {
+            (r.record_id, window) for r, is_late in zip(records, done.late, strict=True) if is_late
+        } == {pair for pair in late if pair[1] == window}
+        if window in held:
+            still = [r for r, by in zip(records, done.removed_by, strict=True) if by == HELD]
+            assert still == list(held[window].members)
+        else:
+            never_found = [
+                r for place, r in enumerate(records) if done.found_by(place, r.ts_ms) is None
+            ]
+            assert never_found == list(unfired.get(window, ()))
+        assert_supersedes_the_one_before(done, group)
+
+
+def assert_supersedes_the_one_before(done: Replayed, group: Group) -> None:
+    """Of windows that do not merge a replay says only whether the firing before is superseded."""
+    before: FiredPane | None = None
+    for firing, (_, pane) in zip(done.firings, group.firings, strict=True):
+        is_superseded = before is not None and before.seq in pane.supersedes
+        assert firing.supersedes == ((firing.number - 1,) if is_superseded else ())
+        before = pane
+
+
+@given(OF_GLOBAL_WINDOWS, EVICTORS, EVENTS, YES_OR_NO)
+def test_global_windows_fire_as_those_of_the_reference(trigger, evictor, events, ends):
+    operator = operator_of(GlobalWindowOperator, trigger, evictor, 0)
+    group = Group()
+    for number, record, watermark_ms in events_of(events):
+        if record is None:
+            fired = list(operator.advance(watermark_ms))
+        else:
+            group.records.append((record, operator.watermark_ms))
+            fired = operator.process(record)[1]
+        group.firings += [(number, pane) for pane in fired]
+    if ends and not isinstance(trigger, Continuous):  # that one would fire up to the end of time
+        group.firings += [(len(events), pane) for pane in operator.advance(MAX_WATERMARK)]
+    records = [record for record, _ in group.records]
+    done = replay(group.columns(GLOBAL_WINDOW), rules(trigger, evictor), operator.watermark_ms)
+    assert [emitted(f, done, records) for f in done.firings] == [
+        expected(pane) for _, pane in group.firings
+    ]
+    still = [r for r, by in zip(records, done.removed_by, strict=True) if by == HELD]
+    assert still == [record for pane in operator.panes() for record in pane.members]
+    assert_supersedes_the_one_before(done, group)
+
+
+class InFlight(SessionOperator):
+    """The reference's operator, with the windows in flight."""
+
+    @property
+    def windows(self) -> set[Any]:
+        return {window for _, window in self._held}
+
+
+@dataclass
+class Sessions:
+    """The reference's operator, and which sessions became of its windows."""
+
+    operator: InFlight
+    groups: list[Group] = field(default_factory=list)
+    by_window: dict[Any, Group] = field(default_factory=dict)
+
+    def take(self, number: int, record: Record) -> None:
+        before, at_arrival_ms = self.operator.windows, self.operator.watermark_ms
+        fate, fired = self.operator.process(record)
+        if fate is Fate.LATE:
+            return
+        after = self.operator.windows
+        own = next(w for w in after if w.start_ms <= record.ts_ms < w.end_ms)
+        group = Group()
+        for window in (before - after) | ({own} & before):
+            part = self.by_window.pop(window)
+            self.groups.remove(part)
+            group.records += part.records
+            group.firings += part.firings
+        group.records.append((record, at_arrival_ms))
+        group.records.sort(key=lambda of: of[0].sequence)
+        group.firings += [(number, pane) for pane in fired]
+        self.groups.append(group)
+        self.by_window[own] = group
+
+    def advance(self, number: int, watermark_ms: int) -> None:
+        for pane in self.operator.advance(watermark_ms):
+            self.by_window[pane.window].firings.append((number, pane))
+        there = self.operator.windows
+        self.by_window = {w: group for w, group in self.by_window.items() if w in there}
+
+
+@given(WITH_MERGE, EVICTORS, LATENESS, EVENTS)
+def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, events):
+    sessions = Sessions(operator_of(InFlight, trigger, evictor, lateness_ms, gap_ms=None))
+    advances: dict[int, int] = {}
+    for number, record, watermark_ms in events_of(events):
+        if record is None:
+            sessions.advance(number, watermark_ms)
+            advances[number] = watermark_ms
+        else:
+            sessions.take(number, record)
+    operator = sessions.operator
+    held = {pane.window: pane for pane in operator.panes()}
+    late = {(r.record_id, window.start_ms, window.end_ms) for r, window in operator.accepted_late}
+    found_late = set()
+    for group in sessions.groups:
+        records = [record for record, _ in group.records]
+        in_order = sorted(group.firings, key=lambda of: of[1].seq)
+        merging = rules(trigger, evictor, merging=True)
+        # up to the end of time: those that the watermark has reached are the first of them
+        done = replay(group.columns(), merging, None)
+        happened = [f for f in done.firings if is_reached(f, operator.watermark_ms)]
+        assert [f.number for f in happened] == [*range(1, len(happened) + 1)]
+        assert [emitted(f, done, records) for f in happened] == [
+            expected(pane) for _, pane in in_order
+        ]
+        assert [len(f.supersedes) for f in happened] == [
+            len(pane.supersedes) for _, pane in in_order
+        ]
+        assert [event_of(f, records, advances) for f in happened] == [n for n, _ in in_order]
+        of_watermark = replay(group.columns(), merging, operator.watermark_ms)
+        assert of_watermark.firings == happened
+        window = next((w for w, of in sessions.by_window.items() if of is group), None)
+        if window is not None:
+            still = [
+                r for r, by in zip(records, of_watermark.removed_by, strict=True) if by == HELD
+            ]
+            assert still == list(held[window].members)
+        found_late |= {
+            (record.record_id, start_ms, end_ms)
+            for record, start_ms, end_ms, is_late in zip(
+                records, done.starts_ms, done.ends_ms, done.late, strict=True
+            )
+            if is_late
+        }
+    assert found_late == late
+
+
+def is_reached(firing: Firing, watermark_ms: int) -> bool:
+    return firing.reaches_ms is None or firing.reaches_ms <= watermark_ms
+
+
+def event_of(firing: Firing, records: list[Record], advances: dict[int, int]) -> int | None:
+    """The number of the event that a firing comes with."""
+    if firing.reaches_ms is None:
+        return records[firing.after].sequence
+    return min((n for n, ms in advances.items() if ms >= firing.reaches_ms), default=None)
+
+
+def test_an_empty_window_passes_over_its_times_at_once():
+    ten_years_ms = 10 * 365 * 86_400_000
+    records = Records(
+        starts_ms=[0, 0],
+        ends_ms=[2 * ten_years_ms] * 2,
+        ts_ms=[1, 2],
+        watermarks_ms=[0, ten_years_ms + 500],
+        trigger_values=[None, None],
+        evictor_values=[None, None],
+    )
+    every_second = Rules(interval_ms=1_000, purging=True)
+    first, second = replay(records, every_second, ten_years_ms + 1_000).firings
+    assert (first.time_ms, second.time_ms) == (1_000, ten_years_ms + 1_000)
+    assert (first.after, second.after) == (0, 1)
+    # nor does it step through them to an end that may be far
+    to_the_end = replay(records, every_second, None).firings
+    assert [f.time_ms for f in to_the_end][:2] == [1_000, second.time_ms]
+
+
+def test_a_window_whose_watermark_has_not_come_holds_all():
+    records = Records([0] * 2, [10] * 2, [1, 2], [MIN_WATERMARK] * 2, [None] * 2, [None] * 2)
+    done = replay(records, Rules(), MIN_WATERMARK)
+    assert (done.firings, done.first, done.until) == ([], [1, 1], [HELD, HELD])
