@@ -248,7 +248,8 @@ def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[st
         (tuple(row.pop("order").values()), row | {"sum": row["sum"] or 0})
         for row in rows.toArrow().to_pylist()
     ]
-    return in_order(sorted(ordered, key=lambda pair: pair[0]))
+    # of one moment those of overlapping windows have no defined order: here the earlier one first
+    return in_order(sorted(ordered, key=lambda pair: (pair[0], pair[1]["start"])))
 
 
 def contents_of(windows: DataFrame) -> list[str]:

@@ -17,6 +17,7 @@ from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.replay.grid import ReplayedWindows
+from strandline.engine.replay.of_all_time import ReplayedOfAllTime
 from strandline.engine.replay.sessions import ReplayedSessions
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.merge import starts_in
@@ -114,6 +115,11 @@ class GridWindows(WindowKind):
 
 class GlobalWindows(GridWindows):
     """Global windows, and those that count: one slot of all time, made of the whole history."""
+
+    @property
+    def rebuilt_by(self) -> type[Rebuild]:
+        """By sets where only the end of the input fires them, else by a replay."""
+        return ReplayedOfAllTime if self.spec.last_may_lack_records else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """Everything, whatever is asked for; its end is an instant that can be named."""

@@ -49,12 +49,9 @@ from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted, is_newest
 from strandline.engine.windows.contents import count_each, fire
 from strandline.engine.windows.rebuild import GridRebuild
-from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.runnable import MOST_TIMES
-from strandline.spec.trigger import Continuous
 
 _CONTENT, _IS_SHOWN = "_strandline_content", "_strandline_is_in_shown"
 _MOMENT = "_strandline_moment_ms"
@@ -213,36 +210,8 @@ class ReplayedWindows(GridRebuild):
 
     @property
     def _until_ms(self) -> int:
-        """How far the watermark has come.
-
-        Raises:
-            InputError: windows that never end would fire for ever, as the input has ended; or they
-                would fire too often by now, and emit all of their records each time.
-        """
-        if self.history.grid.all_time and self.clock.closures:
-            raise InputError(
-                f"{self._spec.pipeline}: trigger.continuous",
-                "a global window would fire at every multiple up to the end of time, as in Flink",
-                "let the input go on, or choose another trigger",
-            )
-        until_ms = self.watermark_before_end()
-        if self.history.grid.all_time:
-            self._refuse_too_many_times(until_ms)
-        return until_ms
-
-    def _refuse_too_many_times(self, until_ms: int) -> None:
-        spec, events = self._spec, self.history.days.events
-        trigger = spec.fires_by
-        if events is None or trigger.purging or not isinstance(trigger, Continuous):
-            return
-        times = (until_ms - events.start_ms) // trigger.continuous
-        if times > MOST_TIMES:
-            raise InputError(
-                f"{spec.pipeline}: trigger.continuous",
-                f"a window of all time that holds the earliest record would have fired {times:,} "
-                f"times by now, more than {MOST_TIMES:,}, and emits all of its records each time",
-                "give a longer interval, let it be purging, or choose windows that end",
-            )
+        """How far the watermark has come."""
+        return self.watermark_before_end()
 
     # ------------------------------------------------------------------------------ its firings
 

@@ -1,7 +1,7 @@
 """The replay of a partition in a worker of the engine: Arrow in, Arrow out, one call a group.
 
 It goes to the workers by its content, for this library is not installed there: of the library it
-imports `windows` alone, which goes with it.
+imports `plain` and `windows` alone, which go with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import accumulate, chain, pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine.replay import windows
+from strandline.engine.replay.plain import HELD, Firing, Records, Replayed, Rules
+from strandline.engine.replay.windows import replay
 
 _NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
 _EARLIER = pa.struct([("start_ms", _NUMBER), ("end_ms", _NUMBER), ("firing", _NUMBER)])
@@ -31,7 +32,7 @@ FIRING = pa.struct(
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: `windows.Firing`; its number in its window; whether it takes the place of the one
+"""A firing: `Firing`; its number in its window; whether it takes the place of the one
 before, and whether none takes its own; all whose place it takes, where windows merge."""
 TYPES = {
     "in_start_ms": _NUMBER,
@@ -44,7 +45,7 @@ TYPES = {
     "shown_in": _NUMBERS,
     "firings": pa.list_(FIRING),
 }
-"""What a replay adds to a record: `windows.Replayed`; whether its window holds it at the end, and
+"""What a replay adds to a record: `Replayed`; whether its window holds it at the end, and
 whether no firing has found it there; the firings `is_shown` that hold it; and the firings that it
 causes, or that the watermark does between it and the next record."""
 
@@ -56,7 +57,7 @@ class Names:
     Attributes:
         group: tell a group from every other one.
         order: order the records of a group.
-        records: the fields of `windows.Records`, in their order.
+        records: the fields of `Records`, in their order.
         until_ms: of a group, the watermark at the end; null: beyond all times.
         added: of `TYPES`, in their order.
     """
@@ -77,7 +78,7 @@ class _Firings:
     is_shown: list[bool] = field(default_factory=list)
 
     @classmethod
-    def of(cls, firings: Sequence[windows.Firing]) -> _Firings:
+    def of(cls, firings: Sequence[Firing]) -> _Firings:
         found, last_of = cls(), dict[tuple[int, int], int]()
         for firing in firings:
             window = (firing.start_ms, firing.end_ms)
@@ -94,13 +95,13 @@ class _Firings:
 class _Partition:
     """The added columns of a partition, group after group."""
 
-    def __init__(self, rules: windows.Rules) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._merging = rules.merging
         self._records: dict[str, list[object]] = {name: [] for name in TYPES if name != "firings"}
         self._firings: dict[str, list[object]] = {name: [] for name in FIRING.names}
         self._caused: list[int] = []
 
-    def add(self, done: windows.Replayed, ts_ms: Sequence[int]) -> None:
+    def add(self, done: Replayed, ts_ms: Sequence[int]) -> None:
         """The outcome of a group, whose records have these event times."""
         firings = _Firings.of(done.firings)
         shown = [
@@ -125,7 +126,7 @@ class _Partition:
             late=done.late,
             first=done.first,
             until=done.until,
-            is_held=[by == windows.HELD for by in done.removed_by],
+            is_held=[by == HELD for by in done.removed_by],
             is_unfired=unfired,
             shown_in=shown_in,
         )
@@ -135,7 +136,7 @@ class _Partition:
         self._caused += caused
         self._add_firings(done.firings, firings)
 
-    def _add_firings(self, fired: Sequence[windows.Firing], firings: _Firings) -> None:
+    def _add_firings(self, fired: Sequence[Firing], firings: _Firings) -> None:
         def window(number: int) -> dict[str, int]:
             one = fired[number - 1]
             nth = firings.nth[number - 1]
@@ -173,7 +174,7 @@ class _Partition:
 
 
 def replay_partition(
-    batches: Iterable[pa.RecordBatch], names: Names, rules: windows.Rules
+    batches: Iterable[pa.RecordBatch], names: Names, rules: Rules
 ) -> Iterator[pa.RecordBatch]:
     """Replay all groups of a partition, whose records come in any order.
 
@@ -191,8 +192,8 @@ def replay_partition(
     until_ms = ordered[names.until_ms].to_pylist()
     partition = _Partition(rules)
     for begin, end in pairwise(_bounds(ordered, names.group)):
-        records = windows.Records(*(column[begin:end] for column in columns))
-        partition.add(windows.replay(records, rules, until_ms[begin]), records.ts_ms)
+        records = Records(*(column[begin:end] for column in columns))
+        partition.add(replay(records, rules, until_ms[begin]), records.ts_ms)
     for name, values in zip(names.added, partition.columns(), strict=True):
         ordered = ordered.append_column(name, values)
     yield from ordered.combine_chunks().to_batches()

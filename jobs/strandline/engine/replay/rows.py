@@ -15,12 +15,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted, require, typed
 from strandline.engine.records.met import risen
-from strandline.engine.replay import in_workers, windows
+from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import TYPES, Names, replay_partition
+from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
+cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_workers)  # type: ignore[no-untyped-call]
 
@@ -55,9 +57,7 @@ class Groups:
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
 
-def replayed(
-    records: DataFrame, groups: Groups, rules: windows.Rules, used: Iterable[str]
-) -> DataFrame:
+def replayed(records: DataFrame, groups: Groups, rules: Rules, used: Iterable[str]) -> DataFrame:
     """The records with the outcome of their replay, the columns of `in_workers.TYPES`.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.engine.replay.windows import Rules
+from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta
