@@ -91,7 +91,7 @@ def _emission() -> str:
             f"{_watermark(e.watermark_ms)} at {_clock(e.moment.at_ms)}" for e in told.watermarks
         ]
         rows.append([name, ", ".join(seen) or "none before the end of the input"])
-    return _table(["emit", "the watermark rises to"], rows)
+    return _table(["emit", "the watermark advances to"], rows)
 
 
 def _idleness() -> str:
@@ -215,7 +215,7 @@ def _lateness() -> str:
         ]
         rows.append([_clock(record.arrival_ms), _clock(record.ts_ms), met, became, *firings[:1]])
     return _table(
-        ["arrival", "event time", "watermark it meets", "it is", "[12:00, 12:10) fires"], rows
+        ["arrival", "event time", "watermark then", "it is", "[12:00, 12:10) fires"], rows
     )
 
 
