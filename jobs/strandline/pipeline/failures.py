@@ -16,6 +16,7 @@ from pyspark.errors import (
 )
 from pyspark.sql import SparkSession
 
+from strandline.engine.replay.plain import NULL_VALUE
 from strandline.errors import (
     AuditFailedError,
     InputError,
@@ -85,6 +86,10 @@ def failures_recorded(
             _leave(say_failed, told)
             way_out = "mend the function: nothing has been published"
             raise InputError(f"{pipeline}: process", told, way_out) from error
+        if null := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", str(error)):
+            _leave(say_failed, f"{null[1]}: {null[2]}")
+            way_out = "leave such records out, or give a default"
+            raise InputError(f"{pipeline}: {null[1]}", null[2], way_out) from error
         if failed := storage_error(f"{pipeline} run {run_id}", error):
             _leave(say_failed, failed.problem)
             raise failed from error

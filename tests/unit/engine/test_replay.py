@@ -73,7 +73,7 @@ EVENTS = st.lists(RECORD | RECORD | RECORD | ADVANCE, min_size=8, max_size=40)
 
 
 def rules(trigger: Any, evictor: Any, *, merging: bool = False) -> Rules:
-    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor)
+    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor, window=None)
     return replace(rules_of(spec), merging=merging)
 
 

@@ -41,7 +41,6 @@ from strandline.engine.replay.rows import (
     replayed,
     values_of,
 )
-from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
@@ -151,7 +150,7 @@ class ReplayedWindows(GridRebuild):
         records = self._with_watermarks(accepted).withColumns(own)
         used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
         used += columns_read(self.records, spec, self.source_columns)
-        return replayed(records, self._groups, rules_of(spec), used)
+        return replayed(records, self._groups, spec, used)
 
     @property
     def _groups(self) -> Groups:
@@ -194,8 +193,8 @@ class ReplayedWindows(GridRebuild):
         if grid.one_window_each:
             return fired
         refused = self._pairs(windows).where(~is_accepted())
-        without_content = dict.fromkeys(spec.aggregates, F.lit(None))
-        missed = count_each(refused, spec, {}, grid).withColumns(without_content)
+        missed = count_each(refused, spec, {}, grid)
+        missed = missed.select("*", *(F.lit(None).alias(name) for name in self._aggregates()))
         none = long(0)
         rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
         return fired.unionByName(rows)

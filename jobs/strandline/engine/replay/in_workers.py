@@ -13,7 +13,7 @@ from itertools import accumulate, chain, pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine.replay.plain import HELD, Firing, Records, Replayed, Rules
+from strandline.engine.replay.plain import HELD, NULL_VALUE, Firing, Records, Replayed, Rules
 from strandline.engine.replay.windows import replay
 
 _NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
@@ -60,6 +60,7 @@ class Names:
         records: the fields of `Records`, in their order.
         until_ms: of a group, the watermark at the end; null: beyond all times.
         added: of `TYPES`, in their order.
+        compared: columns whose values are compared, each with a text for where one is null.
     """
 
     group: tuple[str, ...]
@@ -67,6 +68,7 @@ class Names:
     records: tuple[str, ...]
     until_ms: str
     added: tuple[str, ...]
+    compared: tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
@@ -182,12 +184,18 @@ def replay_partition(
         batches: all records of the partition; `mapInArrow` gives them.
         names: their columns.
         rules: the trigger and the evictor.
+
+    Raises:
+        ValueError: a value to compare is null.
     """
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
         return
     by = [(name, "ascending") for name in (*names.group, *names.order)]
     ordered = pa.Table.from_batches(parts).sort_by(by)
+    for name, problem in names.compared:
+        if ordered[name].null_count:
+            raise ValueError(NULL_VALUE + problem)
     columns = [ordered[name].to_pylist() for name in names.records]
     until_ms = ordered[names.until_ms].to_pylist()
     partition = _Partition(rules)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+NULL_VALUE = "strandline null: "
+"""How the message of an error begins where a value to compare is null; a place and a text come."""
 HELD = 2**62
 """Where a record would stop being in its window: after every firing that there can be."""
 

@@ -17,7 +17,7 @@ from strandline.engine.records.expressions import quoted, require, typed
 from strandline.engine.records.met import risen
 from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import TYPES, Names, replay_partition
-from strandline.engine.replay.plain import Rules
+from strandline.engine.replay.rules import rules_of
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
@@ -57,27 +57,51 @@ class Groups:
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
 
-def replayed(records: DataFrame, groups: Groups, rules: Rules, used: Iterable[str]) -> DataFrame:
+def replayed(
+    records: DataFrame, groups: Groups, spec: PipelineSpec, used: Iterable[str]
+) -> DataFrame:
     """The records with the outcome of their replay, the columns of `in_workers.TYPES`.
 
     Args:
         records: the accepted ones, with START and END of the window of each alone, the WATERMARK at
             its arrival, UNTIL_MS, the values of `values_of`, and RECORD_ID.
         groups: the groups that they form.
-        rules: the trigger and the evictor.
+        spec: the pipeline.
         used: what else is kept of the records, as the columns that aggregates read.
     """
     needed = (*groups.by, *POSITION, *risen(records), *_OF_RECORDS, UNTIL_MS, c.ARRIVAL)
     kept = dict.fromkeys([*needed, c.ARRIVAL_DAY, *used])
     rows = records.select(*(quoted(name) for name in kept))
-    names = Names(tuple(groups.by), POSITION, _OF_RECORDS, UNTIL_MS, tuple(_ADDED.values()))
+    names = Names(
+        group=tuple(groups.by),
+        order=POSITION,
+        records=_OF_RECORDS,
+        until_ms=UNTIL_MS,
+        added=tuple(_ADDED.values()),
+        compared=tuple(_compared(spec)),
+    )
     added = pa.schema([(_ADDED[name], kind) for name, kind in TYPES.items()])
     schema = T.StructType([*rows.schema.fields, *from_arrow_schema(added).fields])
+
+    rules = rules_of(spec)
 
     def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return replay_partition(batches, names, rules)
 
     return groups.together(rows).mapInArrow(over_partition, schema)
+
+
+def _rules_with_values(spec: PipelineSpec) -> Iterator[tuple[str, str, str | None]]:
+    """The trigger and the evictor: the column of their values, their place, their expression."""
+    rules = (TRIGGER_VALUE, "trigger", spec.fires_by), (EVICTOR_VALUE, "evictor", spec.evicts_by)
+    for column, part, rule in rules:
+        yield column, f"{part}.of", rule.of if isinstance(rule, Delta | DeltaEvictor) else None
+
+
+def _compared(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
+    for column, place, text in _rules_with_values(spec):
+        if text is not None:
+            yield column, f"{place}: {text} is null for a record"
 
 
 def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
@@ -87,16 +111,12 @@ def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
         InputError: one is no number.
     """
     return {
-        TRIGGER_VALUE: _value(records, spec, spec.fires_by, "trigger"),
-        EVICTOR_VALUE: _value(records, spec, spec.evicts_by, "evictor"),
+        column: F.lit(None).cast("double") if text is None else _number(records, spec, place, text)
+        for column, place, text in _rules_with_values(spec)
     }
 
 
-def _value(records: DataFrame, spec: PipelineSpec, rule: object, part: str) -> Column:
-    if not isinstance(rule, Delta | DeltaEvictor):
-        return F.lit(None).cast("double")
-    place = f"{spec.pipeline}: {part}.of"
-    value, found = typed(records, rule.of, place)
-    require("number", rule.of, found, place)
-    nothing = f"{place}: {rule.of} is null for a record; leave such records out, or give a default"
-    return F.coalesce(value.cast("double"), F.raise_error(F.lit(nothing)).cast("double"))
+def _number(records: DataFrame, spec: PipelineSpec, place: str, text: str) -> Column:
+    value, found = typed(records, text, f"{spec.pipeline}: {place}")
+    require("number", text, found, f"{spec.pipeline}: {place}")
+    return value.cast("double")

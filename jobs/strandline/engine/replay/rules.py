@@ -6,10 +6,11 @@ from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta
+from strandline.spec.window import Session
 
 
-def rules_of(spec: PipelineSpec, *, merging: bool = False) -> Rules:
-    """The rules of a pipeline's windows; `merging`: they are sessions."""
+def rules_of(spec: PipelineSpec) -> Rules:
+    """The rules of a pipeline's windows."""
     trigger, evictor = spec.fires_by, spec.evicts_by
     return Rules(
         at_end=trigger.fires_at_end,
@@ -21,5 +22,5 @@ def rules_of(spec: PipelineSpec, *, merging: bool = False) -> Rules:
         newest_ms=evictor.reach_ms if isinstance(evictor, TimeEvictor) else None,
         near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
         after=evictor is not None and evictor.after,
-        merging=merging,
+        merging=isinstance(spec.window, Session),
     )

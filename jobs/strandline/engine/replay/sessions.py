@@ -46,7 +46,6 @@ from strandline.engine.replay.rows import (
     replayed,
     values_of,
 )
-from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.sessions.condense import row_key
@@ -183,7 +182,7 @@ class ReplayedSessions(SessionRebuild):
         records = records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
         used = [SESSION_START, *columns_read(self.records, spec, self.source_columns)]
         groups = Groups(session, int(self.slots["records"].sum()))
-        return replayed(records, groups, rules_of(spec, merging=True), used)
+        return replayed(records, groups, spec, used)
 
     def _records_in_sessions(self) -> DataFrame:
         """The accepted records, each with its session and the WATERMARK at its arrival."""
