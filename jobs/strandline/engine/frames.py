@@ -69,7 +69,7 @@ def up_to_here(window: WindowSpec) -> WindowSpec:
 def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
     """Rows with the columns that only another DataFrame has; they are null, of its types.
 
-    Unlike `unionByName(allowMissingColumns=True)` it gives every engine the type of a struct.
+    Unlike `union_by_name` it gives every engine the type of a struct.
     """
     names = {name.lower() for name in rows.columns}
     lacking = [field for field in other.schema.fields if field.name.lower() not in names]
@@ -84,10 +84,10 @@ def fields_of(rows: DataFrame, struct: str) -> list[Column]:
 
 
 def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """The rows of all; a column that only some have is null in the others."""
+    """The rows of all; a column that only some have is null in the others, and no struct."""
     both = first
     for other in others:
-        both = with_nulls_for(other, both).unionByName(with_nulls_for(both, other))
+        both = both.unionByName(other, allowMissingColumns=True)
     return both
 
 

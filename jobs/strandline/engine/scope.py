@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import date
+from functools import cached_property
 from typing import Any, Self
 
 import pandas as pd
@@ -124,7 +125,9 @@ class Rebuild(ABC):
     def _known(self, days: Collection[date]) -> DataFrame:
         return known_records(self.records, self.history, self.clock.horizon_ms, days)
 
+    @cached_property
     def _aggregates(self) -> dict[str, Column]:
+        """The aggregates by name, checked."""
         spec = self.history.spec
         aggregates = aggregate_columns(self.records, spec)
         if not spec.hands_over_records:

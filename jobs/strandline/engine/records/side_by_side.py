@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.frames import union_by_name
+from strandline.engine.frames import with_nulls_for
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
@@ -31,5 +31,5 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
             if own != other:
                 problem = f"its column {own} stands beside {other} of the left source"
                 raise InputError(place, problem, "give both one name and type, or two names")
-    named = [of_input.withColumn(INPUT, F.lit(name)) for name, of_input in rows.items()]
-    return union_by_name(*named)
+    left, right = (of_input.withColumn(INPUT, F.lit(name)) for name, of_input in rows.items())
+    return with_nulls_for(right, left).unionByName(with_nulls_for(left, right))

@@ -45,7 +45,7 @@ from strandline.engine.results.aggregates import columns_read, with_contents_of_
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.values.emissions import Emissions
-from strandline.engine.windows.assign import fires_at_once, is_accepted, is_newest
+from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.engine.windows.contents import count_each, fire
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
@@ -67,7 +67,7 @@ class ReplayedWindows(GridRebuild):
         Their content is that of the last firing; ACCEPTED counts all records, UNFIRED those that a
         window has closed with before any firing held them.
         """
-        spec, window, aggregates = self._spec, window_of(self._spec), self._aggregates()
+        spec, window, aggregates = self._spec, window_of(self._spec), self._aggregates
         records = self._replayed(self._identity)
         parts = (
             records.withColumn(_IS_SHOWN, F.size(SHOWN_IN) > 0)
@@ -76,7 +76,7 @@ class ReplayedWindows(GridRebuild):
                 *(column.alias(name) for name, column in aggregates.items()),
                 F.count(F.lit(1)).alias(c.ACCEPTED),
                 F.count_if(LATE).alias("late_accepted"),
-                F.count_if(is_newest(records)).alias(c.IN_NEWEST_WINDOW),
+                F.count_if(self._is_newest()).alias(c.IN_NEWEST_WINDOW),
                 F.count_if(IS_UNFIRED).alias(c.UNFIRED),
             )
         )
@@ -102,7 +102,7 @@ class ReplayedWindows(GridRebuild):
         """What the windows that have not closed hold, each with the `state` of its slot."""
         spec, window = self._spec, window_of(self._spec)
         records = self._replayed(self._identity).where(IS_HELD)
-        shown = contents(records, window, self._aggregates()).join(
+        shown = contents(records, window, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
         state = F.col(c.SLOT_STATE)
@@ -116,7 +116,7 @@ class ReplayedWindows(GridRebuild):
         rows = fired.join(held, firing, "left")
         if _may_hold_nothing(spec):
             rows = with_contents_of_none(
-                rows, self._replayed(identity), self._aggregates(), "records"
+                rows, self._replayed(identity), self._aggregates, "records"
             )
         rows = rows.withColumn("records", F.coalesce("records", long(0)))
         emitted = self._emitted.at(as_probes(rows))
@@ -148,7 +148,7 @@ class ReplayedWindows(GridRebuild):
             **values_of(accepted, spec),
         }
         records = self._with_watermarks(accepted).withColumns(own)
-        used = [name for name in (c.NEWEST_WINDOW,) if name in records.columns]
+        used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
         used += columns_read(self.records, spec, self.source_columns)
         return replayed(records, self._groups, spec, used)
 
@@ -163,7 +163,7 @@ class ReplayedWindows(GridRebuild):
         Where only the end of a window counts: whether the watermark had reached it.
         """
         if self._spec.fires_at_times:
-            records = self._emitted.at(accepted.withColumns(met_by(accepted)))
+            records = self._emitted.at(accepted.withColumns(met_by(self._spec)))
             until_ms = F.lit(self._until_ms).cast("bigint")
             has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
             return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
@@ -187,6 +187,12 @@ class ReplayedWindows(GridRebuild):
         days.update(self._fired_days)
         return self._emissions_probed(sorted(days)).at_hand()
 
+    def _is_newest(self) -> Column:
+        """Whether a record's window is its newest one, or the only one: it is counted there."""
+        if self.history.grid.one_window_each:
+            return F.lit(True)
+        return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
+
     def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
         """Rows of windows, and rows that count the pairs which windows refused."""
         spec, grid = self.history.spec, self.history.grid
@@ -194,7 +200,7 @@ class ReplayedWindows(GridRebuild):
             return fired
         refused = self._pairs(windows).where(~is_accepted())
         missed = count_each(refused, spec, {}, grid)
-        missed = missed.select("*", *(F.lit(None).alias(name) for name in self._aggregates()))
+        missed = missed.select("*", *(F.lit(None).alias(name) for name in self._aggregates))
         none = long(0)
         rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
         return fired.unionByName(rows)
@@ -215,10 +221,10 @@ class ReplayedWindows(GridRebuild):
     # ------------------------------------------------------------------------------ its firings
 
     def _place(self, identity: Column) -> DataFrame:
-        fired = firings_of(self._replayed(identity), window_of(self._spec))
+        fired = firings_of(self._replayed(identity), window_of(self._spec), self._spec)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
-        return placed(timed, F.col(_MOMENT), own_window)
+        return placed(timed, F.col(_MOMENT), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reaches the end of their window."""
@@ -251,8 +257,8 @@ class ReplayedWindows(GridRebuild):
         if not keeps_all or partials is None:
             fired = self._fired(identity)
             members = in_firings(records, fired, window)
-            return contents(members, [*window, c.FIRING], self._aggregates())
-        self._aggregates()  # checked
+            return contents(members, [*window, c.FIRING], self._aggregates)
+        _ = self._aggregates  # checked
         parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
         last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (

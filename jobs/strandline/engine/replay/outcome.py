@@ -13,6 +13,7 @@ from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.met import met_by, risen
 from strandline.engine.replay.rows import FIRINGS, FIRST, SHOWN_IN, UNTIL
 from strandline.engine.results.rows import FIRED_AT
+from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
 """The END of the record that causes a firing."""
@@ -43,14 +44,15 @@ _OF_FIRING = {
 }
 
 
-def firings_of(records: DataFrame, group: Sequence[str]) -> DataFrame:
+def firings_of(records: DataFrame, group: Sequence[str], spec: PipelineSpec) -> DataFrame:
     """The firings, each with the record that causes it, or that came before the watermark did.
 
     Args:
         records: of `rows.replayed`.
         group: the columns of their groups, and others that are carried along.
+        spec: the pipeline.
     """
-    of_record = (c.INSTANT, *risen(records), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
+    of_record = (c.INSTANT, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
     own_end = F.col(c.END).alias(OWN_END)
     each = records.select(*group, *of_record, own_end, F.explode(FIRINGS).alias(_FIRED))
     named = [F.col(_FIRED)[field].alias(name) for field, name in _OF_FIRING.items()]
@@ -62,19 +64,20 @@ def is_by_record() -> Column:
     return F.col(REACHES).isNull()
 
 
-def placed(firings: DataFrame, moment: Column, of_window: Column) -> DataFrame:
+def placed(firings: DataFrame, moment: Column, of_window: Column, spec: PipelineSpec) -> DataFrame:
     """The firings with PLACE and FIRED_AT; RECORD_ID is null where the watermark causes one.
 
     Args:
         firings: of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches REACHES.
         moment: the millisecond of that.
         of_window: orders the firings that one record causes.
+        spec: the pipeline.
     """
 
     def by(record: Column, watermark: Column) -> Column:
         return F.when(is_by_record(), record).otherwise(watermark)
 
-    nothing, met = F.lit(None), met_by(firings)
+    nothing, met = F.lit(None), met_by(spec)
     place = F.struct(
         by(met[c.SEEN_FROM], F.col(c.FIRE_FROM)).alias("instant"),
         by(met[c.RANK], F.col(c.RANK)).alias("rank"),

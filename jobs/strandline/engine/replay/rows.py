@@ -69,7 +69,7 @@ def replayed(
         spec: the pipeline.
         used: what else is kept of the records, as the columns that aggregates read.
     """
-    needed = (*groups.by, *POSITION, *risen(records), *_OF_RECORDS, UNTIL_MS, c.ARRIVAL)
+    needed = (*groups.by, *POSITION, *risen(spec), *_OF_RECORDS, UNTIL_MS, c.ARRIVAL)
     kept = dict.fromkeys([*needed, c.ARRIVAL_DAY, *used])
     rows = records.select(*(quoted(name) for name in kept))
     names = Names(

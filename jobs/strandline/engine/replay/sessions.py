@@ -79,7 +79,7 @@ class ReplayedSessions(SessionRebuild):
 
     def windows(self) -> DataFrame:
         """The windows that have been emitted and not superseded."""
-        session, aggregates = session_of(self._spec), self._aggregates()
+        session, aggregates = session_of(self._spec), self._aggregates
         window = Window.partitionBy(*session, c.START, c.END)
         fired = self._fired(self._identity)
         shown = fired.withColumns(
@@ -107,7 +107,7 @@ class ReplayedSessions(SessionRebuild):
         session = session_of(self._spec)
         sessions = self._sessions.where(F.col("state") != "closed").drop("records")
         records = self._replayed(self._identity)
-        held = contents(records.where(IS_HELD), session, self._aggregates())
+        held = contents(records.where(IS_HELD), session, self._aggregates)
         rows = self._starts_in_range(sessions).join(held, session, "left")
         return self._as_rows(self._filled(rows, records))
 
@@ -132,7 +132,7 @@ class ReplayedSessions(SessionRebuild):
         spec, firing = self._spec, [*session_of(self._spec), c.FIRING]
         fired, records = self._fired(identity), self._replayed(identity)
         members = in_firings(records, fired, session_of(spec))
-        held = contents(members, firing, self._aggregates())
+        held = contents(members, firing, self._aggregates)
         rows = self._filled(fired.join(held, firing, "left"), records)
         emitted = self._emitted.at(as_probes(rows))
         columns = firing_columns(timing(), F.col(PLACE), spec)
@@ -194,13 +194,13 @@ class ReplayedSessions(SessionRebuild):
         records = self._in_rows(self._days(self._region), self._region).join(rows, row_key(spec))
         if not spec.fires_by.fires_at_end:  # then the rows' own do: ahead of the watermark or not
             return records
-        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by(records)))
+        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by(spec)))
         return met.drop(c.SEEN_FROM, c.RANK)
 
     def _place(self, identity: Column) -> DataFrame:
         spec, axis, session = self._spec, self.history.axis, session_of(self._spec)
         fired = with_crossings(
-            firings_of(self._replayed(identity), [*session, SESSION_START]),
+            firings_of(self._replayed(identity), [*session, SESSION_START], spec),
             F.col(REACHES),
             self._emitted,
             spec,
@@ -208,9 +208,9 @@ class ReplayedSessions(SessionRebuild):
             self.clock,
         )
         moment = moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock)
-        return happened(placed(fired, moment, F.col(OWN_END)), axis)
+        return happened(placed(fired, moment, F.col(OWN_END), spec), axis)
 
     def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
         """Rows with the contents of no record where they have none."""
-        none = {**self._aggregates(), "records": F.count(F.lit(1))}
+        none = {**self._aggregates, "records": F.count(F.lit(1))}
         return with_contents_of_none(rows, records, none, "records")

@@ -19,7 +19,6 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, long
 from strandline.engine.past.history import History
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
 from strandline.engine.records.met import met_by, risen
@@ -65,7 +64,7 @@ def in_rows(
     """
     ts, gap_ms, grid = F.col(c.TS), gap_of(history.spec), history.grid
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
-    is_ahead = _is_ahead(records)
+    is_ahead = _is_ahead(history.spec)
     place = ts
     if gap_ms is not None:
         width_ms = min(gap_ms, grid.step_ms)
@@ -83,29 +82,29 @@ def in_rows(
                     F.lit(0),
                 ),
                 AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(records, history.axis)),
+                AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(history)),
             }
         )
     )
 
 
-def _is_ahead(records: DataFrame) -> Column:
+def _is_ahead(spec: PipelineSpec) -> Column:
     """Whether records come before the watermark reaches what holds their sessions together.
 
     One with a RISE comes behind all rises of its instant before that one: it has to be further
     away, at the end of the input from never, too.
     """
     instant = F.col(c.INSTANT)
-    if risen(records):
+    if risen(spec):
         instant = instant + F.when(F.col(c.RISE).isNull(), 0).otherwise(2)
     return instant < F.col(c.AHEAD_BEFORE)
 
 
-def _sequence(records: DataFrame, axis: Axis) -> Column:
+def _sequence(history: History) -> Column:
     """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
-    if not risen(records):
+    if not risen(history.spec):
         return F.col(c.SEQUENCE)
-    on_tick = F.col(c.INSTANT) < first_of(axis, F.col(c.ARRIVAL))
+    on_tick = F.col(c.INSTANT) < first_of(history.axis, F.col(c.ARRIVAL))
     return F.col(c.SEQUENCE) - F.when(on_tick, 2**62).otherwise(0)
 
 
@@ -122,7 +121,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             F.min(c.TS).alias(c.START),
             *ends,
             F.count(F.lit(1)).alias("records"),
-            *(F.max(name).alias(name) for name in (c.INSTANT, *risen(records))),
+            *(F.max(name).alias(name) for name in (c.INSTANT, *risen(spec))),
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
@@ -130,10 +129,10 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
     )
 
 
-def with_watermarks(rows: DataFrame, emitted: Emissions) -> DataFrame:
+def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
     """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
-    met = {c.ARRIVAL_DAY: date_of(F.col(AT)), **met_by(rows)}
+    met = {c.ARRIVAL_DAY: date_of(F.col(AT)), **met_by(spec)}
     probes = rows.where(~is_ahead).withColumns(met)
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, long(AHEAD))

@@ -117,7 +117,7 @@ class SessionRebuild(SessionRows):
         """The records of older sessions that arrived from a midnight on: all are late."""
         days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns(met_by(records))
+        probes = records.withColumns(met_by(self._spec))
         return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
 
     def _ended_at(self) -> Column:
@@ -135,7 +135,7 @@ class SessionRebuild(SessionRows):
         firings = self._starts_in_range(self._firings)
         days = [row[0] for row in firings.select(date_of(F.col(FIRED_AT))).distinct().collect()]
         held, emitted = self._held_records(identity), self._emissions(sorted(days))
-        rows = firing_rows(firings, held, emitted, self._spec, self._aggregates())
+        rows = firing_rows(firings, held, emitted, self._spec, self._aggregates)
         return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
 
     def _held_records(self, identity: Column) -> DataFrame:
@@ -198,9 +198,9 @@ class SessionRebuild(SessionRows):
         """Windows by their FIRING as rows, with the aggregates of the units in it."""
         partials = self._partials
         if partials is None:
-            aggregates, of_units = self._aggregates(), self._records_in_units()
+            aggregates, of_units = self._aggregates, self._records_in_units()
         else:
-            self._aggregates()
+            _ = self._aggregates
             aggregates = {name: partial.whole for name, partial in partials.items()}
             of_units = self._accepted_rows
         if aggregates:

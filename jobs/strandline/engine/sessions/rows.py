@@ -118,7 +118,7 @@ class SessionRows(Rebuild, ABC):
         Where some input had ended before, a run could reach across it: every row stays alone.
         """
         spec, (_, rows) = self._spec, self._digested
-        met = with_watermarks(rows, self._emitted)
+        met = with_watermarks(rows, self._emitted, spec)
         return met if self._ended else numbered_by_run(met, spec)
 
     @cached_property

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import up_to_here, with_nulls_for
+from strandline.engine.frames import up_to_here
 from strandline.engine.records.expressions import quoted
 
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
@@ -60,8 +60,8 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
     )
     of_probe = T.StructType([T.StructField(_IS_PROBE, T.IntegerType()), *carried])
     rows = emitted.withColumn(c.RANK, rank)
-    asked = with_nulls_for(rows, asked)
-    return rows.withColumn(_BROUGHT, F.lit(None).cast(of_probe)).unionByName(asked)
+    rows = rows.withColumn(_BROUGHT, F.lit(None).cast(of_probe))
+    return rows.unionByName(asked, allowMissingColumns=True)
 
 
 def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:

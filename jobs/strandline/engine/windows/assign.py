@@ -41,13 +41,6 @@ def in_each_window(
     return placed.join(F.broadcast(windows), c.WINDOW)
 
 
-def is_newest(placed: DataFrame) -> Column:
-    """Whether a placed record's window is its newest one, or the only one: it is counted there."""
-    if c.NEWEST_WINDOW not in placed.columns:
-        return F.lit(True)
-    return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
-
-
 def is_accepted() -> Column:
     """Whether a placed record's window takes it: it has not closed before it.
 

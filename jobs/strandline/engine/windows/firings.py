@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.past.history import History
-from strandline.engine.records.met import met_by
+from strandline.engine.records.met import met_by, risen
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import fired_with, numbered, window_columns
@@ -40,7 +40,7 @@ def firings(
         history: everything observed below the horizon.
     """
     spec = history.spec
-    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW))
+    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), spec)
     return numbered(emitted.at(placed).select(*_columns(spec), FIRING), [FIRING], spec).drop(FIRING)
 
 
@@ -59,7 +59,8 @@ def contents_of_firings(
         partials: the same in two steps; None: they cannot be had so.
     """
     window, each = window_of(spec), _numbered(accepted, spec)
-    causes = {name: F.when(F.col(FIRST_HELD_BY) > 0, F.col(name)) for name in _OF_CAUSE}
+    of_cause = (*_OF_CAUSE, *risen(spec))
+    causes = {name: F.when(F.col(FIRST_HELD_BY) > 0, F.col(name)) for name in of_cause}
     if partials is None:
         in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
             FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
@@ -74,7 +75,7 @@ def contents_of_firings(
     counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
     unit = [*window, FIRST_HELD_BY, LAST_FIRING]
     on_time = each.where(F.col(FIRST_HELD_BY) == 0).groupBy(*unit).agg(*counted)
-    late = each.where(F.col(FIRST_HELD_BY) > 0).groupBy(*unit, *_OF_CAUSE).agg(*counted)
+    late = each.where(F.col(FIRST_HELD_BY) > 0).groupBy(*unit, *of_cause).agg(*counted)
     return grown(union_by_name(late, on_time), window, partials, causes)
 
 
@@ -95,9 +96,9 @@ def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
     )
 
 
-def _placed(firings: DataFrame) -> DataFrame:
+def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """Firings with their position: where the watermark fires the window, or the record is."""
-    met = met_by(firings)
+    met = met_by(spec)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
         {

@@ -34,7 +34,7 @@ class GridRebuild(Rebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
         spec, grid, windows = self.history.spec, self.history.grid, self._windows
-        aggregates = self._aggregates()
+        aggregates = self._aggregates
         partials = None if grid.one_window_each else self._partials
         if partials is None:
             counted = count_each(self._pairs(windows), spec, aggregates, grid)
@@ -60,7 +60,7 @@ class GridRebuild(Rebuild):
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        met = self._emissions(late_days).at(late.withColumns(met_by(late)))
+        met = self._emissions(late_days).at(late.withColumns(met_by(self.history.spec)))
         return quarantine_late(met, self.history.spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
@@ -73,7 +73,7 @@ class GridRebuild(Rebuild):
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
-        spec, aggregates = self.history.spec, self._aggregates()
+        spec, aggregates = self.history.spec, self._aggregates
         days = {*self._fired_days, *self.history.days.of_windows(self.scope.windows)}
         accepted = self._accepted(self._windows).withColumn(c.RECORD_ID, identity)
         contents = contents_of_firings(accepted, spec, aggregates, self._partials)
