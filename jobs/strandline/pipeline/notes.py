@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -101,8 +102,18 @@ def of_rebuilt_first(
         yield told
 
 
-def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:
-    """How many records windows have gone with before any firing told of them."""
+def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:
+    """Records that windows have gone with before any firing had them; gaps that are not looked at.
+
+    Args:
+        calendar: the slots of the range, as they are judged.
+        not_in_it: by state, the rows of gaps that are staged but too many to be judged one by one.
+    """
+    if rows := not_in_it.total():
+        yield (
+            f"gaps: {rows:,} of their rows are in completeness and in the number of gaps, but too "
+            "many to be held against expectations on completeness; only the first and the last are"
+        )
     count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
     if count:
         yield (
