@@ -19,7 +19,7 @@ from strandline.cli.options import (
     pipelines_folder,
     spec_of,
 )
-from strandline.errors import AuditFailedError, InputError, StrandlineError
+from strandline.errors import AuditFailedError, InputError, NoRunsError, StrandlineError
 from strandline.model.intervals import instant_of
 
 
@@ -63,7 +63,7 @@ def status(
             found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)
         except StrandlineError as error:  # one pipeline's trouble is not the others'
             found = {"pipeline": path.stem, "state": str(error), "processed_up_to": None}
-            codes.append(error.exit_code)
+            codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
         else:
             codes.append(_code_of(found))
         lines.append(found)

@@ -77,3 +77,5 @@ def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, stat
     note(lake, "r-2", "erased", kind="erase")  # what upkeep took from quarantine is not missing
     assert status("meter", "--deep")[0] == 0
     assert status("--deep")[0] == 2
+    (tmp_path / "other.yaml").write_text(FILE.replace("meter", "other"), encoding="utf-8")
+    assert status("--deep")[0] == 0  # it has not run yet

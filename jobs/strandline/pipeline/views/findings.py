@@ -15,12 +15,8 @@ from strandline.spec import PipelineSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
 """Steps after which what a run found is of no run any more."""
-_DID_NOT_END = {
-    "failed": ("critical", "failed"),
-    "dead": ("critical", "was killed"),
-    INTERRUPTED: ("warning", "was interrupted"),
-}
-"""By what has become of a run that has not done what it was asked: severity, and words for it."""
+_DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
+"""Words for what has become of a run that has not done what it was asked."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
 """After a run of these nothing is known of what the run before it should have done."""
 
@@ -91,9 +87,10 @@ def _of_runs(entries: Sequence[Entry]) -> Iterator[Finding]:
             by_kind.clear()
         by_kind.pop(last.kind, None)
         if state in _DID_NOT_END:
-            severity, ended = _DID_NOT_END[state]
             because = f": {last.message}" if state == "failed" and last.message else ""
-            sentence = f"the last run of {last.kind} {ended}{because}"
+            sentence = f"the last run of {last.kind} {_DID_NOT_END[state]}{because}"
+            # what a run by hand has left undone is still as it was published before
+            severity = "critical" if last.kind == "advance" else "warning"
             by_kind[last.kind] = Finding("runs", severity, sentence, run_id)
     yield from by_kind.values()
 
