@@ -124,6 +124,31 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
         assert line.versions() == before
 
 
+def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_closed(spark, tmp_path):
+    rows = [a_record(f"{day} 06:00", f"{day} 06:00") for day in (1, 2)]
+    line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "1m"}}))
+    land(tmp_path, rows)
+    line.advance("3")
+
+    def states() -> list[tuple[str, str, int]]:
+        found = [row for row in line.rows("completeness") if row["gap"]]
+        return sorted(
+            (f"{row['slot_start']:%d %H:%M}", row["state"], row["slots"]) for row in found
+        )
+
+    # the watermark stands at 05:30 of the second day, and closes what ended an hour before
+    before = [("01 06:01", "closed", 1349), ("02 04:30", "fired", 60), ("02 05:30", "open", 30)]
+    assert states() == before
+    line.backfill("2 05:40", "2 05:50", as_of="3", close=True)
+    closed = ("02 05:40", "closed", 10)
+    assert states() == [
+        *before[:2],
+        ("02 05:30", "open", 10),
+        closed,
+        ("02 05:50", "open", 10),
+    ]
+
+
 def test_gaps_of_very_short_slots_are_staged_few_at_a_time_and_all_counted(spark, tmp_path):
     rows = [a_record(f"1 {h}:00", f"1 {h}:00") for h in ("10", "11", "13", "18")]
     line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "4m"}}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from socket import gethostname
 
 import pytest
 from deltalake import DeltaTable
@@ -62,6 +63,8 @@ def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lak
     assert first_line() == "meter: WARNING: the last run of backfill was interrupted"
     note(lake, "r-6", "dropped", kind="backfill")
     assert first_line() == "meter: OK"
+    note(lake, "r-7", "started", host=gethostname())
+    assert first_line() == "meter: CRITICAL: the last run of advance was killed"
 
 
 def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, status, tmp_path):
