@@ -53,6 +53,14 @@ class InputError(StrandlineError):
     exit_code = 2
 
 
+class NoRunsError(InputError):
+    """A pipeline that has not run yet is asked what its runs have left."""
+
+    def __init__(self, pipeline: str) -> None:
+        """Name the pipeline, and how to run it."""
+        super().__init__(pipeline, "has no runs yet", "run strandline backfill or advance first")
+
+
 class AuditFailedError(StrandlineError):
     """A critical expectation failed: nothing was published."""
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from strandline.cli import preview, show
 from strandline.cli.console import TextConsole, as_json, escape
+from strandline.cli.progress import progress
 from strandline.cli.read import print_rows
 from strandline.errors import InputError
 from strandline.quality.audit.data_docs import _escaped
@@ -36,7 +37,7 @@ def page(monkeypatch):
     written = io.StringIO()
     console = TextConsole(file=written, width=400, highlight=False, soft_wrap=True)
     monkeypatch.setattr(show, "out", console)
-    monkeypatch.setattr(show, "_err", console)
+    monkeypatch.setattr(show, "err", console)
     return written
 
 
@@ -68,7 +69,7 @@ def test_neither_a_line_nor_a_cell_nor_a_header_sends_a_sign(page):
 
 def test_neither_an_error_nor_a_step_nor_a_run_sends_a_sign(page):
     show.failure(InputError(HOSTILE, HOSTILE, "one\ntwo"), as_json=False)
-    with show.progress(quiet=True) as step:
+    with progress(quiet=True) as step:
         step(HOSTILE)
     show.dropped({"pipeline": HOSTILE, "run_id": HOSTILE, "versions": {HOSTILE: 1}})
     assert not is_sent(page.getvalue())

@@ -11,6 +11,7 @@ import typer
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachine
+from strandline.cli.progress import progress
 from strandline.cli.running import SHOWN_AS
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def conformance(
 def _on_engine(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
     from strandline.conformance.on_engine import run_on_engine  # noqa: PLC0415
 
-    with show.progress(quiet=as_json) as step:
+    with progress(quiet=as_json) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         return run_on_engine(
             files,

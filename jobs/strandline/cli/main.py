@@ -1,7 +1,7 @@
 """The commands.
 
-Exit codes: 0 done, 2 wrong input, 3 audit failed, 4 retryable, 5 `--repeat-only` and not a
-repetition, 130 interrupted, 1 anything else.
+Exit codes: 0 done, 2 wrong input, 3 audit failed, or `status --deep` has a critical finding, 4
+retryable, 5 `--repeat-only` and not a repetition, 130 interrupted, 1 anything else.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from rich.table import Table
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
+from strandline.cli.progress import progress
 from strandline.errors import InputError, StrandlineError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _maintained(
     if dry_run:
         return planned | {"dry_run": True, "after": None}
     _planned(planned)
-    with show.progress(quiet=True) as step:
+    with progress(quiet=True) as step:
         done = maintain(spec, lake, retention, progress=step)
     return planned | {"dry_run": False, "after": done["tables"]}
 
@@ -101,7 +102,7 @@ def _all_measured(results: Sequence[Mapping[str, Any]]) -> None:
 
 def _planned(found: Mapping[str, Any]) -> None:
     """What there is to do; on stderr, before it is done."""
-    with show.progress(quiet=True) as step:
+    with progress(quiet=True) as step:
         for line in _lines(found):
             step(f"{found['pipeline']}: {line}")
 

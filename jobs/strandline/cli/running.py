@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from importlib import import_module
@@ -16,6 +16,7 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.options import EngineOptions, lake_at, spec_of
+from strandline.cli.progress import progress
 from strandline.errors import InputError, InterruptedByUserError
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def run_pipeline(
     from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
+    from strandline.pipeline.took import parts_before  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(root, spec)
@@ -113,7 +115,10 @@ def run_pipeline(
     import_module("pyspark.sql")
     # Great Expectations takes seconds to import: let it, while the engine starts
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
-    with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
+    before = parts_before(entries, request.kind)
+    with application(
+        spec, root, choice, as_json=as_json, log=log, short=short, took_before=before
+    ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
         outcome = run(spec, root, request, spark, step, opened)
@@ -131,6 +136,7 @@ def application(
     as_json: bool,
     log: LandingLog | None,
     short: bool,
+    took_before: Mapping[str, float] | None = None,
 ) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
     """The Spark application of a command, and what is told each step as it begins.
 
@@ -141,6 +147,7 @@ def application(
         as_json: whether machines read what the command says.
         log: of the landing table; None: only a catalog knows where it lies.
         short: whether it is over before a JVM would have warmed up.
+        took_before: the seconds that parts of earlier runs took; None: nobody knows.
 
     Raises:
         InputError: the engine cannot do what the pipeline asks for; before it is started.
@@ -151,7 +158,7 @@ def application(
     from strandline.lake.sessions.start import start  # noqa: PLC0415
 
     require_able(choice, spec, log)
-    with show.progress(quiet=as_json) as step:
+    with progress(quiet=as_json, took_before=took_before) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         name = f"strandline {spec.pipeline}"
         # who asks the process to end is told as who types Ctrl-C

@@ -1,10 +1,8 @@
-"""What people see: tables that align, progress on what takes long, errors in one message."""
+"""What people see: tables that align, errors in one message."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -30,7 +28,7 @@ def _console(*, stderr: bool) -> Console:
     return console
 
 
-out, _err = _console(stderr=False), _console(stderr=True)
+out, err = _console(stderr=False), _console(stderr=True)
 
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
@@ -46,27 +44,7 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
         typer.echo(console.as_json({"error": parts, "exit_code": error.exit_code}))
-    _err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
-
-
-@contextmanager
-def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show which step runs and how long it has taken; on stderr, so that output stays clean."""
-    begun = time.monotonic()
-    if quiet or not _err.is_terminal:
-
-        def say(step: str) -> None:
-            _err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
-
-        yield say
-        return
-    with _err.status("…") as spinner:
-
-        def tell(step: str) -> None:
-            _err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
-            spinner.update(escape(step))
-
-        yield tell
+    err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
 
 
 def outcome(run: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from strandline.cli.options import (
     pipelines_folder,
     spec_of,
 )
-from strandline.errors import InputError, StrandlineError
+from strandline.errors import AuditFailedError, InputError, NoRunsError, StrandlineError
 from strandline.model.intervals import instant_of
 
 
@@ -30,7 +30,11 @@ def status(
     since: Since = None,
     until: Until = None,
     deep: Annotated[
-        bool, typer.Option(help="Read all of the tables, and hold them against each other.")
+        bool,
+        typer.Option(
+            help="Read all of the tables, and hold them against each other; exit with 3 if "
+            "something is critical."
+        ),
     ] = False,
     as_json: AsJson = False,
     pipelines: Pipelines = None,
@@ -38,7 +42,8 @@ def status(
 ) -> None:
     """Show what is processed, open, late and malformed.
 
-    Counts are of the last 90 days, or of --since and --until. No engine is started.
+    Counts are of the last 90 days, or of --since and --until. No engine is started. It exits with
+    0 whatever it shows; with --deep, with 3 if a finding is critical.
     """
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
@@ -48,19 +53,37 @@ def status(
         spec = spec_of(pipeline, pipelines)
         found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         show.document(found, as_json=as_json, human=show.status)
+        _exit_by([_code_of(found)], deep=deep)
         return
     from strandline.spec import load_spec, spec_files  # noqa: PLC0415
 
-    folder, lines = pipelines_folder(pipelines), []
+    folder, lines, codes = pipelines_folder(pipelines), [], []
     for path in spec_files(folder):
         try:
             found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)
         except StrandlineError as error:  # one pipeline's trouble is not the others'
             found = {"pipeline": path.stem, "state": str(error), "processed_up_to": None}
+            codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
+        else:
+            codes.append(_code_of(found))
         lines.append(found)
     if not lines:
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
     show.document(lines, as_json=as_json, human=_line_each)
+    _exit_by(codes, deep=deep)
+
+
+def _code_of(found: Mapping[str, Any]) -> int:
+    """The exit code that a status stands for: 3 if a finding is critical, else 0."""
+    critical = any(finding["severity"] == "critical" for finding in found["findings"])
+    return AuditFailedError.exit_code if critical else 0
+
+
+def _exit_by(codes: Sequence[int], *, deep: bool) -> None:
+    """Exit with the code of the pipeline that is worst off; without --deep a status has no say."""
+    failed = AuditFailedError.exit_code
+    if deep and any(codes):
+        raise typer.Exit(failed if failed in codes else max(codes))
 
 
 def _line_each(lines: Sequence[Mapping[str, Any]]) -> None:

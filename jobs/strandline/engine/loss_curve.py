@@ -37,6 +37,7 @@ MOST_CELLS = 4_000_000
 """So many cells the driver holds at most; of a history that has more a part is looked at."""
 DAY = "_strandline_day"
 """The date that a record's newest window starts on."""
+_CLOSE_FIRST, _LOST_IN = "_strandline_close_first", "_strandline_lost_in"
 LOST_BY = "_strandline_lost_by"
 """How many of the totals on offer, from the smallest on, lose a record."""
 
@@ -164,16 +165,23 @@ def count_lost(
     axis, within = history.axis, offer.event_times
     days = history.days.of_events(within)
     seen_from = [[int(instant) for instant in of_slot] for of_slot in closes.seen_from]
-    table = {
-        c.SLOT: pa.array(closes.slots_ms, pa.int64()),
-        c.CLOSE_FROM: pa.array(seen_from, pa.list_(axis.kind)),
-    }
-    slots = from_arrow(records.sparkSession, pa.table(table))
-    known = known_records(records, history, horizon_ms, days)
-    of_slots = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid)).join(
-        F.broadcast(slots), c.SLOT
+    slots = pa.array(closes.slots_ms, pa.int64())
+    first = pa.array([of_slot[0] for of_slot in seen_from], axis.kind)
+    # most records are lost by no total: the totals of their slot need not go along with them
+    firsts, every = (
+        F.broadcast(from_arrow(records.sparkSession, pa.table(table)))
+        for table in (
+            {c.SLOT: slots, _CLOSE_FIRST: first},
+            {_LOST_IN: slots, c.CLOSE_FROM: pa.array(seen_from, pa.list_(axis.kind))},
+        )
     )
-    lost_by = _lost_by(0, len(offer.totals_ms))
+    known = known_records(records, history, horizon_ms, days)
+    placed = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid)).join(firsts, c.SLOT)
+    is_lost = F.col(c.INSTANT) >= F.col(_CLOSE_FIRST)
+    of_slots = placed.withColumn(_LOST_IN, F.when(is_lost, F.col(c.SLOT))).join(
+        every, _LOST_IN, "left"
+    )
+    lost_by = F.when(F.col(_LOST_IN).isNull(), 0).otherwise(_lost_by(1, len(offer.totals_ms)))
     grouped = {
         DAY: date_of(F.col(c.SLOT)),
         c.CHANNEL: F.col(c.CHANNEL),

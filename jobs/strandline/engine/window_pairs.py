@@ -133,11 +133,12 @@ class WindowPairsRebuild(Rebuild):
         return [*times, *rows]
 
     @property
-    def _columns_of_sides(self) -> dict[str, tuple[str, ...]]:
-        """The landing columns of each side."""
+    def _columns_of_sides(self) -> dict[str, dict[str, str]]:
+        """The landing columns of each side, with their names among those of both."""
+        sides = {name: self.source_columns.of_side(name) for name in SIDES}
         return {
-            name: tuple(one for one in self.source_columns.of_side(name) if one != INPUT)
-            for name in SIDES
+            name: {own: of_both for own, of_both in columns.items() if own != INPUT}
+            for name, columns in sides.items()
         }
 
     @cached_property
@@ -178,9 +179,9 @@ class WindowPairsRebuild(Rebuild):
     def _columns_of_a_pair(self) -> list[Column]:
         """The landing columns of both records, under their side's name."""
         return [
-            F.col(_SIDES[name])[column].alias(of_side(name, column))
+            F.col(_SIDES[name])[of_both].alias(of_side(name, own))
             for name, columns in self._columns_of_sides.items()
-            for column in columns
+            for own, of_both in columns.items()
         ]
 
 

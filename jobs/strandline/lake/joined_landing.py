@@ -9,13 +9,14 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.past.by_input import channel_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import instant_of
-from strandline.engine.records.identity import SourceColumns
-from strandline.engine.records.side_by_side import side_by_side
+from strandline.engine.records.identity import SourceColumns, kinds_to_write
+from strandline.engine.records.side_by_side import columns_side_by_side, side_by_side
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
@@ -101,18 +102,29 @@ class JoinedLanding(Landing):
         return {"left": self.left, "right": self.right}
 
     @cached_property
+    def _of_sides(self) -> dict[str, dict[str, T.StructField]]:
+        """By side and name, each column as it is among those of both."""
+        schemas = {name: one.frame.schema for name, one in self.inputs.items()}
+        return columns_side_by_side(schemas, self.spec)
+
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of both tables, and the one that tells them apart."""
-        both = (name for one in self.inputs.values() for name in one.columns)
+        both = (column.name for side in self._of_sides.values() for column in side.values())
         return (*dict.fromkeys(both), INPUT)
 
     @property
     def source_columns(self) -> SourceColumns:
-        """See `Landing.source_columns`; of a row the columns of the other table are null."""
-        sides = {name: one.source_columns for name, one in self.inputs.items()}
-        of_sides = {name: one.names for name, one in sides.items()}
-        kinds = {**sides["left"].kinds, **sides["right"].kinds}
-        return SourceColumns(self.columns, of_sides=of_sides, kinds=kinds)
+        """See `Landing.source_columns`; of a row the columns of the other table are null.
+
+        Raises:
+            InputError: see `columns_side_by_side`.
+        """
+        sides = self._of_sides
+        of_sides = {side: {own: f.name for own, f in of.items()} for side, of in sides.items()}
+        kinds = {f.name: f.dataType for of_side in sides.values() for f in of_side.values()}
+        written = kinds if kinds_to_write(self.left.frame) else {}
+        return SourceColumns(self.columns, of_sides=of_sides, kinds=written)
 
     @cached_property
     def arrival_column(self) -> None:

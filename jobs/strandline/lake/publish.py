@@ -18,7 +18,7 @@ from strandline.lake.large_diff import append, merge, read, replace
 from strandline.lake.places import path_of
 from strandline.lake.reads import columns_of
 from strandline.lake.rewrite import rewrite
-from strandline.lake.schema import Fit, fit, schema_of, spark_type
+from strandline.lake.schema import Fit, fit, schema_of, second_of, spark_type
 from strandline.lake.small_diff import SMALL_BYTES, alike
 from strandline.lake.store import Store
 from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, PublishedTable
@@ -50,7 +50,10 @@ def create(store: Store, target: PublishedTable, staged: StructType) -> None:
     One that is there gets its second columns here: by their mark a diff knows them (`fit`).
     """
     # nothing of the source's metadata stays
-    plain = [T.StructField(field.name, field.dataType, nullable=True) for field in staged.fields]
+    plain = [
+        T.StructField(f.name, f.dataType, nullable=True, metadata=second_of(f, staged))
+        for f in staged.fields
+    ]
     store.create(target.name, _as_fields(target, plain), [target.partition])
     held = hold(store, target, staged) if target.holds_source_rows else None
     if held is not None:

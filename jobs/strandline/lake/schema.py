@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -15,9 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine.records.expressions import quoted
+from strandline.engine.records.side_by_side import second_name
 from strandline.errors import InputError
 from strandline.lake.type_widening import common_type, in_type, key_of, same_type
-from strandline.tables import PublishedTable
+from strandline.tables import INPUT, PublishedTable
 
 SECOND_OF = "strandline.second_of"
 """Marks a table's column that holds a source column in a type which that one's own cannot take."""
@@ -128,11 +128,11 @@ def fit(
     for field in staged.fields:
         free = {name: one for name, one in kinds.items() if name not in names.values()}
         by_source = target is not None and target.is_of_source(key_of(field.name))
-        own = _own(field, kinds)
-        column = next(_columns_for(field, free, by_source=by_source), None)
+        own, mark = _own(field, kinds), second_of(field, staged) if by_source else None
+        column = next(_columns_for(field, free, mark, by_source=by_source), None)
         if column is None and own is not None and not by_source:
             _refuse(field, kinds[own], place, target)
-        column = column or _new_column(field, kinds, staged.names)
+        column = column or _new_column(field, kinds, staged.names, mark)
         kinds[column.name], names[field.name] = column, column.name
     there = {field.name: field for field in published.fields}
     widened = [n for n, f in there.items() if not same_type(f.dataType, kinds[n].dataType)]
@@ -144,14 +144,30 @@ def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
     return next((name for name in columns if key_of(name) == key_of(field.name)), None)
 
 
+def second_of(field: T.StructField, staged: T.StructType) -> dict[str, str] | None:
+    """What marks a column that stands beside another staged one in a second type; None: it is none.
+
+    So it is in the rows of two landing tables that have a column in two types.
+    """
+    if INPUT not in staged.names:
+        return None
+    named = (name for name in staged.names if second_name(name, field.dataType) == field.name)
+    first = next(named, None)
+    return None if first is None else {SECOND_OF: first}
+
+
 def _columns_for(
-    field: T.StructField, columns: Mapping[str, T.StructField], *, by_source: bool
+    field: T.StructField,
+    columns: Mapping[str, T.StructField],
+    mark: Mapping[str, str] | None,
+    *,
+    by_source: bool,
 ) -> Iterator[T.StructField]:
     """The columns that can hold a staged one, as they then are: those of its very type first."""
-    own = _own(field, columns)
-    named = [columns[own]] if own is not None else []
+    names = [field.name, *(mark or {}).values()]
+    named = [one for name in names for one in columns.values() if key_of(one.name) == key_of(name)]
     if by_source:
-        named += [one for one in columns.values() if _is_second_of(field.name, one)]
+        named += [one for n in names for one in columns.values() if _is_second_of(n, one)]
     for one in named:
         if same_type(one.dataType, field.dataType):
             yield one
@@ -162,15 +178,17 @@ def _columns_for(
 
 
 def _new_column(
-    field: T.StructField, columns: Mapping[str, T.StructField], staged: Iterable[str]
+    field: T.StructField,
+    columns: Mapping[str, T.StructField],
+    staged: Iterable[str],
+    mark: dict[str, str] | None,
 ) -> T.StructField:
     """The column that a table gets for a staged one; a second one, if its name is in use."""
-    if _own(field, columns) is None:
-        return T.StructField(field.name, field.dataType, nullable=True)
-    in_use = {key_of(name) for name in (*columns, *staged)}
     kind = field.dataType
-    word = kind.typeName() if _is_nested(kind) else kind.simpleString()
-    name = second = f"{field.name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
+    if _own(field, columns) is None:
+        return T.StructField(field.name, kind, nullable=True, metadata=mark)
+    in_use = {key_of(name) for name in (*columns, *staged)}
+    name = second = second_name(field.name, kind)
     number = 2
     while key_of(name) in in_use:
         name, number = f"{second}_{number}", number + 1
@@ -179,10 +197,6 @@ def _new_column(
 
 def _is_second_of(name: str, column: T.StructField) -> bool:
     return key_of((column.metadata or {}).get(SECOND_OF, "")) == key_of(name)
-
-
-def _is_nested(kind: T.DataType) -> bool:
-    return isinstance(kind, T.ArrayType | T.MapType | T.StructType)
 
 
 def schema_of(table: DeltaTable) -> T.StructType:

@@ -45,6 +45,7 @@ from strandline.spec.window import Session, Sliding, WindowOfAllTime
 
 _MOST_PARTS = 20
 _MOST_DAYS = 5
+_AHEAD = "ahead_of_arrival"
 _AHEAD_MS = 3_600_000
 """What clocks ahead are compared with where nobody says it."""
 _TRY = "try single settings: strandline plan {pipeline} --start … --end …, with the file edited"
@@ -164,6 +165,27 @@ class _Count:
         records, horizon_ms = self.landing.records(self.axis), self.horizon_ms
         return count_lost(records, self.history, self.offer, self.closes, horizon_ms)
 
+    def may_be_ahead(self, limit_ms: int) -> bool:
+        """Whether a record may be more than a limit ahead of its arrival, by what was observed.
+
+        A cell spans a unit of event time: one that is longer than the limit may only seem ahead.
+        """
+        timeline = self.history.timeline
+        if self.offer.within != EVERYTHING or (timeline.malformed["reason"] == _AHEAD).any():
+            return True  # event times are cut to the range; or these are malformed by now
+        days = set(timeline.day_map["arrival_date"])
+        cells = timeline.cells(days, columns=("largest_ts_ms", "first_arrival_ms"))
+        ahead_ms = cells["largest_ts_ms"] - cells["first_arrival_ms"]
+        return bool((ahead_ms > limit_ms).any())
+
+    def ahead(self, limit_ms: int) -> int:
+        """How many well-formed records are more than a limit ahead of their arrival."""
+        ahead = self.known.where(
+            F.col(c.REASON).isNull() & (F.col(c.TS) - F.col(c.ARRIVAL) > F.lit(limit_ms))
+        )
+        counted = collected(ahead.agg(F.count(F.lit(1)).alias(c.RECORDS)))
+        return int(counted[c.RECORDS].iloc[0])
+
     @property
     def curve(self) -> LossCurve:
         """The loss curve of all records."""
@@ -230,14 +252,14 @@ def _offer(landing: Landing, question: Question) -> Offer:
 
 
 def _clocks_ahead(count: _Count, curve: LossCurve, asked_ms: int | None) -> ClocksAhead:
-    """What records ahead of their arrival cost; where there are some the landing is read again."""
+    """What records ahead of their arrival cost; where there may be some the landing is read again.
+
+    Whether there may be is known from what was observed.
+    """
     own_ms = count.offer.spec.source.max_ahead
     limit_ms = next(ms for ms in (asked_ms, own_ms, _AHEAD_MS) if ms is not None)
     without = count if own_ms is None else count.with_max_ahead(None)
-    ahead = without.known.where(
-        F.col(c.REASON).isNull() & (F.col(c.TS) - F.col(c.ARRIVAL) > F.lit(limit_ms))
-    )
-    many = int(collected(ahead.agg(F.count(F.lit(1)).alias(c.RECORDS)))[c.RECORDS].iloc[0])
+    many = without.ahead(limit_ms) if count.may_be_ahead(limit_ms) else 0
     if not many:
         return ClocksAhead(limit_ms, limit_ms == own_ms, 0)
     of_limit, of_none = (

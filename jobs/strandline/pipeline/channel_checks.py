@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.past.by_input import channel_of
+from strandline.engine.past.by_input import OfInput, channel_of
 from strandline.engine.past.history import History
+from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.context import Context
@@ -17,7 +18,7 @@ from strandline.pipeline.counts import Rows
 from strandline.pipeline.older_slots import few_or_all
 from strandline.pipeline.outlook import Outlook
 from strandline.pipeline.rebuild import Staged
-from strandline.quality.findings.ahead import Raised, check_of_watermark
+from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
 from strandline.quality.findings.check import Check
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
@@ -25,7 +26,6 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
-from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
@@ -44,20 +44,30 @@ def check_of_channels(spec: PipelineSpec, outlook: Outlook) -> Check | None:
 
 
 def check_of_ahead(ctx: Context, outlook: Outlook, staged: Staged) -> Check | None:
-    """Whether the watermark is ahead of the horizon, and by which record.
+    """Whether the watermark is ahead of the horizon, and by which records, or of which pipeline.
 
-    None: nobody asks, it is the one of another pipeline, or the input has ended.
+    None: nobody asks, or the input has ended.
     """
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, outlook.horizon_ms
-    if isinstance(ctx.spec, ResultsSpec) or outlook.plan.clock.closes_now:
+    if outlook.plan.clock.closes_now:
         return None
-    history = outlook.seen.history
+    own, behind = outlook.seen.history, ""
+    history = _of_the_watermark(own)
     watermark_ms = _watermark_at(history, horizon_ms)
-    raised = None
     if watermark_ms is not None and watermark_ms > horizon_ms:
-        late = _late_behind(few_or_all(ctx, QUARANTINE.name, staged.quarantine), horizon_ms)
-        raised = _raised_by(history, watermark_ms, late)
-    return check_of_watermark(asked, watermark_ms, horizon_ms, raised)
+        if history is not own:
+            first = history.spec.pipeline
+            behind = f"it is the watermark of {first}: see strandline status {first}"
+        elif raised := _raised_by(history, watermark_ms, horizon_ms):
+            late = _late_behind(few_or_all(ctx, QUARANTINE.name, staged.quarantine), horizon_ms)
+            behind = raised_in_words(raised, late)
+    return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
+
+
+def _of_the_watermark(history: History) -> History:
+    """The history whose records make the watermark; of results, the one behind all of them."""
+    upstream = history.upstream
+    return history if upstream is None else _of_the_watermark(upstream.history)
 
 
 def _watermark_at(history: History, horizon_ms: int) -> int | None:
@@ -84,23 +94,39 @@ def _late_behind(quarantined: Rows, horizon_ms: int) -> int:
     return int(pc.sum(pc.greater(quarantined["watermark_ms"], horizon_ms)).as_py() or 0)
 
 
-def _raised_by(history: History, watermark_ms: int, late: int) -> Raised | None:
-    """The first record that offered a watermark, or the next higher one that was offered."""
-    timeline = history.timeline
+def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Raised]:
+    """The first record that offered the watermark, or the next higher one that was offered.
+
+    Of two sources one of each; of one that has offered less the largest ahead of the horizon.
+    """
+    spec, timeline = history.spec, history.timeline
+    if not isinstance(spec, TwoSourcesSpec):
+        timelines: dict[str, Timeline] = {"": timeline}
+    else:
+        timelines = {side: OfInput(timeline, side) for side in spec.sides}
+    found = (_raised_in(of, watermark_ms, horizon_ms, side) for side, of in timelines.items())
+    return [raised for raised in found if raised is not None]
+
+
+def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str) -> Raised | None:
+    """Of one source: see `_raised_by`."""
     days = timeline.channel_days
-    offered = days[_OFFERS].max(axis=1)
-    enough = days.assign(offered=offered)[(offered >= watermark_ms).fillna(False).astype(bool)]
-    if enough.empty:
+    offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
+    ahead = offers[offers["offered"] > horizon_ms]
+    if ahead.empty:
         return None
-    of_day = enough.sort_values(["offered", "arrival_date"]).iloc[0]
+    enough = ahead[ahead["offered"] >= watermark_ms]
+    offered_ms = int(ahead["offered"].max() if enough.empty else enough["offered"].min())
+    of_day = ahead[ahead["offered"] == offered_ms].sort_values("arrival_date").iloc[0]
     cells = timeline.cells([of_day["arrival_date"]], columns=_OF_CELL)
-    reaches = (cells["largest_candidate_ms"] >= watermark_ms).fillna(False).astype(bool)
+    least_ms = min(watermark_ms, offered_ms)
+    reaches = (cells["largest_candidate_ms"] >= least_ms).fillna(False).astype(bool)
     found = cells[reaches & (cells["channel"] == of_day["channel"])]
     if found.empty:
         return None
     first = found.sort_values("first_arrival_ms").iloc[0]
     channel = str(first["channel"])
-    return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, late)
+    return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, side)
 
 
 def _has_channels(spec: PipelineSpec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,8 @@ class StagedGaps:
 
     Attributes:
         completeness: all that is staged of the calendar, these too.
-        rows: their rows of the calendar.
+        rows: their rows of the calendar; of very many the first and the last ones.
+        not_in_rows: by state, how many more of them are in the range.
         count: how many slots of the range are gaps, listed or not.
         around: where slots start, outside the range, whose gaps are listed anew.
         first_accepted: the id of the first window that accepted a record; None: none has.
@@ -44,6 +46,7 @@ class StagedGaps:
 
     completeness: DataFrame
     rows: pd.DataFrame
+    not_in_rows: Counter[str]
     count: int
     around: tuple[TimeRange, ...]
     first_accepted: int | None
@@ -76,22 +79,36 @@ def stage_gaps(
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
         listed, around = _listed(gaps, ids, filled, pieces, known)
-    rows = completeness(
-        gaps.listed(listed),
-        accepted={},
-        refused={},
-        spec_fingerprint=ctx.spec.spec_fingerprint,
-        run_id=ctx.run_id,
-        may_go_unfired=ctx.spec.may_go_unfired,
-        gap=True,
-    )
+    staged, kept, left_out = pieces[-1].staged["completeness"], list[pd.DataFrame](), Counter[str]()
+    for number, slots in enumerate(gaps.listed(listed), start=len(pieces)):
+        rows = completeness(
+            slots,
+            accepted={},
+            refused={},
+            spec_fingerprint=ctx.spec.spec_fingerprint,
+            run_id=ctx.run_id,
+            may_go_unfired=ctx.spec.may_go_unfired,
+            gap=True,
+        )
+        staged = stage_calendar(ctx, rows, number)
+        if len(kept) > 1:
+            left_out += _states_in(kept.pop(), within)
+        kept.append(with_ended_inputs(rows, plan))
     return StagedGaps(
-        completeness=stage_calendar(ctx, rows, len(pieces)),
-        rows=with_ended_inputs(rows, plan),
+        completeness=staged,
+        rows=pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=["slot_start"]),
+        not_in_rows=left_out,
         count=gaps.count(within, filled),
         around=tuple(around),
         first_accepted=first,
     )
+
+
+def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
+    """By state, how many rows of the calendar start in a range."""
+    starts = in_ms(rows["slot_start"])
+    inside = (starts >= within.start_ms) & (starts < within.end_ms)
+    return Counter(rows.loc[inside, "state"].tolist())
 
 
 def _listed(

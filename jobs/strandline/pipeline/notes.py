@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -14,12 +15,13 @@ from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.ledger import Entry
 from strandline.lake.publish import hold
 from strandline.lake.reads import columns_of, dataset_by_day
-from strandline.lake.schema import schema_of
+from strandline.lake.schema import Fit, schema_of
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
@@ -101,8 +103,18 @@ def of_rebuilt_first(
         yield told
 
 
-def of_unfired(calendar: pd.DataFrame) -> Iterator[str]:
-    """How many records windows have gone with before any firing told of them."""
+def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:
+    """Records that windows have gone with before any firing had them; gaps that are not looked at.
+
+    Args:
+        calendar: the slots of the range, as they are judged.
+        not_in_it: by state, the rows of gaps that are staged but too many to be judged one by one.
+    """
+    if rows := not_in_it.total():
+        yield (
+            f"gaps: {rows:,} of their rows are in completeness and in the number of gaps, but too "
+            "many to be held against expectations on completeness; only the first and the last are"
+        )
     count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
     if count:
         yield (
@@ -164,6 +176,8 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
         if held is None or table is None:
             continue
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
+        if target.name == QUARANTINE.name:
+            yield from _of_two_types(ctx, held)
         for name, column in held.second.items():
             was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
             yield (
@@ -172,15 +186,32 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
             )
 
 
+def _of_two_types(ctx: Context, held: Fit) -> Iterator[str]:
+    """Columns that both landing tables of a join have, in two types."""
+    sides = {side: one.frame.schema for side, one in ctx.landing.inputs.items()}
+    for own, column in columns_side_by_side(sides, ctx.spec).get("right", {}).items():
+        if column.name != own:
+            was, now = (f.dataType.simpleString() for f in (sides["left"][own], column))
+            places = [held.names.get(name, name) for name in (column.name, own)]
+            yield (
+                f"quarantine: {own} is {now} in the right landing table, and {was} in the left "
+                f"one: rows of the right one have it in {places[0]}, those of the left one in "
+                f"{places[1]}"
+            )
+
+
 def _source_columns(ctx: Context, target: PublishedTable) -> StructType:
     """The columns that a published table has for those of the landing."""
-    fields = []
+    in_quarantine = target.name == QUARANTINE.name
+    sides = {}
     for side, one in ctx.landing.inputs.items():
         names = {n: of_side(side, n) for n in one.columns}
-        if target.name == QUARANTINE.name:
+        if in_quarantine:
             names = result_names(one.columns)
-        fields += [StructField(names[f.name], f.dataType) for f in one.frame.schema.fields]
-    return StructType([*{field.name: field for field in fields}.values()])
+        fields = one.frame.schema.fields
+        sides[side] = StructType([StructField(names[f.name], f.dataType) for f in fields])
+    columns = columns_side_by_side(sides, ctx.spec).values()
+    return StructType([*{f.name: f for of_side in columns for f in of_side.values()}.values()])
 
 
 def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:

@@ -5,6 +5,7 @@ observe → plan → rebuild → audit → diff → publish: each makes a value 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_unfired
+from strandline.pipeline.notes import notes_of, of_calendar, of_rebuilt_first
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
     OpenedLog,
@@ -168,7 +169,7 @@ def _steps(
         took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
-        notes=[*notes, *of_unfired(staged.calendar)],
+        notes=[*notes, *of_calendar(staged.calendar, staged.gaps.not_in_rows)],
         seconds=journal.seconds,
     )
 
@@ -269,9 +270,9 @@ def _took_before(
 
 def _counted(staged: Staged) -> dict[str, Any]:
     """What an outcome says of the slots of the range."""
-    states = staged.calendar["state"].value_counts()
+    states = Counter(staged.calendar["state"].tolist()) + staged.gaps.not_in_rows
     return {
-        "slots": {str(state): int(count) for state, count in states.items()},
+        "slots": {str(state): count for state, count in states.most_common()},
         "gaps": staged.gaps.count,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from strandline.lake.ledger import Entry
@@ -12,6 +13,13 @@ _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "pub
 """Those of a run that went from its start to its end without waiting for anybody."""
 _ALIKE = 3
 """A run over up to so many times the records, or as much fewer, is one like another."""
+_PARTS = {
+    "observe and rebuild": ("started", "staged"),
+    "audit": ("staged", "audited"),
+    "diff": ("audited", "publishing"),
+    "publish": ("publishing", "published"),
+}
+"""The parts of a run, and the steps of the ledger that they lie between."""
 
 
 def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[str, Any] | None:
@@ -30,10 +38,7 @@ def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[st
         `runs`, and the least and the largest of them as `records` and `seconds`; None: no run of
         the kind has published yet.
     """
-    by_run: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_run.setdefault(entry.run_id, []).append(entry)
-    took = [one for steps in by_run.values() if (one := _took(steps, kind)) is not None]
+    took = [one for steps in _by_run(entries) if (one := _took(steps, kind)) is not None]
     alike = [one for one in took if _is_alike(one[0], records)]
     newest = (alike or took)[-_MOST:]
     if not newest:
@@ -46,12 +51,44 @@ def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[st
     }
 
 
+def parts_before(entries: Iterable[Entry], kind: str) -> dict[str, float]:
+    """The median seconds that each part of the newest runs of a kind took, by its name.
+
+    Observing and rebuilding overlap, and count as one. A part that no such run had is left out.
+
+    Args:
+        entries: the ledger.
+        kind: `backfill` or `advance`.
+    """
+    found: dict[str, list[float]] = {}
+    straight = [steps for steps in _by_run(entries) if _is_straight(steps, kind)]
+    for steps in straight[-_MOST:]:
+        at = {entry.step: entry.written_at for entry in steps}
+        for part, (first, last) in _PARTS.items():
+            begun, ended = at.get(first), at.get(last)
+            if begun and ended:
+                found.setdefault(part, []).append((ended - begun).total_seconds())
+    return {part: median(seconds) for part, seconds in found.items()}
+
+
+def _by_run(entries: Iterable[Entry]) -> Iterable[list[Entry]]:
+    by_run: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_run.setdefault(entry.run_id, []).append(entry)
+    return by_run.values()
+
+
+def _is_straight(steps: Sequence[Entry], kind: str) -> bool:
+    """Whether they are those of a run of a kind that has published without waiting or stopping."""
+    first, last = steps[0], steps[-1]
+    published = first.step == "started" and last.step == "published" and first.kind == kind
+    return published and {entry.step for entry in steps} <= _STEPS and last.message is None
+
+
 def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
     """The records and the seconds of a run; None: of another kind, or it had to wait or stop."""
     first, last = steps[0], steps[-1]
-    published = first.step == "started" and last.step == "published" and first.kind == kind
-    straight = {entry.step for entry in steps} <= _STEPS and last.message is None
-    if not (published and straight and first.written_at and last.written_at):
+    if not (_is_straight(steps, kind) and first.written_at and last.written_at):
         return None
     records = sum(book["total"] for book in last.books or ())
     return records, round((last.written_at - first.written_at).total_seconds(), 1)

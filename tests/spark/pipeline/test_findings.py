@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from joined import COGROUP, JOIN, Join
 from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
@@ -17,11 +18,20 @@ from strandline.pipeline.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.status import status_of
+from strandline.spec import parse_any
 
 pytestmark = pytest.mark.spark
 
 ONE = {"source__channel": ..., "source__channels": ..., "quality__gaps": "allow"}
 """A pipeline of one channel, without gaps to look at."""
+
+DAYS_OF_METER = {
+    "pipeline": "days",
+    "source": {"pipeline": "meter", "key": ["device"]},
+    "window": {"tumbling": "1d"},
+    "aggregates": {"total": "sum(total)"},
+    "quality": {"gaps": "allow"},
+}
 
 
 def a_line(spark, tmp_path, rows, **changes) -> Line:
@@ -162,7 +172,7 @@ def test_a_channel_that_never_spoke_and_one_that_fell_silent_are_named(spark, tm
 def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spark, tmp_path):
     rows = every(30, "1 00:01", "2")
     rows[20]["happened_at"] += timedelta(days=14)
-    line = a_line(spark, tmp_path, rows)
+    line = a_line(spark, tmp_path, rows, firings=True)
     run = line.advance("2")
     late = sum(row["reason"] == "late" for row in line.rows("quarantine"))
     said = named(run)["watermark_ahead"]
@@ -171,10 +181,29 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     assert f"source.max_ahead: 1h would have quarantined it and spared the {late} records" in said
     standing = status_of(line.spec, line.lake)
     assert standing["watermark"]["combined"] == "2024-03-15T09:29:59.999Z"
+    # windows over these results are behind the same watermark
+    days = parse_any(DAYS_OF_METER, origin="days.yaml").over(line.spec)
+    assert named(line.of(days).advance("2"))["watermark_ahead"] == (
+        "at 2024-03-15T09:29:59.999Z, 13d 9h ahead of the horizon 2024-03-02T00:00:00Z; it is the "
+        "watermark of meter: see strandline status meter"
+    )
     spared = line.of(a_spec(**ONE, source__max_ahead="1h"))
     again = spared.advance("2", recreate=True, reason="a clock", allow_removals=True)
     assert "watermark_ahead" not in named(again)
     assert [row["reason"] for row in spared.rows("quarantine")] == ["ahead_of_arrival"]
+
+
+@pytest.mark.parametrize("content", [JOIN, COGROUP], ids=["pairs", "one valve"])
+def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path, content):
+    sides = {"left": every(30, "1 00:01", "2"), "right": every(30, "1 00:01", "2")}
+    for rows, place in zip(sides.values(), (20, 25), strict=True):
+        rows[place]["happened_at"] += timedelta(days=place)
+    join = Join(spark, tmp_path, content, sides=sides)
+    said = named(replace(join.line, audited=True).advance("2"))["watermark_ahead"]
+    for side, hour, event in (("left", 10, "21T10:00"), ("right", 12, "26T12:30")):
+        assert f"record of channel a of {side} that arrived at 2024-03-01T{hour}:" in said
+        assert f"with the event time 2024-03-{event}:00Z" in said
+    assert "sources.left.max_ahead: 1h and sources.right.max_ahead: 1h would" in said
 
 
 def test_a_day_of_few_records_is_unusual_once_four_of_its_weekday_are_known(spark, tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -107,6 +109,9 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
     assert len([row for row in calendar(at_once) if row[3]]) > 10
     if seed in {1, 2}:
         assert any(count > 1000 for _, count in gaps(at_once))
+    if seed == 2:  # the watermark stands amid many gaps in a row: those it has closed are a row
+        states = [row[2] for row in calendar(at_once) if row[3] and (row[4] or 1) > 100]
+        assert {"closed", "open"} <= {*states}
     # by hand, in whatever order: the last days first
     for start, end in (("5", "7"), ("2 11:30", "5"), ("1", "2 11:30"), ("7", "9")):
         parts.backfill(start, end, as_of="9")
@@ -117,6 +122,48 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
         before = line.versions()
         line.backfill("2", "6", as_of="9")
         assert line.versions() == before
+
+
+def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_closed(spark, tmp_path):
+    rows = [a_record(f"{day} 06:00", f"{day} 06:00") for day in (1, 2)]
+    line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "1m"}}))
+    land(tmp_path, rows)
+    line.advance("3")
+
+    def states() -> list[tuple[str, str, int]]:
+        found = [row for row in line.rows("completeness") if row["gap"]]
+        return sorted(
+            (f"{row['slot_start']:%d %H:%M}", row["state"], row["slots"]) for row in found
+        )
+
+    # the watermark stands at 05:30 of the second day, and closes what ended an hour before
+    before = [("01 06:01", "closed", 1349), ("02 04:30", "fired", 60), ("02 05:30", "open", 30)]
+    assert states() == before
+    line.backfill("2 05:40", "2 05:50", as_of="3", close=True)
+    closed = ("02 05:40", "closed", 10)
+    assert states() == [
+        *before[:2],
+        ("02 05:30", "open", 10),
+        closed,
+        ("02 05:50", "open", 10),
+    ]
+
+
+def test_gaps_of_very_short_slots_are_staged_few_at_a_time_and_all_counted(spark, tmp_path):
+    rows = [a_record(f"1 {h}:00", f"1 {h}:00") for h in ("10", "11", "13", "18")]
+    line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "4m"}}))
+    few, all_at_once = (replace(line, folder=tmp_path / name) for name in ("few", "all"))
+    for one in (few, all_at_once):
+        land(one.folder, rows)
+    expected = all_at_once.advance("2")
+    with patch("strandline.engine.calendar.gaps.AT_ONCE", 7):
+        outcome = few.advance("2")
+    assert calendar(few) == calendar(all_at_once)
+    assert (outcome.gaps, outcome.slots) == (expected.gaps, expected.slots)
+    assert expected.gaps > 100
+    (note,) = (note for note in outcome.notes if note.startswith("gaps: "))
+    left_out = sum(expected.slots.values()) - 4 - 7 - (expected.gaps % 7 or 7)
+    assert note.startswith(f"gaps: {left_out} of their rows")
 
 
 def test_gaps_of_an_earlier_version_are_healed_where_their_range_is_rebuilt(spark, tmp_path):

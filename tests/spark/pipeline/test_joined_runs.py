@@ -106,6 +106,59 @@ def test_source_columns_of_pairs_are_kept_whatever_becomes_of_their_type(spark, 
     assert (late["amount"], late["amount__double"]) == (None, 2.5)
 
 
+@pytest.mark.parametrize("content", [JOIN, PAIRED], ids=["within an interval", "in windows"])
+def test_a_column_that_one_table_of_two_retypes_is_kept_in_the_type_of_each(
+    spark, tmp_path, content
+):
+    def bad(side: int) -> dict[str, Any]:
+        return a_record("1 12:30", "1 12:30", happened_at=None, amount=side)
+
+    times = [("1 12:01", "1 12:00"), ("1 13:01", "1 10:00"), ("1 15:31", "1 15:30")]
+    rows = [a_record(*one) for one in times]
+    sides = {"left": [*rows, bad(1)], "right": [*rows, bad(2)]}
+    join = Join(spark, tmp_path, content, sides=sides)
+    join.line.advance("2")
+    ids = {row["record_id"] for row in join.line.rows("quarantine") if row["input"] == "left"}
+    right = pa.Table.from_pylist(sides["right"], SCHEMA)
+    place = right.schema.get_field_index("amount")
+    doubles = pa.array([row["amount"] + 0.5 for row in sides["right"]])
+    write_deltalake(
+        str(tmp_path / "landing/right"),
+        right.set_column(place, "amount", doubles),
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=["arrived_on"],
+    )
+    outcome = join.line.advance("3")
+    (note,) = (note for note in outcome.notes if "in the right landing table" in note)
+    assert note == (
+        "quarantine: amount is double in the right landing table, and bigint in the left one: rows "
+        "of the right one have it in amount__double, those of the left one in amount"
+    )
+    found = join.line.rows("quarantine")
+    held = sorted((r["input"], r["reason"], r["amount"], r["amount__double"]) for r in found)
+    assert held == [
+        *(("left", "late", 1, None), ("left", "null_event_time", 1, None)),
+        *(("right", "late", None, 1.5), ("right", "null_event_time", None, 2.5)),
+    ]
+    # rows of the table that has not changed are the rows that they were
+    assert ids == {row["record_id"] for row in found if row["input"] == "left"}
+    pairs = join.line.rows("pairs")
+    assert {(pair["left_amount"], pair["right_amount__double"]) for pair in pairs} == {(1, 1.5)}
+    # and then the other one
+    left = pa.Table.from_pylist(sides["left"], SCHEMA).set_column(place, "amount", doubles)
+    write_deltalake(
+        str(tmp_path / "landing/left"),
+        left,
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=["arrived_on"],
+    )
+    join.line.advance("4")
+    held = [(row["amount"], row["amount__double"]) for row in join.line.rows("quarantine")]
+    assert sorted(held, key=str) == [(None, 1.5), (None, 1.5), (None, 2.5), (None, 2.5)]
+
+
 def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):
     left = [a_record("1 12:01", "1 12:00") for _ in range(2)]
     right = [a_record("1 12:01", "1 12:00", position=p) for p in (1, 1, 2, 2, 2)]

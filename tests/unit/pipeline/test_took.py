@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from strandline.cli.progress import took_before_of as console_says
 from strandline.lake.ledger import Entry
-from strandline.pipeline.took import took_before
+from strandline.pipeline.took import parts_before, took_before
 
 BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -69,3 +70,22 @@ def test_a_ledger_that_keeps_no_books_tells_the_seconds():
     (*steps, last) = a_run("a")
     old = [*steps, Entry("a", 1, "published", "advance", written_at=last.written_at)]
     assert took_before(old, "advance", 100) == {"runs": 1, "records": [0, 0], "seconds": [10, 10]}
+
+
+def test_each_part_of_a_run_has_the_median_seconds_of_the_runs_before():
+    def timed(name, *seconds, **more):
+        at, steps = BEGUN, ("started", "staged", "audited", "publishing", "published")
+        found = [Entry(name, 1, steps[0], "advance", written_at=at)]
+        for step, took in zip(steps[1:], seconds, strict=True):
+            at += timedelta(seconds=took)
+            found.append(Entry(name, 1, step, "advance", written_at=at, **more))
+        return found
+
+    ledger = [*timed("a", 10, 1, 2, 3), *timed("b", 14, 1, 2, 3), *timed("c", 60, 1, 2, 9)]
+    parts = {"observe and rebuild": 14, "audit": 1, "diff": 2, "publish": 3}
+    assert parts_before(ledger, "advance") == parts
+    assert parts_before([*ledger, *timed("d", 99, 9, 9, 9, message="late")], "advance") == parts
+    assert parts_before(ledger, "backfill") == {}
+    assert console_says("rebuild", parts) == "observe and rebuild: 14s in earlier runs"
+    assert console_says("publish", {"publish": 134.2}) == "2m 14s in earlier runs"
+    assert console_says("start Spark", parts) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
-from strandline.quality.findings.ahead import Raised, check_of_watermark
+from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
 from strandline.quality.findings.check import Finding, findings_in, state_line
 from strandline.quality.findings.freshness import (
     ScheduledRun,
@@ -249,8 +250,9 @@ def test_of_ten_thousand_silent_channels_a_hundred_are_named_and_the_others_coun
 
 
 def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
-    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", 214)
-    check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, raised)
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b")
+    behind = raised_in_words([raised], 214)
+    check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, behind)
     assert check is not None
     assert (check.success, check.severity) == (False, "warning")
     assert check.sentence == (
@@ -258,6 +260,14 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
         "the record of channel b that arrived at 2023-11-14T00:00:00Z with the event time "
         "2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
         "spared the 214 records that are late behind it"
+    )
+    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right")]
+    assert raised_in_words(of_two, 0) == (
+        "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
+        "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
+        "2023-11-14T00:00:00Z with the event time 2023-11-14T00:00:40Z, 40s ahead; "
+        "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them "
+        "and spared the windows"
     )
 
 
@@ -274,7 +284,7 @@ def test_a_watermark_at_the_horizon_is_not_ahead():
 
 @given(st.integers(1, 10**9))
 def test_the_bound_that_is_proposed_would_have_refused_the_record(ahead_ms):
-    assert Raised(START_MS + ahead_ms, START_MS, "", 0).max_ahead_ms < ahead_ms
+    assert Raised(START_MS + ahead_ms, START_MS, "").max_ahead_ms < ahead_ms
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -74,14 +74,6 @@ def test_before_any_run_it_says_so():
     assert str(State.of((), ())) == "WARNING: nothing has been rebuilt yet"
 
 
-def test_a_run_that_failed_is_critical_until_another_one_has_ended():
-    failed = {"run_id": "b", "step": "failed", "message": "no space left"}
-    state = State.of((), run_lines(a_ledger({}, failed)))
-    assert (str(state), state.tone) == ("CRITICAL: the last run failed: no space left", "bad")
-    later = {"run_id": "c"}
-    assert State.of((), run_lines(a_ledger({}, failed, later))).tone == "good"
-
-
 # --------------------------------------------------------------------------------- since the last
 
 

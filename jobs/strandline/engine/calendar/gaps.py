@@ -4,18 +4,20 @@ An empty slot is a gap iff it lies behind the first slot that accepted a record,
 has a record, or a later arrival day is over without one. A record between two windows counts in the
 slot before it, which is no gap then.
 
-More than `MOST_LISTED` gaps in a row are one row: a watch that is years slow leaves one, not
-thousands. What is listed follows from what has arrived alone, so that it is the same however runs
-were cut; therefore a run lists all gaps around the slots that it looks at, also outside its range.
+More than `MOST_LISTED` gaps in a row are one row for each state: a watch that is years slow leaves
+one, not thousands. What is listed follows from what has arrived alone, so that it is the same
+however runs were cut; therefore a run lists all gaps around the slots that it looks at, also
+outside its range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, groupby, islice, pairwise
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,8 @@ from strandline.model.intervals import (
 
 MOST_LISTED = 1_000
 """So many gaps in a row are a row each."""
+AT_ONCE = 100_000
+"""So many rows of gaps, at most, are held by the driver at once."""
 _Longs = npt.NDArray[np.int64]
 
 
@@ -101,21 +105,52 @@ class Gaps:
         first = self._first_from(self._start(window))
         return first is not None and first[0] <= window
 
-    def listed(self, rows: Sequence[range]) -> pd.DataFrame:
-        """Gaps in a row as they are listed, placed like slots.
+    def listed(self, rows: Iterable[range]) -> Iterator[pd.DataFrame]:
+        """Gaps in a row as they are listed, placed like slots; at most `AT_ONCE` rows at a time.
 
-        Returns:
+        Args:
+            rows: in order; no two have a window in common.
+
+        Yields:
             `window_id`, `slot_ms`, `slots` (null: it is one), and the columns of `placed`; of many
             slots in one row those of the last, but for its start.
         """
         step, grid = self.history.grid.step_ms, self.history.grid
-        many = {row.start: len(row) for row in rows if len(row) > MOST_LISTED}
-        lists = [[row.start] if row.start in many else row for row in rows]
-        first = np.array(sorted({window for ids in lists for window in ids}), dtype=np.int64)
-        last = [window + (many.get(window, 1) - 1) * step for window in first.tolist()]
-        slots = pd.Series([many.get(w) for w in first.tolist()], dtype="Int64")
-        places = placed(last, grid, self.history.axis, self.history.crossings, self.clock)
-        return places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
+        stretches = chain.from_iterable(map(self._stretches, rows))
+        while some := [*islice(stretches, AT_ONCE)]:
+            first = np.array([window for window, _ in some], dtype=np.int64)
+            counts = np.array([count for _, count in some], dtype=np.int64)
+            last = (first + (counts - 1) * step).tolist()
+            places = placed(last, grid, self.history.axis, self.history.crossings, self.clock)
+            slots = pd.Series(counts, dtype="Int64").mask(counts == 1)
+            yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
+
+    def _stretches(self, row: range) -> Iterator[tuple[int, int]]:
+        """Gaps in a row as they are listed: the first window of each row, and how many it is."""
+        if len(row) <= MOST_LISTED:
+            yield from ((window, 1) for window in row)
+            return
+        ends = (self.history.grid.ids_within(one.windows) for one in self.clock.closures)
+        inside = {edge for ids in ends for edge in (ids.start, ids.stop) if edge in row}
+        parts = (
+            part
+            for start, stop in pairwise([row.start, *sorted(inside - {row.start}), row.stop])
+            for part in self._of_one_state(range(start, stop, row.step))
+        )
+        for _, alike in groupby(parts, key=itemgetter(0)):
+            of_state = [part for _, part in alike]
+            yield of_state[0].start, sum(map(len, of_state))
+
+    def _of_one_state(self, row: range) -> Iterator[tuple[str, range]]:
+        """By state, gaps in a row whose input ends for all or none: the older ones close first."""
+        grid, axis, crossings = self.history.grid, self.history.axis, self.history.crossings
+        first, last = placed([row[0], row[-1]], grid, axis, crossings, self.clock)["state"]
+        if first == last:
+            yield first, row
+            return
+        half = len(row) // 2
+        yield from self._of_one_state(row[:half])
+        yield from self._of_one_state(row[half:])
 
     def starts_of(self, row: range) -> TimeRange:
         """Where the windows of gaps in a row start."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -130,7 +130,7 @@ class PairsOfRange(Rebuild):
 
 
 def refuse_names_in_use(
-    spec: PipelineSpec, columns: Mapping[str, Sequence[str]], of_window: Sequence[str] = ()
+    spec: PipelineSpec, columns: Mapping[str, Iterable[str]], of_window: Sequence[str] = ()
 ) -> None:
     """Refuse landing columns and keys that would stand twice among the columns of `pairs`.
 

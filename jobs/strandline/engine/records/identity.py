@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -29,13 +29,14 @@ class SourceColumns:
         names: of all of them.
         nulls_counted: those whose nulls counted for more than no column when rows that are still
             published got their identity (see docs/decisions/0007).
-        of_sides: where they are those of two landing tables: the columns of each, by its side.
+        of_sides: where they are those of two landing tables: by its side the columns of each, with
+            the name that each has among those of both (`side_by_side`).
         kinds: their types, where the engine writes JSON otherwise than Spark (see `exact_json`).
     """
 
     names: tuple[str, ...]
     nulls_counted: frozenset[str] = frozenset()
-    of_sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_sides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kinds: Mapping[str, T.DataType] = field(default_factory=dict)
 
     @classmethod
@@ -43,9 +44,9 @@ class SourceColumns:
         """The columns of a landing table; of some names, where it has others, too."""
         return cls(tuple(rows.columns if names is None else names), kinds=kinds_to_write(rows))
 
-    def of_side(self, name: str) -> tuple[str, ...]:
+    def of_side(self, name: str) -> Mapping[str, str]:
         """The columns of one of two landing tables; all of them, where that is not known."""
-        return self.of_sides.get(name, self.names)
+        return self.of_sides.get(name, _as_named(self.names))
 
 
 def kinds_to_write(rows: DataFrame) -> dict[str, T.DataType]:
@@ -67,44 +68,64 @@ def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
 
 def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
     if not source.of_sides:
-        return _as_text(spec.source.id or source.names, source, source.nulls_counted)
+        names = _as_named(spec.source.id or source.names)
+        return _as_text(names, source, source.nulls_counted)
     # side by side, so that nothing changes as one table gets a column that the other one has
-    left, right = (
-        _as_text((*spec.ids_of_sides.get(name, source.of_side(name)), INPUT), source)
-        for name in SIDES
-    )
+    left, right = (_as_text(_identifying_of(spec, source, name), source) for name in SIDES)
     return F.when(F.col(INPUT) == SIDES[0], left).otherwise(right)
+
+
+def _identifying_of(spec: PipelineSpec, source: SourceColumns, side: str) -> dict[str, str]:
+    """The columns that identify the records of a side, with their names among those of both."""
+    columns = source.of_side(side)
+    names = spec.ids_of_sides.get(side, tuple(columns))
+    return {name: columns.get(name, name) for name in names} | {INPUT: INPUT}
 
 
 def content(source: SourceColumns) -> Column:
     """A hash of a whole row: an order among rows that are equal in all that counts."""
-    return F.sha2(_as_text(source.names, source, source.nulls_counted), 256)
+    return F.sha2(_as_text(_as_named(source.names), source, source.nulls_counted), 256)
 
 
-def content_of(record: Column, names: Iterable[str], source: SourceColumns) -> Column:
+def content_of(record: Column, names: Mapping[str, str], source: SourceColumns) -> Column:
     """A hash of some columns of a row that stands in one column: an order as that of `content`."""
-    columns = {name: record[name] for name in names}
-    return F.sha2(_json(columns, source, nulls=False), 256)
+    return F.sha2(_json(names, record.__getitem__, source, nulls=False), 256)
+
+
+def _as_named(names: Iterable[str]) -> dict[str, str]:
+    return {name: name for name in names}
 
 
 def _as_text(
-    names: Collection[str], source: SourceColumns, nulls_counted: frozenset[str] = frozenset()
+    names: Mapping[str, str], source: SourceColumns, nulls_counted: frozenset[str] = frozenset()
 ) -> Column:
-    """Columns as a text: first those whose nulls are in it, then the others that are not null."""
-    before = {name: quoted(name) for name in names if name in nulls_counted}
-    others = {name: quoted(name) for name in names if name not in nulls_counted}
-    texts = [_json(before, source, nulls=True)] * bool(before)
+    """Columns as a text: first those whose nulls are in it, then the others that are not null.
+
+    Args:
+        names: of each column, in the text and in the rows.
+        source: all columns of the landing.
+        nulls_counted: see `SourceColumns`.
+    """
+    before = {name: own for name, own in names.items() if name in nulls_counted}
+    others = {name: own for name, own in names.items() if name not in nulls_counted}
+    texts = [_json(before, quoted, source, nulls=True)] * bool(before)
     if others:
-        written = _json(others, source, nulls=False)
+        written = _json(others, quoted, source, nulls=False)
         # what is null is left out, so that a row without any of these keeps its text
         texts.append(F.nullif(written, F.lit("{}")) if before else written)
     return F.concat_ws("|", *texts)
 
 
-def _json(columns: Mapping[str, Column], source: SourceColumns, *, nulls: bool) -> Column:
+def _json(
+    names: Mapping[str, str],
+    column: Callable[[str], Column],
+    source: SourceColumns,
+    *,
+    nulls: bool,
+) -> Column:
     if source.kinds:
         text = T.StringType()  # INPUT, which no landing table has
-        fields = (Field(n, one, source.kinds.get(n, text)) for n, one in columns.items())
+        fields = (Field(n, column(own), source.kinds.get(own, text)) for n, own in names.items())
         return exact_json(fields, nulls=nulls)
     options = {**OPTIONS, "ignoreNullFields": "false" if nulls else "true"}
-    return F.to_json(F.struct(*(one.alias(name) for name, one in columns.items())), options)
+    return F.to_json(F.struct(*(column(own).alias(n) for n, own in names.items())), options)

@@ -1,35 +1,115 @@
-"""The rows of two landing tables in one: columns of one name are one column."""
+"""The rows of two landing tables in one: columns of one name and type are one column.
+
+Where both have a name in two types, the right table's column stands beside the left one's, as
+`<name>__<type>`; unless the pipeline reads the column of both. Whole numbers are widened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from strandline.engine.frames import with_nulls_for
+from strandline.engine.records.expressions import quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.sql import NotUnderstood, read_sql
+from strandline.spec.used_expressions import uses_of
 from strandline.tables import INPUT
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_NESTED = (T.ArrayType, T.MapType, T.StructType)
+
+
+def second_name(name: str, kind: T.DataType) -> str:
+    """The name of a source column in a type that its own column cannot take: `amount__double`."""
+    word = kind.typeName() if isinstance(kind, _NESTED) else kind.simpleString()
+    return f"{name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
+
+
+def columns_side_by_side(
+    schemas: Mapping[str, T.StructType], spec: PipelineSpec
+) -> dict[str, dict[str, T.StructField]]:
+    """By input and by name, the column that holds one of its columns in the table of both.
+
+    Raises:
+        InputError: a column has the name of INPUT; or both have one of the same name in two
+            spellings, or in two types that the pipeline reads as one.
+    """
+    shared = dict[str, T.StructField]()
+    found: dict[str, dict[str, T.StructField]] = {name: {} for name in schemas}
+    for name, schema in schemas.items():
+        place = f"{spec.pipeline}: sources.{name}.table"
+        for field in schema.fields:
+            key = field.name.lower()
+            if key == INPUT and len(schemas) > 1:
+                problem = f"its column {field.name} has the name of ours that tells the source"
+                raise InputError(place, problem, "rename it there")
+            column = T.StructField(field.name, field.dataType)
+            other = shared.get(key, column)
+            same_type = field.dataType.simpleString() == other.dataType.simpleString()
+            if field.name != other.name or not (same_type or not _reads(spec, key)):
+                own, left = (f"{f.name} ({f.dataType.simpleString()})" for f in (field, other))
+                problem = f"its column {own} stands beside {left} of the left source"
+                raise InputError(place, problem, "give both one name and type, or two names")
+            if isinstance(field.dataType, _WHOLE) and isinstance(other.dataType, _WHOLE):
+                kind = max(field.dataType, other.dataType, key=lambda one: _WHOLE.index(type(one)))
+                column = T.StructField(field.name, kind)
+            elif not same_type:
+                column = T.StructField(_free_name(field, schemas.values()), field.dataType)
+            shared[column.name.lower()] = column
+            found[name][field.name] = column
+    return {
+        name: {own: shared[column.name.lower()] for own, column in columns.items()}
+        for name, columns in found.items()
+    }
 
 
 def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
     """The rows of both inputs, each with its INPUT; a column that one lacks is null there.
 
     Raises:
-        InputError: there are columns of one name that no one column can hold.
+        InputError: see `columns_side_by_side`.
     """
-    known: dict[str, str] = {}
-    for name, of_input in rows.items():
-        place = f"{spec.pipeline}: sources.{name}.table"
-        for field in of_input.schema.fields:
-            if field.name.lower() == INPUT:
-                problem = f"its column {field.name} has the name of ours that tells the source"
-                raise InputError(place, problem, "rename it there")
-            own = f"{field.name} ({field.dataType.simpleString()})"
-            other = known.setdefault(field.name.lower(), own)
-            if own != other:
-                problem = f"its column {own} stands beside {other} of the left source"
-                raise InputError(place, problem, "give both one name and type, or two names")
-    left, right = (of_input.withColumn(INPUT, F.lit(name)) for name, of_input in rows.items())
+    columns = columns_side_by_side({name: one.schema for name, one in rows.items()}, spec)
+    named = [
+        of_input.select(
+            *(
+                quoted(field.name).cast(column.dataType).alias(column.name)
+                if (column := columns[name][field.name]).dataType != field.dataType
+                else quoted(field.name).alias(column.name)
+                for field in of_input.schema.fields
+            ),
+            F.lit(name).alias(INPUT),
+        )
+        for name, of_input in rows.items()
+    ]
+    left, right = named
     return with_nulls_for(right, left).unionByName(with_nulls_for(left, right))
+
+
+def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:
+    """The second name of a column, with a number where a landing table has that name, too."""
+    in_use = {one.name.lower() for schema in schemas for one in schema.fields}
+    name = second = second_name(field.name, field.dataType)
+    number = 2
+    while name.lower() in in_use:
+        name, number = f"{second}_{number}", number + 1
+    return name
+
+
+def _reads(spec: PipelineSpec, name: str) -> bool:
+    """Whether an expression, or a function, reads a column, by its name in lower case, of both."""
+    if spec.process is not None:
+        return True
+    for use in uses_of(spec):
+        sql = read_sql(use.text) if use.table == "both" else None
+        if isinstance(sql, NotUnderstood) or (sql is not None and sql.reads_all):
+            return True
+        if sql is not None and any(one.path[0].lower() == name for one in sql.reads):
+            return True
+    return False

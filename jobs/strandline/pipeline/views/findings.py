@@ -8,12 +8,17 @@ from typing import Any
 from strandline.lake.ledger import UPKEEP, Entry
 from strandline.model.intervals import days_named, instant_of
 from strandline.model.overrides import in_words
+from strandline.pipeline.driver import INTERRUPTED, state_of
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
 """Steps after which what a run found is of no run any more."""
+_DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
+"""Words for what has become of a run that has not done what it was asked."""
+_CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
+"""After a run of these nothing is known of what the run before it should have done."""
 
 
 def findings_of(
@@ -24,8 +29,8 @@ def findings_of(
 ) -> list[Finding]:
     """The findings that stand, the gravest first.
 
-    Of the last scheduled run, and of the last one by hand since; and what the runs have left for
-    those to come.
+    Of the last scheduled run, and of the last one by hand since: what their audits found, and that
+    they failed; and what the runs have left for those to come.
 
     Args:
         spec: the pipeline.
@@ -34,8 +39,8 @@ def findings_of(
         now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
     """
     schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(entries), now_ms)
-    left_to_do = _of_what_is_left(remembered)
-    return in_order([*([schedule] if schedule else []), *_of_audits(entries), *left_to_do])
+    found = [*_of_runs(entries), *_of_audits(entries), *_of_what_is_left(remembered)]
+    return in_order([*([schedule] if schedule else []), *found])
 
 
 def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
@@ -61,6 +66,33 @@ def _runs(entries: Sequence[Entry]) -> Iterator[ScheduledRun]:
         ended = entry.step in {"published", "repeated", "rejected"}
         if entry.kind == "advance" and ended and entry.horizon_ms and entry.written_at:
             yield ScheduledRun(entry.horizon_ms, instant_of(entry.written_at))
+
+
+def _of_runs(entries: Sequence[Entry]) -> Iterator[Finding]:
+    """The last runs that failed, were killed or interrupted; until one of their kind has ended.
+
+    A scheduled run that has ended stands for all runs before it, too.
+    """
+    runs: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.kind not in UPKEEP:
+            steps = runs.pop(entry.run_id, [])  # a run is as late as its last step
+            runs[entry.run_id] = [*steps, entry]
+    by_kind: dict[str, Finding] = {}
+    for run_id, steps in runs.items():
+        last, state = steps[-1], state_of(steps)
+        if state in _CHANGED_NOTHING:
+            continue
+        if last.kind == "advance" or last.completes_ms is not None:
+            by_kind.clear()
+        by_kind.pop(last.kind, None)
+        if state in _DID_NOT_END:
+            because = f": {last.message}" if state == "failed" and last.message else ""
+            sentence = f"the last run of {last.kind} {_DID_NOT_END[state]}{because}"
+            # what a run by hand has left undone is still as it was published before
+            severity = "critical" if last.kind == "advance" else "warning"
+            by_kind[last.kind] = Finding("runs", severity, sentence, run_id)
+    yield from by_kind.values()
 
 
 def _of_audits(entries: Sequence[Entry]) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from strandline.errors import InputError, not_writable
+from strandline.errors import InputError, NoRunsError, not_writable
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
@@ -78,9 +78,7 @@ def write_report(
     """
     store, notice = tables_shown(lake.pipeline(spec.pipeline))
     if store.table("runs") is None:
-        raise InputError(
-            spec.pipeline, "has no runs yet", "run strandline backfill or advance first"
-        )
+        raise NoRunsError(spec.pipeline)
     days = shown_days(store, since, until)
     if folder is None:
         if lake.folder is None:

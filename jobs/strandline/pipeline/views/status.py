@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.errors import InputError
+from strandline.errors import InputError, NoRunsError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import UPKEEP, Entry, Ledger
@@ -126,9 +126,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
 def _entries(store: Store) -> list[Entry]:
     entries = Ledger(store).entries()
     if not entries:
-        raise InputError(
-            store.pipeline, "has no runs yet", "run strandline backfill or advance first"
-        )
+        raise NoRunsError(store.pipeline)
     return entries
 
 

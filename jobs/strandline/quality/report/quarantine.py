@@ -14,7 +14,8 @@ from strandline.quality.report.figure import Figure, Series, TableBehind, bars, 
 REFUSED = ("late", "no_window")
 """The reasons of well-formed records; all others are of malformed ones."""
 
-_HOUR_MS = 3_600_000
+_UNITS = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"))
+"""What the extra lateness is drawn in: the largest that it has two of."""
 _NEARLY_ALL = 95
 _EXTRA_MS = tuple(minutes * 60_000 for minutes in (5, 15, 60, 120, 360, 720, 1440, 10_080))
 _COLOURS = 8
@@ -70,23 +71,25 @@ def lateness_plot(lateness: pd.DataFrame) -> Figure | None:
     if not found.sum():
         return None
     saved = (found.cumsum() / found.sum() * 100).round(3)
-    hours = [late_by_ms / _HOUR_MS for late_by_ms in found.index]
     # a few that are later by far would squeeze all others into the first pixels
-    nearly_all = next(x for x, share in zip(hours, saved, strict=True) if share >= _NEARLY_ALL)
-    end = hours[-1] if hours[-1] < 3 * nearly_all else 1.05 * nearly_all
+    nearly_all = next(
+        x for x, share in zip(found.index, saved, strict=True) if share >= _NEARLY_ALL
+    )
+    end_ms = found.index[-1] if found.index[-1] < 3 * nearly_all else 1.05 * nearly_all
+    unit_ms, unit = next((one for one in _UNITS if end_ms >= 2 * one[0]), _UNITS[-1])
     table = TableBehind.of(
         ("extra allowed lateness", "late records saved", "share"),
         [(one.extra, one.records, one.share) for one in saved_by(lateness)],
     )
     return lines(
         "share of the late records that an extra allowed lateness would have saved",
-        [0.0, *(round(one, 4) for one in hours)],
+        [0.0, *(round(late_by_ms / unit_ms, 4) for late_by_ms in found.index)],
         [(Series("saved", "late"), [0.0, *saved])],
         unit="% saved",
         table=table,
-        x_title="hours more",
+        x_title=f"{unit} more",
         step=True,
-        end=round(end, 4),
+        end=round(end_ms / unit_ms, 4),
     )
 
 

@@ -25,17 +25,15 @@ class State:
 
     @classmethod
     def of(cls, findings: Sequence[Finding], runs: Sequence[RunLine]) -> State:
-        """The state by the findings that stand, whichever run found them, and by the last run.
+        """The state by the findings that stand, whichever run found them.
 
         Args:
             findings: in any order.
-            runs: the newest first; one that failed has no audit that would have found anything.
+            runs: the newest first; none: nothing has been rebuilt yet.
         """
         if not runs:
             return cls((Finding("runs", "warning", "nothing has been rebuilt yet"),))
-        last = runs[0]
-        failed = Finding("runs", "critical", f"the last run failed: {last.message}", last.run_id)
-        return cls(tuple(in_order([*findings, *([failed] if last.outcome == "failed" else [])])))
+        return cls(tuple(in_order(findings)))
 
     @property
     def tone(self) -> str:

@@ -142,14 +142,15 @@ function drawPowers(svg, inner, least, most, y, unit) {
 function heat(place, figure, width) {
   const [svg, inner] = frame(place, figure, width);
   const wide = inner.width / figure.days, high = inner.height / figure.rows;
-  const gap = wide > 6 ? 1 : 0, gapBelow = high > 4 ? 1 : 0;
+  const gap = wide > 6 ? 1 : 0, gapBelow = high > 8 ? 1 : 0;
   node(svg, "rect", { class: "ground", x: MARGIN.left, y: MARGIN.top, width: inner.width, height: inner.height });
   const paths = figure.legend.map(() => []), cells = new Map();
   figure.day.forEach((day, cell) => {
-    const x = MARGIN.left + day * wide, y = MARGIN.top + figure.row[cell] * high;
-    const fixed = (number) => Math.round(number * 100) / 100;
+    // on whole pixels: a cell of two or three of them would be a blur
+    const [left, right] = [day, day + 1].map((at) => MARGIN.left + Math.round(at * wide));
+    const [top, below] = [0, 1].map((one) => MARGIN.top + Math.round((figure.row[cell] + one) * high));
     paths[figure.shade[cell]].push(
-      `M${fixed(x)} ${fixed(y)}h${fixed(wide - gap)}v${fixed(high - gapBelow)}h${fixed(gap - wide)}z`);
+      `M${left} ${top}H${Math.max(right - gap, left + 1)}V${Math.max(below - gapBelow, top + 1)}H${left}z`);
     cells.set(day * figure.rows + figure.row[cell], cell);
   });
   paths.forEach((path, shade) => {

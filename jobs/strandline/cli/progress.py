@@ -1,0 +1,71 @@
+"""Progress on what takes long: which step runs, since when, and what earlier runs took for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from strandline.cli import show
+from strandline.cli.console import escape
+from strandline.quality.figures import duration
+
+
+@contextmanager
+def progress(
+    *, quiet: bool, took_before: Mapping[str, float] | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Show which step runs and how long it has taken; on stderr, so that output stays clean.
+
+    Args:
+        quiet: whether a line a step is enough, as it is where no terminal looks on.
+        took_before: the seconds that parts of earlier runs took, by their names
+            (`took.parts_before`).
+    """
+    begun = time.monotonic()
+
+    def say(step: str) -> None:
+        show.err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
+
+    if quiet or not show.err.is_terminal:
+        yield say
+        return
+    from rich.progress import (  # noqa: PLC0415 - no other command needs it
+        Progress,
+        SpinnerColumn,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[before]}[/]"),
+    )
+    with Progress(*columns, console=show.err, transient=True) as live:
+        shown: list[TaskID] = []
+
+        def tell(step: str) -> None:
+            say(step)
+            while shown:
+                live.remove_task(shown.pop())
+            before = took_before_of(step, took_before or {})
+            shown.append(live.add_task(escape(step), total=None, before=before))
+
+        yield tell
+
+
+def took_before_of(step: str, seconds: Mapping[str, float]) -> str:
+    """What earlier runs took for a step, such as `12s in earlier runs`; empty: it is not known.
+
+    Args:
+        step: `rebuild`, say.
+        seconds: by the names of parts, of which one may be several steps: `observe and rebuild`.
+    """
+    for part, took in seconds.items():
+        if step in part.split(" and "):
+            whole = "" if part == step else f"{part}: "
+            return f"{whole}{duration(max(round(took), 1) * 1000)} in earlier runs"
+    return ""

@@ -1,0 +1,84 @@
+"""`strandline status`: its first line and its exit code say what is not as it must be. No JVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from socket import gethostname
+
+import pytest
+from deltalake import DeltaTable
+from many_days import a_lake_of
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
+
+from strandline.cli.main import main
+from strandline.lake.ledger import Entry, Ledger
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.driver import INTERRUPTED
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return a_lake_of(4, SPEC, tmp_path / "lake")
+
+
+@pytest.fixture
+def status(lake, tmp_path, capsys):
+    """`strandline status …`: its exit code, and what it has printed."""
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+    places = ["--pipelines", str(tmp_path), "--lake", lake.root]
+
+    def call(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*places, "status", *arguments])
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out + printed.err
+
+    return call
+
+
+def note(lake, run_id, step, kind="advance", **more):
+    store = lake.pipeline("meter")
+    published = step == "published"
+    versions = {n: v for n, v in store.versions().items() if n != "runs"} if published else None
+    entry = Entry(run_id, 1, step, kind, TimeRange(0, 1), versions=versions)
+    Ledger(store).append(replace(entry, **more), datetime.now(UTC))
+
+
+def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lake, status):
+    def first_line():
+        return status("meter")[1].splitlines()[0]
+
+    assert first_line() == "meter: OK"
+    note(lake, "r-2", "failed", message="no space left")
+    failed = "meter: CRITICAL: the last run of advance failed: no space left"
+    assert first_line() == failed
+    note(lake, "r-3", "published", kind="backfill")
+    note(lake, "r-4", "already_processed")
+    assert first_line() == failed
+    note(lake, "r-5", "published")
+    assert first_line() == "meter: OK"
+    note(lake, "r-6", "failed", kind="backfill", message=INTERRUPTED)
+    assert first_line() == "meter: WARNING: the last run of backfill was interrupted"
+    note(lake, "r-6", "dropped", kind="backfill")
+    assert first_line() == "meter: OK"
+    note(lake, "r-7", "started", host=gethostname())
+    assert first_line() == "meter: CRITICAL: the last run of advance was killed"
+
+
+def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, status, tmp_path):
+    assert status("meter", "--deep")[0] == 0
+    DeltaTable(lake.pipeline("meter").uri("quarantine")).delete("reason = 'late'")
+    assert status("meter")[0] == 0
+    code, said = status("meter", "--deep")
+    assert (code, "unaccounted for" in said) == (3, True)
+    assert status()[0] == 0
+    (tmp_path / "other.yaml").write_text("pipeline: [", encoding="utf-8")
+    assert status()[0] == 0
+    assert status("--deep")[0] == 3
+    note(lake, "r-2", "erased", kind="erase")  # what upkeep took from quarantine is not missing
+    assert status("meter", "--deep")[0] == 0
+    assert status("--deep")[0] == 2
+    (tmp_path / "other.yaml").write_text(FILE.replace("meter", "other"), encoding="utf-8")
+    assert status("--deep")[0] == 0  # it has not run yet
