@@ -14,6 +14,7 @@ from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
 from strandline.lake.entry import Entry
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
@@ -239,7 +240,7 @@ def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spar
     assert "unaccounted for" in finding.sentence
 
 
-def test_findings_are_of_the_last_scheduled_run_and_of_a_run_by_hand_since():
+def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_covers_since():
     def audited(position: int, kind: str, name: str, step: str = "published") -> Entry:
         result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
         return Entry(f"r{position}", 1, step, kind, audit=[result], position=position)
@@ -255,6 +256,21 @@ def test_findings_are_of_the_last_scheduled_run_and_of_a_run_by_hand_since():
     nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
     found = findings_of(a_spec(), entries, nothing_left)
     assert [(one.name, one.run_id) for one in found] == [("c", "r3"), ("d", "r4")]
+
+    def of_range(position: int, name: str, start_ms: int, end_ms: int, step: str) -> Entry:
+        entry = audited(position, "backfill", name, step)
+        return replace(entry, range=TimeRange(start_ms, end_ms))
+
+    parts = [
+        of_range(7, "first half", 0, 5, "published"),
+        of_range(8, "second half", 5, 9, "published"),
+        of_range(9, "only shown", 0, 9, "prepared"),
+    ]
+    found = findings_of(a_spec(), [*entries[2:3], *parts], nothing_left)
+    assert [one.name for one in found] == ["c", "first half", "second half"]
+    whole = of_range(10, "whole", 0, 9, "rejected")
+    found = findings_of(a_spec(), [*entries[2:3], *parts, whole], nothing_left)
+    assert [one.name for one in found] == ["c", "whole"]
     of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
     found = findings_of(a_spec(), [*entries, of_all], nothing_left)
     assert [one.name for one in found] == ["f"]

@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 
 from strandline.quality.audit.result import Audit, AuditResult, in_lines
-from strandline.quality.audit.wording import RangeFigures, of_exception, of_result, shown
+from strandline.quality.audit.wording import (
+    RangeFigures,
+    gaps_shown,
+    of_exception,
+    of_result,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -122,3 +128,14 @@ def test_only_a_critical_failure_blocks():
         "success": False,
         "figures": "1 gap",
     }
+
+
+def test_the_first_gaps_are_shown_and_many_in_a_row_as_one_with_their_number():
+    starts = pd.to_datetime(["2013-01-01", "2013-03-01", "2013-01-05", "2013-01-04"], utc=True)
+    ends = starts + pd.to_timedelta([1, 1, 2_000, 1], unit="h")
+    gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, None, 2_000, 1]})
+    found = gaps_shown(gaps)
+    assert found["gap_examples"][:2] == [starts[0], starts[3]]
+    assert found["gap_examples"][2].endswith("(2,000 slots)")
+    assert (found["gaps_shown"], found["last_gap"]) == (2_002, starts[1])
+    assert gaps_shown(gaps[:0]) == {"gap_examples": ()}

@@ -76,7 +76,7 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
         InputError: see `columns_side_by_side`.
     """
     columns = columns_side_by_side({name: one.schema for name, one in rows.items()}, spec)
-    named = [
+    first, *others = [
         of_input.select(
             *(
                 quoted(field.name).cast(column.dataType).alias(column.name)
@@ -88,8 +88,10 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
         )
         for name, of_input in rows.items()
     ]
-    left, right = named
-    return with_nulls_for(right, left).unionByName(with_nulls_for(left, right))
+    both = first
+    for other in others:
+        both = with_nulls_for(other, both).unionByName(with_nulls_for(both, other))
+    return both
 
 
 def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:

@@ -29,8 +29,8 @@ def findings_of(
 ) -> list[Finding]:
     """The findings that stand, the gravest first.
 
-    Of the last scheduled run, and of the last one by hand since: what their audits found, and that
-    they failed; and what the runs have left for those to come.
+    Of the last scheduled run, and of the runs by hand since: what their audits found, and that they
+    failed; and what the runs have left for the next ones.
 
     Args:
         spec: the pipeline.
@@ -96,14 +96,31 @@ def _of_runs(entries: Sequence[Entry]) -> Iterator[Finding]:
 
 
 def _of_audits(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """What does not hold by the last audits; a run by hand over everything counts as scheduled."""
+    """Rules that do not hold, by the audits in force.
+
+    In force are the last scheduled run's, and of the runs by hand since every one whose range no
+    later one covers. A run by hand over everything counts as scheduled.
+    """
     dropped = {entry.run_id for entry in entries if entry.step in _NOT_JUDGED}
-    by_kind: dict[str, Entry] = {}
+    in_force: list[Entry] = []
     for entry in entries:
         if entry.audit is None or entry.kind in UPKEEP or entry.run_id in dropped:
             continue
+        if entry.step == "prepared":  # it says nothing of what is published
+            continue
         if entry.kind == "advance" or entry.completes_ms is not None:
-            by_kind.clear()
-        by_kind[entry.kind] = entry
-    for entry in by_kind.values():
+            in_force = []
+        in_force = [one for one in in_force if not _is_judged_again(one, entry)]
+        in_force.append(entry)
+    for entry in in_force:
         yield from findings_in(entry.audit or (), entry.run_id)
+
+
+def _is_judged_again(earlier: Entry, later: Entry) -> bool:
+    """Whether a later run's audit is about all that an earlier one's was about."""
+    if earlier.run_id == later.run_id:
+        return True
+    if earlier.kind == "advance" or earlier.range is None or later.range is None:
+        return False
+    within = later.range
+    return within.start_ms <= earlier.range.start_ms and earlier.range.end_ms <= within.end_ms

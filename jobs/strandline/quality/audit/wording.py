@@ -95,10 +95,9 @@ def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
         start if count == 1 else f"{shown(start)} to {shown(end)} ({count:,} slots)"
         for start, end, count in first
     ]
-    shown = sum(count for _, _, count in first)
     return {
         "gap_examples": examples,
-        "gaps_shown": int(shown),
+        "gaps_shown": int(sum(count for _, _, count in first)),
         "last_gap": in_order["slot_start"].iloc[-1],
     }
 
