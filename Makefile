@@ -71,8 +71,8 @@ bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling s
 	@$(WITH) python benchmarks/bench.py --engine $(ENGINE) $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
 .PHONY: bench-model
-bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count join advise")
-	@$(WITH) python benchmarks/bench_model.py $(if $(ROWS),--rows $(ROWS)) $(if $(LINES),--lines $(LINES))
+bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count join advise" ENGINE=sail)
+	@$(WITH) python benchmarks/bench_model.py --engine $(ENGINE) $(if $(ROWS),--rows $(ROWS)) $(if $(LINES),--lines $(LINES))
 
 .PHONY: bench-growth
 bench-growth: setup ## one more day after a long history, beside that day alone (HISTORY="1 30 365" CHANNELS=64)

@@ -2,6 +2,9 @@
 
     python benchmarks/bench_model.py [--rows 5000000] [--rounds 3] [--lake FOLDER]
                                      [--output FILE.json] [--lines continuous count join advise]
+                                     [--engine spark|sail]
+
+P is what Apache Spark takes, beside another engine in a process of its own.
 
 - continuous: windows of a minute that fire every ten seconds as well, beside the same windows, both
   with every firing kept.
@@ -16,23 +19,29 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import bids
 from bench import Bench
 from bids import SIDES, land, land_halves, of_bids, of_pairs
+from plain import PlainBeside
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rounds import figures, interleaved, machine, meter, show
 
-from strandline.lake.sessions.classic import start_classic
+from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.sessions.protocol import session_of
+from strandline.lake.sessions.start import start
 from strandline.pipeline.advice import Question
 from strandline.pipeline.advise import advise
 
-Jobs = Mapping[str, Callable[[], None]]
+Jobs = Mapping[str, Callable[[], tuple[float, float] | None]]
 
 
 def _continuous(spark: SparkSession, folder: Path) -> Jobs:
@@ -46,7 +55,18 @@ def _continuous(spark: SparkSession, folder: Path) -> Jobs:
 
 def _count(spark: SparkSession, folder: Path) -> Jobs:
     counting = Bench(spark, folder, of_bids(trigger={"count": 10}, firings=True))
-    return {"plain Spark (P)": counting.plain, "count: 10": counting.engine_cold}
+    last = of_bids(evictor={"count": 5}, firings=False)
+    return {
+        "plain Spark (P)": _plain(counting),
+        "count: 10": counting.engine_cold,
+        "evictor, count: 5": Bench(spark, folder, last).engine_cold,
+    }
+
+
+def _plain(bench: Bench) -> Callable[[], tuple[float, float] | None]:
+    if session_of(bench.spark).engine == "spark":
+        return bench.plain
+    return PlainBeside(bench.folder, "tumbling")
 
 
 def _join(spark: SparkSession, folder: Path) -> Jobs:
@@ -63,7 +83,7 @@ def _advise(spark: SparkSession, folder: Path) -> Jobs:
     def advice() -> None:
         advise(bench.spec, bench.lake, Question(Fraction("0.999")), spark)
 
-    return {"plain Spark (P)": bench.plain, "advise": advice}
+    return {"plain Spark (P)": _plain(bench), "advise": advice}
 
 
 def _plain_join(spark: SparkSession, folder: Path) -> None:
@@ -85,11 +105,17 @@ def main() -> None:
     """Run the rounds and show the tables."""
     options = _options()
     console = Console()
-    session = start_classic("strandline bench", {"spark.driver.memory": "8g"})
-    spark, worked = session.spark, meter(session)
+    choice = EngineChoice(options.engine)
     results = {}
     folder = Path(options.lake or "lake").absolute() / f"bench-{options.rows}"
-    land(spark, folder, options.rows)
+    if choice.name != "spark":  # before this process is a client, whose variables others inherit
+        wanted = [sys.executable, bids.__file__, str(folder), str(options.rows)]
+        subprocess.run(wanted, check=True)
+    memory = {"spark.driver.memory": "8g"} if choice.name == "spark" else {}
+    session = start(choice, "strandline bench", memory)
+    spark, worked = session.spark, meter(session)
+    if choice.name == "spark":
+        land(spark, folder, options.rows)
     for line in options.lines:
         seconds = interleaved(console, worked, LINES[line](spark, folder), options.rounds)
         results[line] = figures(seconds)
@@ -105,6 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lines", nargs="+", choices=list(LINES), default=list(LINES))
+    parser.add_argument("--engine", choices=["spark", "sail"], default="spark")
     parser.add_argument("--lake")
     parser.add_argument("--output")
     return parser.parse_args()

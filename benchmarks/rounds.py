@@ -7,6 +7,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -64,11 +65,17 @@ def meter(session: EngineSession) -> Callable[[], float]:
     else:
         msg = f"what {session.engine} takes of the processors is not known here"
         raise SystemExit(msg)
-    processes = [psutil.Process(pid) for pid in (engine, os.getpid())]
+    processes = [psutil.Process(pid) for pid in {engine, os.getpid()}]
 
     def worked() -> float:
-        times = [process.cpu_times() for process in processes]
-        return float(sum(taken.user + taken.system for taken in times))
+        """Processor seconds, the engine's Python workers included."""
+        all_of_them = {one for process in processes for one in process.children(recursive=True)}
+        total = 0.0
+        for process in {*processes, *all_of_them}:
+            with suppress(psutil.NoSuchProcess):
+                taken = process.cpu_times()
+                total += taken.user + taken.system
+        return total
 
     return worked
 

@@ -33,9 +33,9 @@ from strandline.engine.replay.outcome import (
 from strandline.engine.replay.rows import (
     FIRST,
     IS_HELD,
+    IS_SHOWN,
     IS_UNFIRED,
     LATE,
-    SHOWN_IN,
     UNTIL_MS,
     Groups,
     replayed,
@@ -52,7 +52,7 @@ from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-_CONTENT, _IS_SHOWN = "_strandline_content", "_strandline_is_in_shown"
+_CONTENT = "_strandline_content"
 _MOMENT = "_strandline_moment_ms"
 _COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
@@ -69,20 +69,16 @@ class ReplayedWindows(GridRebuild):
         """
         spec, window, aggregates = self._spec, window_of(self._spec), self._aggregates
         records = self._replayed(self._identity)
-        parts = (
-            records.withColumn(_IS_SHOWN, F.size(SHOWN_IN) > 0)
-            .groupBy(*window, _IS_SHOWN)
-            .agg(
-                *(column.alias(name) for name, column in aggregates.items()),
-                F.count(F.lit(1)).alias(c.ACCEPTED),
-                F.count_if(LATE).alias("late_accepted"),
-                F.count_if(self._is_newest()).alias(c.IN_NEWEST_WINDOW),
-                F.count_if(IS_UNFIRED).alias(c.UNFIRED),
-            )
+        parts = records.groupBy(*window, IS_SHOWN).agg(
+            *(column.alias(name) for name, column in aggregates.items()),
+            F.count(F.lit(1)).alias(c.ACCEPTED),
+            F.count_if(LATE).alias("late_accepted"),
+            F.count_if(self._is_newest()).alias(c.IN_NEWEST_WINDOW),
+            F.count_if(IS_UNFIRED).alias(c.UNFIRED),
         )
         shown = F.struct(*map(quoted, aggregates), F.col(c.ACCEPTED).alias("records"))
         counted = parts.groupBy(*window).agg(
-            F.first(F.when(F.col(_IS_SHOWN), shown), ignorenulls=True).alias(_CONTENT),
+            F.first(F.when(F.col(IS_SHOWN), shown), ignorenulls=True).alias(_CONTENT),
             *(F.sum(name).alias(name) for name in _COUNTS),
         )
         filled = counted.select(*window, *_COUNTS, *fields_of(counted, _CONTENT))
@@ -144,13 +140,13 @@ class ReplayedWindows(GridRebuild):
         own = {
             c.START: F.col(c.SLOT),
             c.END: F.col(c.SLOT_END),
-            c.RECORD_ID: identity,
             **values_of(accepted, spec),
         }
         records = self._with_watermarks(accepted).withColumns(own)
         used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
         used += columns_read(self.records, spec, self.source_columns)
-        return replayed(records, self._groups, spec, used)
+        identifying = self.source_columns.names
+        return replayed(records, self._groups, spec, identity, used, identifying)
 
     @property
     def _groups(self) -> Groups:

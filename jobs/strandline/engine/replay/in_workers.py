@@ -34,20 +34,27 @@ FIRING = pa.struct(
 )
 """A firing: `Firing`; its number in its window; whether it takes the place of the one
 before, and whether none takes its own; all whose place it takes, where windows merge."""
-TYPES = {
-    "in_start_ms": _NUMBER,
-    "in_end_ms": _NUMBER,
+_OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,
     "until": _NUMBER,
     "is_held": _FLAG,
     "is_unfired": _FLAG,
-    "shown_in": _NUMBERS,
-    "firings": pa.list_(FIRING),
 }
-"""What a replay adds to a record: `Replayed`; whether its window holds it at the end, and
-whether no firing has found it there; the firings `is_shown` that hold it; and the firings that it
-causes, or that the watermark does between it and the next record."""
+_OF_MERGING = {"in_start_ms": _NUMBER, "in_end_ms": _NUMBER, "shown_in": _NUMBERS}
+_OF_OTHERS = {"is_shown": _FLAG}
+
+
+def types_of(rules: Rules) -> dict[str, pa.DataType]:
+    """The columns that a replay adds to records, by name: fields of `Replayed`, and others.
+
+    `is_held`: whether its window holds it at the end; `is_unfired`: whether no firing has found it
+    there; `shown_in`: the firings `is_shown` that hold it, where windows merge; `is_shown`: whether
+    one does, where they do not; `firings`: the firings that it causes, or that the watermark does
+    between it and the next record.
+    """
+    own = _OF_MERGING if rules.merging else _OF_OTHERS
+    return {**_OF_EACH, **own, "firings": pa.list_(FIRING)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +64,15 @@ class Names:
     Attributes:
         group: tell a group from every other one.
         order: order the records of a group.
-        records: the fields of `Records`, in their order.
+        records: the fields of `Records`, in their order; None: the rules do not ask for it.
         until_ms: of a group, the watermark at the end; null: beyond all times.
-        added: of `TYPES`, in their order.
+        added: of `types_of`, in their order.
         compared: columns whose values are compared, each with a text for where one is null.
     """
 
     group: tuple[str, ...]
     order: tuple[str, ...]
-    records: tuple[str, ...]
+    records: tuple[str | None, ...]
     until_ms: str
     added: tuple[str, ...]
     compared: tuple[tuple[str, str], ...]
@@ -98,45 +105,54 @@ class _Partition:
     """The added columns of a partition, group after group."""
 
     def __init__(self, rules: Rules) -> None:
-        self._merging = rules.merging
-        self._records: dict[str, list[object]] = {name: [] for name in TYPES if name != "firings"}
+        self._merging, self._types = rules.merging, types_of(rules)
+        self._records: dict[str, list[object]] = {n: [] for n in self._types if n != "firings"}
         self._firings: dict[str, list[object]] = {name: [] for name in FIRING.names}
         self._caused: list[int] = []
 
     def add(self, done: Replayed, ts_ms: Sequence[int]) -> None:
         """The outcome of a group, whose records have these event times."""
         firings = _Firings.of(done.firings)
-        shown = [
-            f.number for f, is_shown in zip(done.firings, firings.is_shown, strict=True) if is_shown
-        ]
-        last = len(done.firings)
         if self._merging:
-            places = [*enumerate(ts_ms)]
-            unfired = [done.found_by(place, at_ms) is None for place, at_ms in places]
-            shown_in = [
-                [number for number in done.held_by(place, at_ms) if number in shown]
-                for place, at_ms in places
-            ]
+            self._add_of_merging(done, ts_ms, firings)
         else:
-            unfired = [first > last for first in done.first]
+            last = len(done.firings)
             held = zip(done.first, done.until, strict=True)
-            shown_in = [shown if first <= last < until else [] for first, until in held]
+            self._extend(
+                self._records,
+                is_unfired=[first > last for first in done.first],
+                is_shown=[first <= last < until for first, until in held],
+            )
         self._extend(
             self._records,
-            in_start_ms=done.starts_ms,
-            in_end_ms=done.ends_ms,
             late=done.late,
             first=done.first,
             until=done.until,
             is_held=[by == HELD for by in done.removed_by],
-            is_unfired=unfired,
-            shown_in=shown_in,
         )
         caused = [0] * len(done.first)
         for firing in done.firings:
             caused[firing.after] += 1
         self._caused += caused
         self._add_firings(done.firings, firings)
+
+    def _add_of_merging(self, done: Replayed, ts_ms: Sequence[int], firings: _Firings) -> None:
+        shown = {
+            firing.number
+            for firing, is_shown in zip(done.firings, firings.is_shown, strict=True)
+            if is_shown
+        }
+        places = [*enumerate(ts_ms)]
+        self._extend(
+            self._records,
+            in_start_ms=done.starts_ms,
+            in_end_ms=done.ends_ms,
+            is_unfired=[done.found_by(place, at_ms) is None for place, at_ms in places],
+            shown_in=[
+                [number for number in done.held_by(place, at_ms) if number in shown]
+                for place, at_ms in places
+            ],
+        )
 
     def _add_firings(self, fired: Sequence[Firing], firings: _Firings) -> None:
         def window(number: int) -> dict[str, int]:
@@ -166,9 +182,9 @@ class _Partition:
             columns[name] += of_group
 
     def columns(self) -> Iterator[pa.Array]:
-        """The columns of `TYPES`."""
+        """The columns of `types_of`."""
         for name, values in self._records.items():
-            yield pa.array(values, TYPES[name])
+            yield pa.array(values, self._types[name])
         fields = [pa.array(self._firings[f.name], f.type) for f in FIRING]
         offsets = pa.array([0, *accumulate(self._caused)], pa.int32())
         firings = pa.StructArray.from_arrays(fields, fields=[*FIRING])
@@ -191,20 +207,44 @@ def replay_partition(
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
         return
-    by = [(name, "ascending") for name in (*names.group, *names.order)]
-    ordered = pa.Table.from_batches(parts).sort_by(by)
+    ordered = _sorted(pa.Table.from_batches(parts), names)
     for name, problem in names.compared:
         if ordered[name].null_count:
             raise ValueError(NULL_VALUE + problem)
-    columns = [ordered[name].to_pylist() for name in names.records]
-    until_ms = ordered[names.until_ms].to_pylist()
+    columns = [[] if name is None else ordered[name].to_pylist() for name in names.records]
+    bounds = _bounds(ordered, names.group)
+    until_ms = ordered[names.until_ms].take(pa.array(bounds[:-1])).to_pylist()
     partition = _Partition(rules)
-    for begin, end in pairwise(_bounds(ordered, names.group)):
+    for number, (begin, end) in enumerate(pairwise(bounds)):
         records = Records(*(column[begin:end] for column in columns))
-        partition.add(replay(records, rules, until_ms[begin]), records.ts_ms)
+        partition.add(replay(records, rules, until_ms[number]), records.ts_ms)
     for name, values in zip(names.added, partition.columns(), strict=True):
         ordered = ordered.append_column(name, values)
     yield from ordered.combine_chunks().to_batches()
+
+
+def _sorted(rows: pa.Table, names: Names) -> pa.Table:
+    """The rows in the order of their groups and positions, as most engines hand them over."""
+    by = [*names.group, *names.order]
+    if _is_sorted(rows, by):
+        return rows
+    return rows.sort_by([(name, "ascending") for name in by])
+
+
+def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
+    """Whether each row comes after the one before, by the first column in which they differ."""
+    count = rows.num_rows - 1
+    undecided = pa.array([True] * count, _FLAG)
+    for name in by:
+        values = rows[name].combine_chunks()
+        before, here = values.slice(0, count), values.slice(1)
+        rises = pc.and_kleene(pc.is_valid(before), pc.is_null(here))  # nulls come last
+        rises = pc.or_kleene(rises, pc.fill_null(pc.less(before, here), False))
+        equal = _are_equal(before, here)
+        if not pc.all(pc.or_(pc.invert(undecided), pc.or_(rises, equal))).as_py():
+            return False
+        undecided = pc.and_(undecided, equal)
+    return True
 
 
 def _bounds(ordered: pa.Table, group: Sequence[str]) -> list[int]:

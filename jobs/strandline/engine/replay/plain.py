@@ -47,6 +47,11 @@ class Rules:
     merging: bool = False
 
     @property
+    def reads_ts(self) -> bool:
+        """Whether the event times of records are asked for."""
+        return self.merging or self.interval_ms is not None or self.newest_ms is not None
+
+    @property
     def evicts(self) -> bool:
         """Whether there is an evictor."""
         return not self.last is self.newest_ms is self.near is None
@@ -56,9 +61,12 @@ class Rules:
 class Records:
     """The accepted records of a group in order of arrival, a column each.
 
+    A column that the rules do not ask for may be empty.
+
     Attributes:
-        starts_ms: where the window of the record alone starts.
-        ends_ms: where that window ends.
+        starts_ms: where the window of the record alone starts; where windows do not merge, the
+            first one says it for all.
+        ends_ms: where that window ends; likewise.
         ts_ms: its event time.
         watermarks_ms: the combined watermark at its arrival.
         trigger_values: the value that `Rules.delta` compares.
@@ -107,8 +115,8 @@ class Replayed:
     `first <= f < until`.
 
     Attributes:
-        starts_ms: the start of the window that took it, as it came.
-        ends_ms: the end of that window.
+        starts_ms: where windows merge: the start of the window that took it, as it came.
+        ends_ms: the end of that window; likewise.
         late: whether the watermark had reached that end.
         first: the number of the next firing when it came.
         until: the first firing that does not hold it any more, or `HELD`.
@@ -116,13 +124,21 @@ class Replayed:
         firings: in the order in which they happen.
     """
 
-    starts_ms: list[int] = field(default_factory=list)
-    ends_ms: list[int] = field(default_factory=list)
-    late: list[bool] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
-    until: list[int] = field(default_factory=list)
-    removed_by: list[int] = field(default_factory=list)
+    starts_ms: list[int]
+    ends_ms: list[int]
+    late: list[bool]
+    first: list[int]
+    until: list[int]
+    removed_by: list[int]
     firings: list[Firing] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, records: int, *, merging: bool) -> Replayed:
+        """The outcome for some records that no firing has found yet."""
+        bounds = [0] * records if merging else []
+        return cls(
+            bounds, [*bounds], [False] * records, [0] * records, [HELD] * records, [HELD] * records
+        )
 
     def held_by(self, place: int, ts_ms: int, up_to: int = HELD) -> Iterable[int]:
         """The numbers of the firings, up to one, that hold a record of an event time."""

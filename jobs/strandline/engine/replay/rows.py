@@ -4,38 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from strandline.engine import columns as c
+from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import quoted, require, typed
 from strandline.engine.records.met import risen
 from strandline.engine.replay import in_workers, plain, windows
-from strandline.engine.replay.in_workers import TYPES, Names, replay_partition
+from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.rules import rules_of
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
+from strandline.spec.window import Session
 
 cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_workers)  # type: ignore[no-untyped-call]
 
-_ADDED = {name: f"_strandline_replay_{name}" for name in TYPES}
-IN_START, IN_END, LATE, FIRST, UNTIL, IS_HELD, IS_UNFIRED, SHOWN_IN, FIRINGS = _ADDED.values()
-"""See `in_workers.TYPES`."""
+_ADDED = "_strandline_replay_"
+IN_START, IN_END, LATE, FIRST, UNTIL, IS_HELD, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (
+    f"{_ADDED}{name}"
+    for name in (
+        *("in_start_ms", "in_end_ms", "late", "first", "until", "is_held", "is_unfired"),
+        *("is_shown", "shown_in", "firings"),
+    )
+)
+"""See `in_workers.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
 """How far the watermark comes for the group of a record; null: beyond all times."""
-POSITION = (c.INSTANT, c.SEQUENCE, c.TS, c.END, c.RECORD_ID)
-"""The order of the records of a group."""
-_OF_RECORDS = (c.START, c.END, c.TS, c.WATERMARK, TRIGGER_VALUE, EVICTOR_VALUE)
 _ROWS_OF_A_WORKER = 400_000
 """So many records at once, roughly, are sorted and replayed by a worker."""
 
@@ -58,37 +65,86 @@ class Groups:
 
 
 def replayed(
-    records: DataFrame, groups: Groups, spec: PipelineSpec, used: Iterable[str]
+    records: DataFrame,
+    groups: Groups,
+    spec: PipelineSpec,
+    identity: Column,
+    used: Iterable[str],
+    identifying: Iterable[str],
 ) -> DataFrame:
-    """The records with the outcome of their replay, the columns of `in_workers.TYPES`.
+    """The records with the outcome of their replay, the columns of `in_workers.types_of`.
+
+    RECORD_ID is there of records that cause a firing, and of those that share their position.
 
     Args:
         records: the accepted ones, with START and END of the window of each alone, the WATERMARK at
-            its arrival, UNTIL_MS, the values of `values_of`, and RECORD_ID.
+            its arrival, UNTIL_MS, and the values of `values_of`.
         groups: the groups that they form.
         spec: the pipeline.
-        used: what else is kept of the records, as the columns that aggregates read.
+        identity: orders records of equal position.
+        used: further columns that are kept, such as those that aggregates read.
+        identifying: further columns that `identity` reads.
     """
-    needed = (*groups.by, *POSITION, *risen(spec), *_OF_RECORDS, UNTIL_MS, c.ARRIVAL)
-    kept = dict.fromkeys([*needed, c.ARRIVAL_DAY, *used])
-    rows = records.select(*(quoted(name) for name in kept))
+    rules, position = rules_of(spec), position_of(spec)
+    of_records = {
+        c.START: True,
+        c.END: True,
+        c.TS: rules.reads_ts,
+        c.WATERMARK: True,
+        TRIGGER_VALUE: rules.delta is not None,
+        EVICTOR_VALUE: rules.near is not None,
+    }
+    needed = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY]
+    needed += [*(name for name, is_read in of_records.items() if is_read), UNTIL_MS]
+    rows = records.select(*(quoted(name) for name in dict.fromkeys([*needed, *used, *identifying])))
     names = Names(
         group=tuple(groups.by),
-        order=POSITION,
-        records=_OF_RECORDS,
+        order=(*position, c.RECORD_ID),
+        records=tuple(name if is_read else None for name, is_read in of_records.items()),
         until_ms=UNTIL_MS,
-        added=tuple(_ADDED.values()),
+        added=tuple(f"{_ADDED}{name}" for name in types_of(rules)),
         compared=tuple(_compared(spec)),
     )
-    added = pa.schema([(_ADDED[name], kind) for name, kind in TYPES.items()])
+    # a hash of every record would cost more than all else: few share their position, few fire
+    rows = groups.together(rows).withColumn(c.RECORD_ID, _is_tied(groups.by, position))
+    rows = rows.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
+    added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
     schema = T.StructType([*rows.schema.fields, *from_arrow_schema(added).fields])
-
-    rules = rules_of(spec)
 
     def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return replay_partition(batches, names, rules)
 
-    return groups.together(rows).mapInArrow(over_partition, schema)
+    done = rows.mapInArrow(over_partition, schema)
+    record_id = F.coalesce(c.RECORD_ID, F.when(F.size(FIRINGS) > 0, identity))
+    kept = dict.fromkeys([*needed, *used, *added.names])
+    return done.select(*map(quoted, kept), record_id.alias(c.RECORD_ID))
+
+
+def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
+    """Whether another record of the group may have the same position: it has the same instant.
+
+    By its neighbours: a window function leaves each group whole, in the order of positions.
+    """
+    in_order = Window.partitionBy(*group).orderBy(*position)
+    instant = [name for name in position if name in {c.INSTANT, c.SEQUENCE}]
+    return reduce(
+        Column.__or__,
+        (
+            all_of(F.col(name).eqNullSafe(of(name).over(in_order)) for name in instant)
+            for of in (F.lag, F.lead)
+        ),
+    )
+
+
+def position_of(spec: PipelineSpec) -> list[str]:
+    """The columns that order the records of a group, but for what identifies them.
+
+    A sequence that no record has is none of them: engines leave out of a sort what is the same for
+    all, and sort again for whoever names it.
+    """
+    has_sequence = spec.source.sequence is not None or isinstance(spec, ResultsSpec)
+    own_end = [c.END] if isinstance(spec.window, Session) else []
+    return [c.INSTANT, *([c.SEQUENCE] if has_sequence else []), c.TS, *own_end]
 
 
 def _rules_with_values(spec: PipelineSpec) -> Iterator[tuple[str, str, str | None]]:

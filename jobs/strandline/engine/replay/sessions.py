@@ -172,7 +172,6 @@ class ReplayedSessions(SessionRebuild):
         records = accepted.withColumns(
             {
                 c.START: F.col(c.TS),
-                c.RECORD_ID: identity,
                 SESSION_START: F.min(c.TS).over(Window.partitionBy(*session)),
                 **values_of(accepted, spec),
             }
@@ -181,8 +180,9 @@ class ReplayedSessions(SessionRebuild):
         until_ms = F.lit(self.watermark_before_end()).cast("bigint")
         records = records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
         used = [SESSION_START, *columns_read(self.records, spec, self.source_columns)]
+        identifying = self.source_columns.names
         groups = Groups(session, int(self.slots["records"].sum()))
-        return replayed(records, groups, spec, used)
+        return replayed(records, groups, spec, identity, used, identifying)
 
     def _records_in_sessions(self) -> DataFrame:
         """The accepted records, each with its session and the WATERMARK at its arrival."""

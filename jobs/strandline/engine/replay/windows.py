@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from strandline.engine.replay.plain import HELD, Firing, Records, Replayed, Rules
+from strandline.engine.replay.plain import Firing, Records, Replayed, Rules
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +76,10 @@ class _Operator:
         self._in_flight: list[_Window] = []
         self._timer_ms: int | None = None
         """The first timer of all windows; None: none is set."""
+        self._taken = -1
+        """The place of the last record that came."""
         self._watermark_ms: int | None = None
-        self.replayed = Replayed()
+        self.replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
 
     # ---------------------------------------------------------------- as the watermark advances
 
@@ -126,20 +128,27 @@ class _Operator:
 
     def take(self, place: int) -> None:
         """Put a record into its window, which fires if its trigger says so."""
-        window = self._window_of(place)
+        replayed = self.replayed
+        if self._rules.merging:
+            window = self._window_of(place)
+            replayed.starts_ms[place] = window.start_ms
+            replayed.ends_ms[place] = window.end_ms
+        else:
+            window = self._only_window()
         if self._lets_go:
             window.members.append(place)
         window.size += 1
-        is_late = self._has_passed(window.max_timestamp_ms)
-        replayed = self.replayed
-        replayed.starts_ms.append(window.start_ms)
-        replayed.ends_ms.append(window.end_ms)
-        replayed.late.append(is_late)
-        replayed.first.append(len(replayed.firings) + 1)
-        replayed.until.append(HELD)
-        replayed.removed_by.append(HELD)
+        self._taken = place
+        is_late = self._watermark_ms is not None and window.end_ms - 1 <= self._watermark_ms
+        replayed.late[place] = is_late
+        replayed.first[place] = len(replayed.firings) + 1
         if self._on_element(place, window, is_late=is_late):
             self._fire(window, None)
+
+    def _only_window(self) -> _Window:
+        if not self._in_flight:
+            self._in_flight = [_Window(self._records.starts_ms[0], self._records.ends_ms[0])]
+        return self._in_flight[0]
 
     def _window_of(self, place: int) -> _Window:
         """The window that takes a record: merged of all that its own overlaps or touches."""
@@ -212,7 +221,7 @@ class _Operator:
                 number=number,
                 start_ms=window.start_ms,
                 end_ms=window.end_ms,
-                after=len(self.replayed.first) - 1,
+                after=self._taken,
                 time_ms=time_ms,
                 reaches_ms=None if time_ms is None else self._needed(time_ms),
                 late=self._has_passed(window.max_timestamp_ms),
@@ -237,17 +246,25 @@ class _Operator:
             return
         removed = sorted(set(window.members).difference(kept))
         window.members, window.size = kept, len(kept)
-        replayed, ts_ms = self.replayed, self._records.ts_ms
+        replayed = self.replayed
         if window.standing:
-            lost = {
-                firing
-                for member in removed
-                for firing in replayed.held_by(member, ts_ms[member], window.standing[-1])
-            }
-            window.standing = [firing for firing in window.standing if firing not in lost]
+            window.standing = self._still_standing(window.standing, removed)
         for member in removed:
             replayed.until[member] = number + 1 if is_held else number
             replayed.removed_by[member] = number
+
+    def _still_standing(self, standing: list[int], removed: list[int]) -> list[int]:
+        """The firings that held none of some members, of those whose records were all there."""
+        replayed, ts_ms = self.replayed, self._records.ts_ms
+        if not self._rules.merging:
+            came_first = min(replayed.first[member] for member in removed)
+            return [firing for firing in standing if firing < came_first]
+        lost = {
+            firing
+            for member in removed
+            for firing in replayed.held_by(member, ts_ms[member], standing[-1])
+        }
+        return [firing for firing in standing if firing not in lost]
 
     def _kept(self, members: list[int]) -> list[int]:
         """The members that the evictor keeps; they are in order of arrival, and not none."""
