@@ -29,7 +29,7 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_unfired
+from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_staged
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
     OpenedLog,
@@ -168,7 +168,7 @@ def _steps(
         took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
-        notes=[*notes, *of_unfired(staged.calendar)],
+        notes=[*notes, *of_staged(staged)],
         seconds=journal.seconds,
     )
 

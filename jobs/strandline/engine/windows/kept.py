@@ -1,0 +1,67 @@
+"""What has arrived for windows that stay as they are published: all of it is late for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.calendar.tables import newest_window_table
+from strandline.engine.frames import long
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.met import met_by
+from strandline.engine.records.quarantine import quarantine_late
+from strandline.engine.values.of_days import emissions
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+
+
+def late_for_kept(
+    records: DataFrame,
+    arrived: DataFrame,
+    days: Sequence[date],
+    calendar: Calendar,
+    slots: pd.DataFrame,
+    rules: PipelineSpec,
+    source_columns: SourceColumns,
+) -> DataFrame:
+    """The records that arrived for windows which stay as they are, as quarantine rows.
+
+    Each has the watermark that the rules of these windows give at its arrival; at least the one
+    that closes the window, as a record may have landed long after its arrival.
+
+    Args:
+        records: the landing as `read_records` reads it.
+        arrived: the well-formed records that arrived.
+        days: their arrival days.
+        calendar: that their newest windows are in.
+        slots: these windows.
+        rules: the pipeline by the rules of these windows.
+        source_columns: the landing table's own columns.
+    """
+    history, panes = calendar.history, calendar.panes(slots)
+    placed = arrived.join(
+        F.broadcast(newest_window_table(records.sparkSession, panes, history.axis)), c.PANE
+    )
+    emitted = emissions(records.sparkSession, records, history, calendar.clock, days)
+    met = emitted.at(placed.withColumns(met_by(placed)))
+    lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+    by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
+    return quarantine_late(met.withColumn(c.WATERMARK, by_rules), rules, source_columns)
+
+
+def _ahead(lead_ms: int) -> Column:
+    """The watermark that a smaller bound would have given; none stays none."""
+    watermark = F.col(c.WATERMARK)
+    is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
+    return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)
+
+
+def _closing(allowed_lateness_ms: int) -> Column:
+    """The watermark that closes the newest window of a record."""
+    return F.col(c.SLOT_END) + long(allowed_lateness_ms - 1)
