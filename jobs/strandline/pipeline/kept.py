@@ -26,7 +26,6 @@ from strandline.spec.window import Session, WindowOfAllTime
 
 KEPT = "windows kept from"
 """How the name of the book of what has arrived for such windows begins."""
-_WERE_OPEN = "they were still open at its horizon"
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,10 @@ class Reached:
         What the range has accepted of what arrived since the run's base would be late in it by the
         pipeline's file.
         """
-        horizon_ms = self.by.horizon_ms
-        if self.kept is not None or horizon_ms is None or (base_ms or horizon_ms - 1) >= horizon_ms:
+        horizon_ms, starts_ms = self.by.horizon_ms, [part.start_ms for part in self.rest]
+        if horizon_ms is None or (base_ms is not None and base_ms >= horizon_ms):
             return None
-        return self.by.windows.start_ms
+        return min(starts_ms, default=None)
 
     def notes(self, pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
         """What a run that rebuilds a range says of it."""
@@ -136,8 +135,17 @@ def _reached(
     if not isinstance(found, Kept):
         return Reached(one, None, found, [one.windows])
     _, first_open_ms = remembered.states_in(one.windows)
-    rest = [] if first_open_ms is None else one.windows.outside(found.windows)
-    return Reached(one, found, _WERE_OPEN, rest)
+    rest = one.windows.outside(found.windows)
+    if first_open_ms is None and not isinstance(history.spec.window, Session):
+        rest = []  # slots behind the last one
+    return Reached(one, found, _why_rest(history), rest)
+
+
+def _why_rest(history: History) -> str:
+    """Why a part of a range is not kept."""
+    if isinstance(history.spec.window, Session):
+        return "their sessions were still open at its horizon, or hang across an edge"
+    return "they were still open at its horizon"
 
 
 def _why_not(spec: PipelineSpec) -> str | None:
@@ -145,7 +153,6 @@ def _why_not(spec: PipelineSpec) -> str | None:
     if spec.overridden == "redo":
         return "overridden: redo"
     kinds = {
-        "sessions": isinstance(spec.window, Session),
         "windows of all time": isinstance(spec.window, WindowOfAllTime),
         "windows over two sources": isinstance(spec, TwoSourcesSpec),
         "windows over results": isinstance(spec, ResultsSpec),
@@ -163,7 +170,7 @@ def _found(
     """What is kept of a range; a text: why nothing is."""
     windows = _final(one, history, remembered)
     if windows is None or one.horizon_ms is None:
-        return _WERE_OPEN
+        return _why_rest(history)
     if not _older_had_closed(windows, one, ranges, history):
         return "windows before them share their records and close later"
     by, before = replace(one, windows=windows), None
@@ -177,20 +184,26 @@ def _found(
 def _final(one: OverriddenRange, history: History, remembered: Remembered) -> TimeRange | None:
     """The windows of a range that were final by its rules at its horizon; None: none were.
 
-    By what is published of them; empty slots behind the last one by the watermark.
+    By what is published of them; empty slots behind the last one by the watermark. Of sessions by
+    the records, and none that hang across an edge.
     """
     last_closed_ms, first_open_ms = remembered.states_in(one.windows)
     rules = history.spec.under(one.overrides)
     grid, ends = Grid.of(rules), [one.windows.start_ms]
     if last_closed_ms is not None:
         ends.append(last_closed_ms + grid.span_ms)
-    watermark_ms = history.crossings.watermark_reached(one.horizon_ms or 0)
+    horizon_ms = one.horizon_ms or 0
+    watermark_ms = history.crossings.watermark_reached(horizon_ms)
     if watermark_ms != MIN_WATERMARK:
-        lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
-        ends.append(grid.first_not_final(watermark_ms + lead_ms))
+        watermark_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+        ends.append(grid.first_not_final(watermark_ms))
     limits = [one.windows.end_ms] if first_open_ms is None else [first_open_ms, one.windows.end_ms]
-    end_ms = min(max(ends), *limits)
-    return TimeRange(one.windows.start_ms, end_ms) if end_ms > one.windows.start_ms else None
+    final = TimeRange(one.windows.start_ms, min(max(ends), *limits))
+    if final.end_ms <= final.start_ms:
+        return None
+    if isinstance(rules.window, Session):
+        return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
+    return final
 
 
 def _older_had_closed(

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, with_windows
+from strandline.engine.kept import late_for_kept
 from strandline.engine.kind import kind_of
 from strandline.engine.past.days_to_read import close_together
 from strandline.engine.past.history import History
@@ -24,7 +25,6 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import identity
-from strandline.engine.windows.kept import late_for_kept
 from strandline.lake.landing import Landing
 from strandline.model.books import Book
 from strandline.model.intervals import (

@@ -11,6 +11,7 @@ from strandline.lake.ledger import Entry
 from strandline.lake.steps import frontier_within, largest_horizon
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 from strandline.pipeline.overridden import OverriddenRange
+from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Remembered:
         landed_before: gives whether rows that have landed since a range by other rules was judged
             can be told from those before, and the landing table of before; None: of the days below
             its horizon it holds just these rows now.
+        whole_within: of sessions, by some rules: gives the slots of a range whose sessions a
+            watermark had dropped at a horizon, and none of which cross an edge; None: there are
+            none.
         last_end: gives the last end of the published windows that start in a range; None: there is
             none.
     """
@@ -65,6 +69,10 @@ class Remembered:
     landed_before: Callable[[OverriddenRange], tuple[bool, LandingLog | None]] = lambda one: (
         False,
         None,
+    )
+
+    whole_within: Callable[[PipelineSpec, TimeRange, int, int], TimeRange | None] = (
+        lambda rules, within, horizon_ms, watermark_ms: None
     )
 
     @property

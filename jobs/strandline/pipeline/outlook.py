@@ -12,7 +12,6 @@ from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError, RetryableError
-from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.steps import knows_more, of_these_tables, owed_days
@@ -21,7 +20,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
-from strandline.pipeline.overridden import OverriddenRange
+from strandline.pipeline.overridden_rows import landed_before, whole_sessions
 from strandline.pipeline.plan import (
     Plan,
     axis_of,
@@ -238,7 +237,8 @@ def _remembered(
         known_until_ms=log.known_until_ms,
         known_ms=log.horizon_ms,
         states_in=partial(states_in, ctx.store),
-        landed_before=partial(_landed_before, ctx),
+        landed_before=partial(landed_before, ctx),
+        whole_within=partial(whole_sessions, ctx, seen.history),
     )
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
     goes_back = log.horizon_ms is not None and knows_more(entries, log.horizon_ms)
@@ -250,19 +250,6 @@ def _remembered(
         last_slot_ms=last_slot(ctx.store),
         late_slots=lambda before_ms, since_ms: slots_of(late_since(ctx, before_ms, since_ms)),
     )
-
-
-def _landed_before(ctx: Context, one: OverriddenRange) -> tuple[bool, LandingLog | None]:
-    """See `Remembered.landed_before`."""
-    log = ctx.landing.log
-    if one.landing_version is None or one.horizon_ms is None or log.is_another(one.landing_id):
-        return False, None
-    days_by = log.day_partition(ctx.spec.source.arrival_date)
-    last_day = day_of(one.horizon_ms - 1)
-    if log.same_rows_since(one.landing_version, days_by=days_by, last_day=last_day):
-        return True, None
-    before = log.readable_at(one.landing_version)
-    return before is not None, before
 
 
 def _first_not_final(

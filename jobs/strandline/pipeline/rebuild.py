@@ -132,5 +132,5 @@ def _pieces_of(scope: Scope, history: History) -> list[Scope]:
     first, *others = [part for one in rebuilt for part in in_pieces(history, one, _MOST_CELLS)]
     return [
         replace(scope, windows=first, older_before_ms=scope.older_end_ms),
-        *(Scope(windows) for windows in others),
+        *(Scope(windows, kept=scope.kept) for windows in others),
     ]

@@ -13,7 +13,8 @@ from strandline.pipeline.overridden import overridden_ranges
 
 pytestmark = pytest.mark.spark
 
-ONE = {"source__channels": ["a"], "window": {"tumbling": "1h"}}
+TUMBLING, SESSIONS = {"tumbling": "1h"}, {"session": "20m"}
+ONE = {"source__channels": ["a"]}
 SIX_HOURS = {"allowed_lateness": "6h"}
 RANGE = ("1", "3")
 
@@ -35,12 +36,12 @@ def numbered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def decided(tmp_path, spark, **changes: Any) -> Line:
+def decided(tmp_path, spark, window=TUMBLING, **changes: Any) -> Line:
     """Three days by the file; then two of them by a lateness of six hours."""
-    line = Line(spark, tmp_path, a_spec(**ONE, **changes))
+    line = Line(spark, tmp_path, a_spec(**ONE, window=window, **changes))
     land(tmp_path, numbered(*hourly(1, 2, 3)))
     line.advance("4")
-    wider = line.of(a_spec(**ONE, allowed_lateness="6h"))
+    wider = line.of(a_spec(**ONE, window=window, allowed_lateness="6h"))
     wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
     return line
 
@@ -57,8 +58,11 @@ def slots(line: Line, *, late: bool) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
 
-def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(spark, tmp_path):
-    line = decided(tmp_path, spark)
+@pytest.mark.parametrize(("window", "end"), [(TUMBLING, "2 08:00"), (SESSIONS, "2 07:35")])
+def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
+    spark, tmp_path, window, end
+):
+    line = decided(tmp_path, spark, window)
     windows, calendar = of_range(line.rows("windows"), *RANGE), slots(line, late=False)
     assert not late_of(line)  # six hours accept what comes four hours late
 
@@ -79,10 +83,9 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(spark, t
     by_position = dict(late_of(line))
     # what has landed late by the watermark that closed its window, the other by that of its arrival
     watermark_ms = instant("4 04:11") - 60_000 - 30 * 60_000 - 1
-    end_ms = instant("2 08:00")
     assert by_position == {
         **{row["position"]: 1 for row in grown},
-        arrived[0]["position"]: watermark_ms - end_ms + 2 - 6 * 3_600_000,
+        arrived[0]["position"]: watermark_ms - instant(end) + 2 - 6 * 3_600_000,
     }
     assert len(late_of(line, of=("3", "4"))) == 2  # by the file, as always
     (one,) = overridden_ranges(line.ledger)
@@ -100,7 +103,7 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(spark, t
     assert_told_by_replay(kept, every, "6")
     assert not overridden_ranges(kept.ledger)
 
-    redone = line.of(a_spec(**ONE, overridden="redo"))
+    redone = line.of(a_spec(**ONE, window=window, overridden="redo"))
     (said,) = [note for note in redone.advance("6").notes if "were published by run" in note]
     assert "recomputes them by the pipeline's file (overridden: redo)" in said
     assert_told_by_replay(redone, every, "6")
@@ -110,10 +113,10 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(spark, t
 
 
 def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(spark, tmp_path):
-    line = Line(spark, tmp_path, a_spec(**ONE, allowed_lateness="12h"))
+    line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, allowed_lateness="12h"))
     rows = numbered(*hourly(1, 2))
     land(tmp_path, rows)
-    line.of(a_spec(**ONE, allowed_lateness="0s")).backfill(
+    line.of(a_spec(**ONE, window=TUMBLING, allowed_lateness="0s")).backfill(
         "1", "3", overrides={"allowed_lateness": "0s"}, reason="strict"
     )
     windows = of_range(line.rows("windows"), "1", "2 22:00")
