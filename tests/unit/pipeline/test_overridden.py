@@ -11,7 +11,7 @@ from meter import HALF_DAYS, a_meter
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger import Entry
-from strandline.model.intervals import DAY_MS, TimeRange
+from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.kept import reached_by
 from strandline.pipeline.memory import Remembered
@@ -124,3 +124,14 @@ def test_windows_that_share_records_with_longer_open_ones_are_not_kept():
     )
     assert not kept
     assert "(windows before them share their records and close later)" in note
+
+
+def test_rules_in_place_of_the_files_are_those_of_the_run_and_what_becomes_of_them_is_no_rule():
+    spec = a_meter({"tumbling": "1h"}, {"strategy": "bounded_out_of_orderness", "bound": "30m"})
+    rules = spec.under({"bound": "4h", "allowed_lateness": "6h"})
+    assert (rules.watermark.bound_ms, rules.allowed_lateness) == (4 * HOUR_MS, 6 * HOUR_MS)
+    assert rules.spec_fingerprint != spec.spec_fingerprint
+    assert HALF_DAYS.under({"bound": "4h"}) == HALF_DAYS  # its watermark has no bound
+    redone = spec.model_copy(update={"overridden": "redo"})
+    assert redone.spec_fingerprint == spec.spec_fingerprint
+    assert redone.timeline_fingerprint == spec.timeline_fingerprint
