@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 NEW_IN_LEDGER = (
     *("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open"),
-    *("layout", "recreated", "overrides", "reverts", "landing_id"),
+    *("layout", "recreated", "overrides", "reverts", "landing_id", "kept"),
 )
 """The columns of `runs` that a ledger without memory does not have."""
 NEW_IN_TIMELINE = ("files_digest", "landing_version", "landing_id")

@@ -42,7 +42,11 @@ def close(
     fresh = OlderWindows()
     if scope.older_since_ms is not None:
         fresh = OlderWindows.of(
-            history, scope.older_end_ms, scope.older_since_ms, too=scope.older_too
+            history,
+            scope.older_end_ms,
+            scope.older_since_ms,
+            too=scope.older_too,
+            kept=scope.kept,
         )
     ranges = [scope.windows, *fresh.starts(history.grid)]
     calendar = Calendar.of(history, clock, ranges)

@@ -38,12 +38,27 @@ class Scope:
             midnight. None: of none.
         older_before_ms: the older windows are those that start before this; None: before the range.
         older_too: starts of further older windows whose late records are listed anew.
+        kept: where windows start that stay as they are published, of the range or older: they and
+            the records whose newest window is one of them are left out.
     """
 
     windows: TimeRange
     older_since_ms: int | None = None
     older_before_ms: int | None = None
     older_too: frozenset[int] = frozenset()
+    kept: tuple[TimeRange, ...] = ()
+
+    def keeps(self, start_ms: int) -> bool:
+        """Whether the windows that start at an instant stay as they are published."""
+        return any(start_ms in within for within in self.kept)
+
+    @property
+    def rebuilt(self) -> list[TimeRange]:
+        """The parts of the range that are not kept; an empty one, where all of it is."""
+        parts = [self.windows]
+        for within in self.kept:
+            parts = [part for one in parts for part in one.outside(within)]
+        return parts or [TimeRange(self.windows.start_ms, self.windows.start_ms)]
 
     @property
     def older_end_ms(self) -> int:

@@ -61,6 +61,7 @@ SCHEMA = pa.schema(
         ("engine_version", pa.string()),
         ("reverts", pa.string()),
         ("landing_id", pa.string()),
+        ("kept", pa.string()),
     ]
 )
 
@@ -102,6 +103,8 @@ class Entry:
             none.
         landing_id: the landing table's own id, which `landing_version` is a version of; None: of an
             old ledger.
+        kept: the windows, as [start, end) in ms, that a scheduled run has left as a run by rules of
+            its own had published them.
     """
 
     run_id: str
@@ -147,6 +150,7 @@ class Entry:
     engine_version: str | None = None
     reverts: str | None = None
     landing_id: str | None = None
+    kept: Json[Sequence[tuple[int, int]]] | None = None
     position: int = field(default=0)
     written_at: datetime | None = None
 

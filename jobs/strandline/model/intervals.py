@@ -36,6 +36,12 @@ class TimeRange:
         """Whether the two ranges share an instant."""
         return self.start_ms < other.end_ms and other.start_ms < self.end_ms
 
+    def shared_with(self, other: TimeRange) -> TimeRange | None:
+        """The instants that lie in both ranges; None: none does."""
+        if not self.overlaps(other):
+            return None
+        return TimeRange(max(self.start_ms, other.start_ms), min(self.end_ms, other.end_ms))
+
     def outside(self, other: TimeRange) -> list[TimeRange]:
         """The parts of the range before and after another one; at most two."""
         before = TimeRange(self.start_ms, min(self.end_ms, other.start_ms))

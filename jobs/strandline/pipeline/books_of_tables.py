@@ -12,11 +12,12 @@ import pyarrow.dataset as ds
 from pyspark.sql import functions as F
 
 from strandline.engine.past.history import History
+from strandline.engine.rebuild import Scope
 from strandline.lake.days import Days, read_days
 from strandline.lake.diff import DELETE, OP
 from strandline.lake.ledger import UPKEEP
 from strandline.model.books import Book
-from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
 from strandline.pipeline.observation import sums_by_day
@@ -41,7 +42,7 @@ def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -
         for rows in (seen.history.timeline.malformed, seen.history.timeline.day_map)
     )
     days = [
-        *_judged_whole(seen.history, outlook.plan.scope.windows, outlook.horizon_ms),
+        *_judged_whole(seen.history, outlook.plan.scope, outlook.horizon_ms),
         *(day for day in seen.new_days if day not in well_formed),
     ]
     days = [day for day in days if day not in seen.world.lost]
@@ -63,15 +64,17 @@ def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -
     ]
 
 
-def _judged_whole(history: History, within: TimeRange, horizon_ms: int) -> list[date | None]:
-    """The arrival days that are over, and whose records all belong to windows of a range.
+def _judged_whole(history: History, scope: Scope, horizon_ms: int) -> list[date | None]:
+    """The arrival days that are over, and whose records all belong to windows that are rebuilt.
 
     Among them None, the rows without a day, where all records that are known do.
     """
     held = history.days.held.groupby("arrival_date")
     least, largest = held["least_ts_ms"].min(), held["largest_ts_ms"].max()
     first, last = (history.grid.newest_starts(ts.to_numpy(np.int64)) for ts in (least, largest))
-    inside = (first >= within.start_ms) & (last < within.end_ms)
+    inside = np.zeros(len(first), dtype=bool)
+    for within in scope.rebuilt:
+        inside |= (first >= within.start_ms) & (last < within.end_ms)
     whole: list[date | None] = [
         day
         for day, is_inside in zip(least.index, inside, strict=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -73,7 +75,7 @@ def diffs(
     parts = {name: rows for name, rows in parts_of(staged).items() if rows is not None}
     days = seen.history.days.of_windows(plan.scope.windows)
     around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
-    well_formed = no_longer_malformed(ctx, plan.scope.windows, days)
+    well_formed = no_longer_malformed(ctx, plan.scope.rebuilt, days)
     return [
         _anew(ctx, targets[name], rows)
         if (recreate and name in _WITH_THE_KEY) or _is_of_another_kind(ctx, targets[name])
@@ -182,17 +184,9 @@ def _small_diff(
     table = ctx.store.table(target.name)
     if table is None:
         return None
-    within, since_ms = plan.scope.windows, plan.scope.older_since_ms
-    judged = started_in(target.start, within)
-    of_older = TimeRange(scope.start_ms, plan.scope.older_end_ms)
-    older, files = started_in(target.start, of_older), files_started_in(target.start, of_older)
-    if target.has_older_slots and since_ms is not None:
-        if target.name == QUARANTINE.name and ctx.store.holds(target.name, older, files):
-            arrival = arrival_column(ctx, table)
-            if arrival is None:
-                return None
-            older &= started_in(arrival, TimeRange(since_ms, plan.clock.horizon_ms))
-        judged |= older
+    judged = _judged(ctx, table, target, plan, scope)
+    if judged is None:
+        return None
     listed_anew = ds.scalar(False)
     for one in around:
         listed_anew |= ds.field("gap") & started_in(target.start, one)
@@ -204,12 +198,46 @@ def _small_diff(
         return None
     if target.name == COMPLETENESS.name:  # an older slot stays, unless it has lost all it had
         looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
-        may_go = started_in(target.start, within) | ds.field(target.start).isin(looked_at)
-        may_go |= listed_anew
+        may_go = started_in(target.start, plan.scope.windows)
+        may_go |= ds.field(target.start).isin(looked_at) | listed_anew
+        may_go &= ~_started_in_any(target, plan.scope.kept)
         changes = changes.filter((ds.field(OP) != DELETE) | may_go)
     part = f"{target.name}_diff"
     rows = ctx.staging.put(part, changes)
     return Change(target, rows, out.tally_of(changes), whole=False, small=changes)
+
+
+def _judged(
+    ctx: Context, table: DeltaTable, target: PublishedTable, plan: Plan, scope: TimeRange
+) -> ds.Expression | None:
+    """Which published rows go unless they are staged; None: only Spark tells when they arrived."""
+    judged, since_ms = started_in(target.start, plan.scope.windows), plan.scope.older_since_ms
+    of_older = TimeRange(scope.start_ms, plan.scope.older_end_ms)
+    older, files = started_in(target.start, of_older), files_started_in(target.start, of_older)
+    is_quarantine = target.name == QUARANTINE.name
+    arrival, until_ms = arrival_column(ctx, table) if is_quarantine else None, plan.clock.horizon_ms
+    if target.has_older_slots and since_ms is not None:
+        if is_quarantine and ctx.store.holds(target.name, older, files):
+            if arrival is None:
+                return None
+            older &= started_in(arrival, TimeRange(since_ms, until_ms))
+        judged |= older
+    if not plan.kept or target.name == COMPLETENESS.name:
+        return judged
+    judged &= ~_started_in_any(target, plan.scope.kept)
+    for kept in plan.kept if is_quarantine else ():
+        if arrival is None:
+            return None
+        if kept.since_ms is not None:
+            since = started_in(arrival, TimeRange(kept.since_ms, until_ms))
+            judged |= started_in(target.start, kept.windows) & since
+    return judged
+
+
+def _started_in_any(target: PublishedTable, ranges: Sequence[TimeRange]) -> ds.Expression:
+    """Whether a row belongs to one of some ranges."""
+    inside = (started_in(target.start, one) for one in ranges)
+    return reduce(ds.Expression.__or__, inside, ds.scalar(False))
 
 
 def _refuse_ambiguous(changes: DataFrame, target: PublishedTable, place: str) -> None:

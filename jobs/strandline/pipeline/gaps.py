@@ -79,6 +79,8 @@ def stage_gaps(
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
         listed, around = _listed(gaps, ids, filled, pieces, known)
+        scope = plan.scope
+        listed = [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
     staged, kept, left_out = pieces[-1].staged["completeness"], list[pd.DataFrame](), Counter[str]()
     for number, slots in enumerate(gaps.listed(listed), start=len(pieces)):
         rows = completeness(
@@ -169,10 +171,18 @@ class _First:
         if known is not None and known < ids.start:
             first = known
         if first is None:
-            first = _first_in(pieces, grid, within)
+            first = self._first_in_range(pieces)
         if first is not None:
             return first
         return known if known is not None and known >= ids.stop else self._first_of(behind)
+
+    def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
+        """The first of the range: of its pieces, or of what it leaves as it is published."""
+        grid, scope = self.seen.history.grid, self.plan.scope
+        kept = (one.shared_with(scope.windows) for one in scope.kept)
+        found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
+        found.append(_first_in(pieces, grid, scope.windows))
+        return min((first for first in found if first is not None), default=None)
 
     def _first_of(self, within: TimeRange) -> int | None:
         """The first of the windows that start in a range, as published; else by rebuilding them."""

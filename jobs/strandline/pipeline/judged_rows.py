@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -38,9 +39,11 @@ def judged(
     horizon, and of the calendar the slots that the run looks at.
     """
     since_ms, older_ms = plan.scope.older_since_ms, plan.scope.older_end_ms
+    start_ms, is_kept = F.unix_millis(target.start), _starts_in(target, plan.scope.kept)
     if not target.has_older_slots:
-        return there
-    start_ms = F.unix_millis(target.start)
+        return there.where(~is_kept)
+    if target.name == QUARANTINE.name and plan.kept:
+        return _judged_beside_kept(ctx, there, target, plan, around)
     of_range = there.where(
         start_ms.between(plan.scope.windows.start_ms, plan.scope.windows.end_ms - 1)
     )
@@ -59,6 +62,24 @@ def judged(
     return of_range.unionByName(older)
 
 
+def _judged_beside_kept(
+    ctx: Context,
+    there: DataFrame,
+    target: PublishedTable,
+    plan: Plan,
+    around: Sequence[TimeRange],
+) -> DataFrame:
+    """`judged` of the quarantine: of windows that stay what the run judges of their arrivals."""
+    others = replace(plan, scope=replace(plan.scope, kept=()), kept=())
+    rows = judged(ctx, there.where(~_starts_in(target, plan.scope.kept)), target, others, around)
+    for kept in plan.kept:
+        if kept.since_ms is not None:
+            own = there.where(_starts_in(target, [kept.windows]))
+            since = arrived_in(kept.since_ms, plan.clock.horizon_ms)
+            rows = rows.unionByName(arrived(ctx, own, since))
+    return rows
+
+
 def without_slots_that_stay(
     changes: DataFrame, target: PublishedTable, plan: Plan, around: Sequence[TimeRange]
 ) -> DataFrame:
@@ -70,6 +91,7 @@ def without_slots_that_stay(
     may_go = start_ms.between(within.start_ms, within.end_ms - 1)
     may_go |= start_ms.isin(list(plan.scope.older_too))
     may_go |= F.col("gap") & _starts_in(target, around)
+    may_go &= ~_starts_in(target, plan.scope.kept)
     return changes.where((F.col(OP) != DELETE) | may_go)
 
 

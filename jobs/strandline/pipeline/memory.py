@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry
 from strandline.lake.steps import frontier_within, largest_horizon
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.pipeline.overridden import OverriddenRange
+from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,14 @@ class Remembered:
         known_until_ms: the midnight up to which the source is known, where that is the results of
             another pipeline; None: the clock alone decides.
         known_ms: the instant up to which it is.
+        states_in: gives the start of the last closed published slot of a range, and that of the
+            first one that is not closed; None: there is no such slot.
+        landed_before: gives whether rows that have landed since a range by other rules was judged
+            can be told from those before, and the landing table of before; None: of the days below
+            its horizon it holds just these rows now.
+        whole_within: of sessions, by some rules: gives the slots of a range whose sessions a
+            watermark had dropped at a horizon, and none of which cross an edge; None: there are
+            none.
         last_end: gives the last end of the published windows that start in a range; None: there is
             none.
     """
@@ -54,6 +65,15 @@ class Remembered:
     last_end: Callable[[TimeRange], int | None] = lambda within: None
     known_until_ms: int | None = None
     known_ms: int | None = None
+    states_in: Callable[[TimeRange], tuple[int | None, int | None]] = lambda within: (None, None)
+    landed_before: Callable[[OverriddenRange], tuple[bool, LandingLog | None]] = lambda one: (
+        False,
+        None,
+    )
+
+    whole_within: Callable[[PipelineSpec, TimeRange, int, int], TimeRange | None] = (
+        lambda rules, within, horizon_ms, watermark_ms: None
+    )
 
     @property
     def frontier_ms(self) -> int | None:

@@ -27,11 +27,12 @@ from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
+from strandline.pipeline.kept import KEPT
 from strandline.pipeline.notes_of_form import of_form
 from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.overridden import of_overridden
 from strandline.pipeline.plan import Plan
+from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS, WindowPairsSpec
@@ -53,9 +54,6 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
-        *of_overridden(
-            ctx.spec.pipeline, entries, plan.scope.windows, by_hand=request.kind == "backfill"
-        ),
         *of_reverts(ctx.spec, plan, [*entries]),
         *of_less_known(plan, [*entries], ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
@@ -101,6 +99,14 @@ def of_rebuilt_first(
         if not closures_in(entries, request.range):  # else that would be asked to open it
             told += f": strandline plan {spec.pipeline} --start {start} --end {end}"
         yield told
+
+
+def of_staged(staged: Staged) -> Iterator[str]:
+    """What is known only once a run has staged its rows."""
+    for book in staged.books:
+        if book.name.startswith(KEPT) and book.total:
+            yield f"{book.name}: {book.total:,} records have arrived since, all of them late"
+    yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
 
 
 def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:

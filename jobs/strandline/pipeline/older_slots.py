@@ -13,18 +13,16 @@ from pyspark.sql import functions as F
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
-from strandline.lake.reads import columns_of, dataset_of, files_started_in, started_in
+from strandline.lake.reads import dataset_of, files_started_in, started_in
 from strandline.lake.small_diff import published_rows
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import Rows, accepted_by_window, refused_by_newest
-from strandline.pipeline.plan import Plan
 from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
 from strandline.quality.completeness import Accepted
 from strandline.tables import (
     COMPLETENESS,
     QUARANTINE,
-    UNFIRED_COLUMN,
     PublishedTable,
     windows_table,
 )
@@ -42,7 +40,7 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     windows_tell = not kind_of(ctx.spec).cross_slots and ctx.spec.windows_count_all
     if windows_tell and grid.one_window_each:
         return accepted_by_window(_windows_of_slots(ctx, older), grid)
-    slots = {instant_of(slot[id_of]): slot for slot in _published_slots(ctx, older)}
+    slots = {instant_of(slot[id_of]): slot for slot in published_slots(ctx, older)}
     if not windows_tell:
         return {id_: _accepted_in(slot) for id_, slot in slots.items()}
     accepted = accepted_by_window(_windows_of_slots(ctx, older), grid)
@@ -53,15 +51,25 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
 
 
 def refused_in_all(
-    ctx: Context, plan: Plan, grid: Grid, older: pd.DataFrame, quarantine: DataFrame
+    ctx: Context,
+    judged_again: TimeRange,
+    grid: Grid,
+    older: pd.DataFrame,
+    quarantine: DataFrame,
 ) -> dict[tuple[int, str], int]:
-    """What older slots have refused, in this run or before."""
-    since_ms, horizon_ms = plan.scope.older_since_ms, plan.clock.horizon_ms
-    if ctx.store.table("quarantine") is None or since_ms is None:
+    """What older slots have refused, in this run or before.
+
+    Args:
+        ctx: the run.
+        judged_again: the arrivals that this run judges.
+        grid: of the windows.
+        older: the slots.
+        quarantine: what the run has staged.
+    """
+    if ctx.store.table("quarantine") is None:
         return {}
     every = few_or_all(ctx, QUARANTINE.name, quarantine)
     if ctx.store.holds(QUARANTINE.name, *_starting("slot_start", older)):
-        judged_again = TimeRange(since_ms, horizon_ms)
         few = _few_refused(ctx, older, judged_again, every)
         every = _refused(ctx, older, judged_again, quarantine) if few is None else few
     wanted = set(older["window_id"].tolist())
@@ -106,15 +114,13 @@ def _accepted_in(slot: dict[str, Any]) -> Accepted:
     return Accepted(every, *counts, unfired=slot.get("unfired") or 0)
 
 
-def _published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
+def published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
     """The published calendar from the first to the last of some slots."""
     table = ctx.store.table(COMPLETENESS.name)
     if table is None:
         return []
-    names = ["slot_start", "slot_end", "on_time", "late_accepted", "missed_pairs"]
-    names += [name for name in UNFIRED_COLUMN if name in columns_of(table).names]
     within, files = _starting("slot_start", older)
-    rows: list[dict[str, Any]] = dataset_of(table, files).to_table(names, filter=within).to_pylist()
+    rows: list[dict[str, Any]] = dataset_of(table, files).to_table(filter=within).to_pylist()
     return rows
 
 

@@ -20,6 +20,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
+from strandline.pipeline.overridden_rows import landed_before, whole_sessions
 from strandline.pipeline.plan import (
     Plan,
     axis_of,
@@ -29,7 +30,14 @@ from strandline.pipeline.plan import (
 )
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.published_rows import first_open, last_end, last_slot, late_since, slots_of
+from strandline.pipeline.published_rows import (
+    first_open,
+    last_end,
+    last_slot,
+    late_since,
+    slots_of,
+    states_in,
+)
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
 from strandline.pipeline.results_changed import first_moved
@@ -104,6 +112,7 @@ class Outlook:
             "settled": self.plan.settles,
             "completes_ms": self.plan.completes_ms,
             "lost": sorted(world.lost),
+            "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
             "accepted_loss": request.accept_loss if world.accepted else None,
             # nothing has landed yet: what lands first will start the clock
             "clock_start_ms": self.axis.start_ms if ctx.landing.days else None,
@@ -227,6 +236,9 @@ def _remembered(
         first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
         known_until_ms=log.known_until_ms,
         known_ms=log.horizon_ms,
+        states_in=partial(states_in, ctx.store),
+        landed_before=partial(landed_before, ctx),
+        whole_within=partial(whole_sessions, ctx, seen.history),
     )
     rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
     goes_back = log.horizon_ms is not None and knows_more(entries, log.horizon_ms)

@@ -9,7 +9,6 @@ from typing import Any
 from strandline.lake.entry import Entry
 from strandline.lake.steps import standing
 from strandline.model.intervals import TimeRange, text_of
-from strandline.model.overrides import as_typed, in_words
 
 
 @dataclass(frozen=True)
@@ -20,11 +19,18 @@ class OverriddenRange:
         windows: the range, by the starts of windows.
         overrides: the rules in place of the file's, such as `{"allowed_lateness": "6h"}`.
         run_id: the run that published them.
+        horizon_ms: what arrived before it for these windows is judged: by that run, or by the last
+            scheduled run since that has left them as they are.
+        landing_version: of the landing table that this run has read; None: of an old ledger.
+        landing_id: the table that it is a version of.
     """
 
     windows: TimeRange
     overrides: Mapping[str, str]
     run_id: str
+    horizon_ms: int | None = None
+    landing_version: int | None = None
+    landing_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -35,46 +41,42 @@ class OverriddenRange:
             "run_id": self.run_id,
         }
 
+    def judged_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
+        """Some of its windows, once a run has judged what has arrived for them."""
+        return replace(
+            self,
+            windows=windows,
+            horizon_ms=run.horizon_ms,
+            landing_version=run.landing_version,
+            landing_id=run.landing_id,
+        )
+
 
 def overridden_ranges(entries: Sequence[Entry]) -> list[OverriddenRange]:
-    """The ranges by other rules that no later run has published into, in the order of their runs.
+    """The ranges by other rules that no later run has recomputed, in the order of their runs.
 
-    What a later run has recomputed of a range is by that run's rules; a run that was reverted
-    counts nowhere.
+    What a later run has recomputed of a range is by that run's rules, but for the windows that it
+    has `kept`; a run that was reverted counts nowhere.
     """
     in_force: list[OverriddenRange] = []
     for entry in standing(entries):
         within = entry.range
         if within is None:
             continue
-        in_force = [
-            replace(one, windows=part) for one in in_force for part in one.windows.outside(within)
-        ]
+        in_force = [part for one in in_force for part in _after(entry, within, one)]
         if entry.overrides:
-            in_force.append(OverriddenRange(within, entry.overrides, entry.run_id))
+            of_run = OverriddenRange(within, entry.overrides, entry.run_id)
+            in_force.append(of_run.judged_by(entry, within))
     return in_force
 
 
-def of_overridden(
-    pipeline: str, entries: Sequence[Entry], within: TimeRange, *, by_hand: bool
-) -> Iterator[str]:
-    """What a run says of the ranges by other rules that it recomputes by the pipeline's file.
-
-    Args:
-        pipeline: its name.
-        entries: the ledger.
-        within: the windows that the run recomputes.
-        by_hand: whether a person has asked for just this range.
-    """
-    for one in overridden_ranges(entries):
-        if by_hand or not one.windows.overlaps(within):
-            continue
-        start_ms = max(one.windows.start_ms, within.start_ms)
-        end_ms = min(one.windows.end_ms, within.end_ms)
-        yield (
-            f"windows from {text_of(start_ms)} to {text_of(end_ms)} were published by run "
-            f"{one.run_id} with {in_words(one.overrides)}; this run recomputes them by the "
-            f"pipeline's file: strandline backfill {pipeline} "
-            f"--start {text_of(one.windows.start_ms)} --end {text_of(one.windows.end_ms)} "
-            f"{as_typed(one.overrides)} --reason … publishes them as before"
-        )
+def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
+    """What a run over a range leaves of an overridden one."""
+    others = [one.windows]
+    for start_ms, end_ms in run.kept or ():
+        kept = TimeRange(start_ms, end_ms)
+        if (common := kept.shared_with(one.windows)) is not None:
+            yield one.judged_by(run, common)
+        others = [part for other in others for part in other.outside(kept)]
+    for other in others:
+        yield from (replace(one, windows=part) for part in other.outside(within))

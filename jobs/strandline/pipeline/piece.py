@@ -155,7 +155,10 @@ def calendar_of(
     if len(older):
         # of older slots the records of earlier runs count too
         accepted = {**published_before(ctx, older, grid), **accepted}
-        refused = {**refused, **refused_in_all(ctx, plan, grid, older, quarantine)}
+        since_ms = plan.scope.older_since_ms
+        if since_ms is not None:
+            again = TimeRange(since_ms, plan.clock.horizon_ms)
+            refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
     rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
         accepted=accepted,

@@ -16,6 +16,7 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.steps import clock_start, largest_horizon
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of, named, text_of
+from strandline.pipeline.kept import Kept
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
 
@@ -32,6 +33,7 @@ class Plan:
         settles: those of them that are settled once it is published.
         lost: the days whose rows have gone that windows of the range are made of.
         notes: what a person should know about it.
+        kept: the windows that stay as a run by other rules has published them.
     """
 
     scope: Scope
@@ -41,6 +43,7 @@ class Plan:
     settles: tuple[date, ...] = ()
     lost: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
 
 def axis_of(landing: Landing, entries: list[Entry]) -> Axis:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from strandline.engine.calendar.gaps import silent_until
@@ -22,6 +22,7 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.closures import closures_in, stay_closed
+from strandline.pipeline.kept import Kept, reached_by
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
@@ -48,24 +49,44 @@ def plan_advance(
         world: what has landed.
         first_not_final: where the windows begin that a watermark does not leave as they are.
     """
-    until_ms = request.until_ms
+    until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
     whole = _to_rebuild(history, remembered, until_ms, first_not_final)
-    judged = _judged(whole, remembered.base_ms(until_ms), history, world)
+    oldest_ms = history.days.oldest_slot_of_arrivals(base_ms, until_ms)
+    mended = TimeRange(min(whole.start_ms, oldest_ms), whole.end_ms)
+    reached = reached_by(mended, base_ms, history, remembered)
+    again = [one.recomputed_from(base_ms) for one in reached]
+    start_ms = min([whole.start_ms, *(ms for ms in again if ms is not None)])
+    whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, whole.end_ms))
+    judged = _judged(whole, base_ms, history, world)
+    kept = tuple(_judging(one.kept, judged) for one in reached if one.kept is not None)
+    stay = tuple(one.windows for one in kept)
     others = _slots_of_published_late(history.grid, remembered, whole.start_ms, judged.since_ms)
+    others = frozenset(start for start in others if not any(start in one for one in stay))
     # the older slots of late records are mended too, so nothing known of them may be taken back
     oldest_ms = history.days.oldest_slot_of_arrivals(judged.since_ms, until_ms)
     mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
     clock = _clock(remembered, history.grid, mended, until_ms)
+    pipeline = history.spec.pipeline
     return Plan(
-        Scope(judged.windows, judged.since_ms, whole.start_ms, others),
+        Scope(judged.windows, judged.since_ms, whole.start_ms, others, stay),
         clock,
         # what is left out is still to come: the next run begins where this one did
         None if judged.lost else until_ms,
         owed=remembered.owed,
         settles=() if judged.lost else remembered.settled_by(until_ms),
         lost=judged.lost,
-        notes=(*judged.notes, *stay_closed(clock.closures, mended)),
+        notes=(
+            *judged.notes,
+            *stay_closed(clock.closures, mended),
+            *(note for one in reached for note in one.notes(pipeline, judged.windows)),
+        ),
+        kept=kept,
     )
+
+
+def _judging(kept: Kept, judged: _Judged) -> Kept:
+    """What is kept; where rows have gone that decide what is late, nothing is judged for it."""
+    return replace(kept, since_ms=None) if judged.lost and judged.since_ms is None else kept
 
 
 def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:

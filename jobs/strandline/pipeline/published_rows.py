@@ -75,6 +75,23 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
     return None if last is None else instant_of(last)
 
 
+def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
+    """The start of the last closed published slot of a range, and of the first not closed one.
+
+    None: there is no such slot.
+    """
+    table = store.table(COMPLETENESS.name)
+    if table is None:
+        return None, None
+    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
+        columns=["slot_start", "state"], filter=started_in("slot_start", within)
+    )
+    is_closed = pc.equal(rows["state"], "closed")
+    closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
+    not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
+    return tuple(None if at is None else instant_of(at) for at in (closed, not_closed))  # type: ignore[return-value]
+
+
 def last_slot(store: Store) -> int | None:
     """The start of the last published slot; None: there is none."""
     days = [day for day in rows_by_day(store, COMPLETENESS.name) if day is not None]
@@ -155,8 +172,10 @@ def slots_of(late: DataFrame | None) -> frozenset[int]:
     return frozenset(int(row[0]) for row in starts.collect())
 
 
-def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -> DataFrame | None:
-    """The quarantined rows of some arrival days that belong to windows of a range by now.
+def no_longer_malformed(
+    ctx: Context, ranges: Sequence[TimeRange], days: Sequence[date]
+) -> DataFrame | None:
+    """The quarantined rows of some arrival days that belong to windows of some ranges by now.
 
     Other rules had made them malformed: those of today name themselves in each row that they do.
     None: there is none.
@@ -174,7 +193,8 @@ def no_longer_malformed(ctx: Context, within: TimeRange, days: Sequence[date]) -
         & F.col("slot_start").isNull()
         & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
     )
-    found = arrived(ctx, rows, F.col(c.REASON).isNull() & kind_of(ctx.spec).counts_in(within))
+    counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
+    found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
         return found
     records = ctx.landing.records(Axis.of(ctx.spec, 0))

@@ -17,6 +17,7 @@ from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import told
 from strandline.pipeline.gaps import StagedGaps, stage_gaps
+from strandline.pipeline.kept_piece import stage_kept
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.pairs_piece import stage_pairs
 from strandline.pipeline.piece import Piece, stage_piece
@@ -84,8 +85,13 @@ def rebuild_into_staging(
         stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
         for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
     ]
+    pieces += [
+        stage_kept(ctx, seen, plan, axis, kept, number=number)
+        for number, kept in enumerate(plan.kept, len(pieces))
+    ]
     gaps = stage_gaps(ctx, seen, plan, axis, pieces, entries)
-    expected = seen.history.days.slots_named(plan.scope.windows)
+    named = seen.history.days.slots_named(plan.scope.windows)
+    expected = frozenset(start for start in named if not plan.scope.keeps(start))
     return _together(ctx, pieces, plan.scope, expected, gaps)
 
 
@@ -99,7 +105,7 @@ def _together(
     """What the pieces of a scope have staged, as one."""
 
     def part(name: str) -> DataFrame:
-        return ctx.staging.together([piece.staged[name] for piece in pieces])
+        return ctx.staging.together([p.staged[name] for p in pieces if name in p.staged])
 
     calendars = [*(piece.calendar for piece in pieces), gaps.rows]
     slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)
@@ -121,9 +127,10 @@ def _together(
 
 
 def _pieces_of(scope: Scope, history: History) -> list[Scope]:
-    """A scope in pieces that are not too large; the first one has the older windows."""
-    first, *others = in_pieces(history, scope.windows, _MOST_CELLS)
+    """What a scope rebuilds in pieces that are not too large; the first has the older windows."""
+    rebuilt = scope.rebuilt
+    first, *others = [part for one in rebuilt for part in in_pieces(history, one, _MOST_CELLS)]
     return [
         replace(scope, windows=first, older_before_ms=scope.older_end_ms),
-        *(Scope(windows) for windows in others),
+        *(Scope(windows, kept=scope.kept) for windows in others),
     ]

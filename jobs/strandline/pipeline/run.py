@@ -30,7 +30,7 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_calendar, of_rebuilt_first
+from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_staged
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
     OpenedLog,
@@ -169,7 +169,7 @@ def _steps(
         took_before=_took_before(ctx, request, entries, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
-        notes=[*notes, *of_calendar(staged.calendar, staged.gaps.not_in_rows)],
+        notes=[*notes, *of_staged(staged)],
         seconds=journal.seconds,
     )
 

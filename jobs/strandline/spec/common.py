@@ -12,6 +12,8 @@ from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_
 
 EngineName: TypeAlias = Literal["spark", "connect", "sail"]
 """Apache Spark in this process or on a cluster; behind Spark Connect; Sail in this process."""
+Overridden: TypeAlias = Literal["keep", "redo"]
+"""What scheduled runs do with windows that a run by rules of its own has published."""
 _FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
 
@@ -44,5 +46,7 @@ class CommonSpec(SpecModel):
     # the engine decides no number, so that no fingerprint has it
     engine: EngineName | None = Field(default=None, exclude=True)
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+    # what becomes of ranges by rules of one run decides no number by the file's rules
+    overridden: Overridden = "keep"
     quarantine_days: Annotated[int, Field(ge=1)] | None = None
     max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None

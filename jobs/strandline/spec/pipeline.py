@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import model_validator
 
 from strandline.spec.source import Source
 from strandline.spec.trigger import EventTime
-from strandline.spec.values import refuse_at
+from strandline.spec.values import parse_duration, refuse_at
 from strandline.spec.watermark import Ingestion, Watermark
 from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
@@ -58,6 +58,18 @@ class PipelineSpec(WindowedSpec):
     def without_bound(self) -> PipelineSpec:
         """The pipeline with a watermark that has no bound; its loss curve is the same."""
         return self.model_copy(update={"watermark": self.watermark.without_bound})
+
+    def under(self, overrides: Mapping[str, str]) -> PipelineSpec:
+        """The pipeline by rules in place of its own: `{"allowed_lateness": "6h"}`.
+
+        A bound that its watermark does not have is left out.
+        """
+        said = {name: parse_duration(text) for name, text in overrides.items()}
+        changed: dict[str, Any] = {n: ms for n, ms in said.items() if n == "allowed_lateness"}
+        field = self.watermark.bound_field
+        if "bound" in said and field is not None:
+            changed["watermark"] = self.watermark.model_copy(update={field: said["bound"]})
+        return self.model_copy(update=changed)
 
     @property
     def total_lateness_ms(self) -> int:

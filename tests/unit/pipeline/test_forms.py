@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pandas as pd
 import pytest
 from lakes import a_spec
 
-from strandline.pipeline.notes import of_unfired
+from strandline.pipeline.notes import of_calendar
 from strandline.pipeline.notes_of_form import of_form
 
 REPLAY, EARLY = "replayed in workers", "a window of a key fires up to 6 times before its end"
@@ -36,7 +37,7 @@ def test_a_plan_names_the_form_of_what_sets_alone_do_not_tell(fields, forms):
 
 
 def test_a_run_says_how_many_records_no_firing_told_of():
-    (note,) = of_unfired(pd.DataFrame({"unfired": [2, 0, 1]}))
+    (note,) = of_calendar(pd.DataFrame({"unfired": [2, 0, 1]}), Counter())
     assert note.startswith("unfired: 3 records came after the last firing of their window")
-    assert list(of_unfired(pd.DataFrame({"unfired": [0]}))) == []
-    assert list(of_unfired(pd.DataFrame({"late": [1]}))) == []
+    assert list(of_calendar(pd.DataFrame({"unfired": [0]}), Counter())) == []
+    assert list(of_calendar(pd.DataFrame({"late": [1]}), Counter())) == []

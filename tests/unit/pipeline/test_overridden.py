@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from meter import HALF_DAYS, a_meter
+
+from strandline.engine.position.grid import Grid
 from strandline.lake.ledger import Entry
-from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.overridden import of_overridden, overridden_ranges
+from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.kept import reached_by
+from strandline.pipeline.memory import Remembered
+from strandline.pipeline.overridden import overridden_ranges
+from strandline.spec import PipelineSpec
 
 SIX_HOURS = {"allowed_lateness": "6h"}
 
@@ -41,12 +51,87 @@ def test_a_run_that_was_reverted_counts_nowhere():
     assert overridden_ranges(entries) == []
 
 
-def test_a_scheduled_run_that_recomputes_it_names_it_and_the_way_back():
-    entries = published(a_run(2, 6, overrides=SIX_HOURS))
-    (note,) = of_overridden("meter", entries, days(4, 20), by_hand=False)
+def test_what_a_scheduled_run_has_kept_stands_as_judged_by_it():
+    entries = published(
+        a_run(0, 8, overrides=SIX_HOURS, horizon_ms=5, landing_version=1),
+        a_run(3, 20, "advance", kept=[(0, 6 * DAY_MS)], horizon_ms=9, landing_version=4),
+    )
+    (one,) = overridden_ranges(entries)
+    assert (one.windows, one.run_id) == (days(0, 6), "r-1")  # what was still open goes by the file
+    assert (one.horizon_ms, one.landing_version) == (9, 4)
+    before, kept = overridden_ranges(
+        published(
+            a_run(0, 8, overrides=SIX_HOURS, horizon_ms=5),
+            a_run(9, 20, "advance", kept=[(0, 6 * DAY_MS)], horizon_ms=9),
+        )
+    )
+    assert (before.windows, before.horizon_ms) == (days(0, 6), 9)
+    assert (kept.windows, kept.horizon_ms) == (days(6, 8), 5)
+
+
+def said_of(spec: PipelineSpec, rebuilt: TimeRange, *before: Entry, **known: Any) -> tuple:
+    """What a scheduled run over a range, based on day 10, keeps of days 2 to 6, and its notes."""
+    by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
+    crossings = SimpleNamespace(watermark_reached=lambda horizon_ms: MIN_WATERMARK)
+    history = SimpleNamespace(spec=spec, grid=Grid.of(spec), crossings=crossings)
+    remembered = Remembered(published(*before, by_hand), **known)
+    reached = reached_by(rebuilt, 10 * DAY_MS, history, remembered)
+    kept = [one.kept for one in reached if one.kept is not None]
+    return kept, [note for one in reached for note in one.notes("meter", rebuilt)]
+
+
+def test_a_scheduled_run_keeps_what_was_closed_and_names_what_it_recomputes():
+    halves = (5 * DAY_MS, 5 * DAY_MS + DAY_MS // 2)
+    (kept,), notes = said_of(HALF_DAYS, days(4, 20), states_in=lambda within: halves)
+    assert (kept.windows, kept.since_ms) == (TimeRange(2 * DAY_MS, halves[1]), 10 * DAY_MS)
+    stays, recomputed = notes
+    assert "windows from 1970-01-03T00:00:00Z to 1970-01-06T12:00:00Z stay as run r-1" in stays
+    assert "with allowed_lateness: 6h (overridden: keep)" in stays
+    assert "windows from 1970-01-06T12:00:00Z to 1970-01-07T00:00:00Z were published" in recomputed
+    assert "(they were still open at its horizon)" in recomputed
+    assert "strandline backfill meter --start 1970-01-03T00:00:00Z --end 1970-01-07T" in recomputed
+    assert "--allowed-lateness 6h --reason" in recomputed
+
+
+def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():
+    assert said_of(HALF_DAYS, days(6, 20)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (HALF_DAYS.model_copy(update={"overridden": "redo"}), "(overridden: redo)"),
+        (
+            a_meter({"session": "1h"}),
+            "(their sessions were still open at its horizon, or hang across",
+        ),
+        (a_meter({"global": {}}), "(windows of all time are not kept yet)"),
+        (HALF_DAYS, "(they were still open at its horizon)"),
+    ],
+)
+def test_a_range_that_is_recomputed_is_named_with_why(spec, reason):
+    kept, (note,) = said_of(spec, days(4, 20))
+    assert not kept
     assert "windows from 1970-01-05T00:00:00Z to 1970-01-07T00:00:00Z" in note
-    assert "run r-1 with allowed_lateness: 6h" in note
-    assert "strandline backfill meter --start 1970-01-03T00:00:00Z --end 1970-01-07T" in note
-    assert "--allowed-lateness 6h --reason" in note
-    assert not [*of_overridden("meter", entries, days(6, 20), by_hand=False)]
-    assert not [*of_overridden("meter", entries, days(4, 20), by_hand=True)]
+    assert f"this run recomputes them by the pipeline's file {reason}" in note
+
+
+def test_windows_that_share_records_with_longer_open_ones_are_not_kept():
+    sliding = a_meter({"sliding": "12h", "every": "6h"}, {"strategy": "ascending"})
+    before = a_run(1, 2, overrides=SIX_HOURS, horizon_ms=DAY_MS)
+    kept, (note,) = said_of(
+        sliding, days(4, 20), before, states_in=lambda within: (5 * DAY_MS, None)
+    )
+    assert not kept
+    assert "(windows before them share their records and close later)" in note
+
+
+def test_rules_in_place_of_the_files_are_those_of_the_run_and_what_becomes_of_them_is_no_rule():
+    spec = a_meter({"tumbling": "1h"}, {"strategy": "bounded_out_of_orderness", "bound": "30m"})
+    rules = spec.under({"bound": "4h", "allowed_lateness": "6h"})
+    assert (rules.watermark.bound_ms, rules.allowed_lateness) == (4 * HOUR_MS, 6 * HOUR_MS)
+    assert rules.spec_fingerprint != spec.spec_fingerprint
+    assert HALF_DAYS.under({"bound": "4h"}) == HALF_DAYS  # its watermark has no bound
+    redone = spec.model_copy(update={"overridden": "redo"})
+    assert redone.spec_fingerprint == spec.spec_fingerprint
+    assert redone.timeline_fingerprint == spec.timeline_fingerprint

@@ -272,6 +272,11 @@ def lines(content: Any) -> list[str]:
             "quality.gaps: false is not a choice here; write 'allow', 'warn' or 'fail'",
         ),
         (
+            "overridden",
+            "drop",
+            "overridden: 'drop' is not a choice here; write 'keep' or 'redo'",
+        ),
+        (
             "quality/expectations",
             [{"type": "between"}],
             "quality.expectations.0.type: 'between' is not an expectation; "

@@ -8,6 +8,7 @@ from datetime import date
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.calendar.placed import placed
@@ -189,11 +190,21 @@ class OlderWindows:
 
     @classmethod
     def of(
-        cls, history: History, before_ms: int, since_ms: int, too: Collection[int] = ()
+        cls,
+        history: History,
+        before_ms: int,
+        since_ms: int,
+        too: Collection[int] = (),
+        kept: Sequence[TimeRange] = (),
     ) -> OlderWindows:
         """Those before an instant, of records that arrived from a midnight on.
 
-        `too`: starts of further windows that are asked for.
+        Args:
+            history: everything observed below the horizon.
+            before_ms: the instant.
+            since_ms: the midnight.
+            too: starts of further windows that are asked for.
+            kept: where windows start that are left out, with the records counted in them.
         """
         grid, days = history.grid, history.days.since(since_ms)
         end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
@@ -206,9 +217,11 @@ class OlderWindows:
         of_records = {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
         asked = {window for start in too for window in grid.ids_within(TimeRange(start, start + 1))}
         ids = np.array(sorted(of_records | asked), dtype=np.int64)
-        counted_before = fresh["slot_ms"].to_numpy("int64") < before_ms
+        slots_ms, starts_ms = fresh["slot_ms"].to_numpy("int64"), grid.starts_of(ids)
+        counted_before = (slots_ms < before_ms) & ~starting_in(slots_ms, kept)
+        asked_for = (starts_ms < before_ms) & ~starting_in(starts_ms, kept)
         return cls(
-            frozenset(ids[grid.starts_of(ids) < before_ms].tolist()),
+            frozenset(ids[asked_for].tolist()),
             int(fresh.loc[counted_before, "records"].sum()),
         )
 
@@ -216,6 +229,16 @@ class OlderWindows:
         """Ranges that hold the starts of these windows, apart where they are far apart."""
         ids = np.array(sorted(self.ids), dtype=np.int64)
         return close_together(grid.starts_of(ids).tolist())
+
+
+def starting_in(
+    starts_ms: npt.NDArray[np.int64], ranges: Sequence[TimeRange]
+) -> npt.NDArray[np.bool_]:
+    """Which of some starts lie in one of some ranges."""
+    inside = np.zeros(len(starts_ms), dtype=bool)
+    for within in ranges:
+        inside |= (starts_ms >= within.start_ms) & (starts_ms < within.end_ms)
+    return inside
 
 
 def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:

@@ -16,7 +16,9 @@ from strandline.engine.columns import keys_of
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.grid import gap_of
+from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.sessions.condense import begins
+from strandline.engine.sessions.merge import starts_in
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     EVERYTHING,
@@ -111,6 +113,48 @@ def first_not_final(
     return min(slot_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
 
 
+def whole_within(
+    records: DataFrame, history: History, within: TimeRange, *, until_ms: int, watermark_ms: int
+) -> TimeRange | None:
+    """The slots of a range whose sessions a watermark has dropped, and none of which cross an edge.
+
+    No records that hang together lie on both sides of an edge, over all keys.
+
+    Args:
+        records: the landing as `read_records` reads it.
+        history: everything observed below the horizon.
+        within: the range, in whole slots.
+        until_ms: records that arrived before it count.
+        watermark_ms: the watermark, for the allowed lateness of the history's pipeline.
+
+    Returns:
+        From the first such edge of the range to the last; None: there are no two.
+    """
+    grid, ts = history.grid, F.col(c.TS)
+    region = TimeRange(
+        history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
+    )
+    days = [day for day in history.days.of_events(region) if midnight_of(day) < until_ms]
+    known = known_records(records, history, until_ms, days).where(starts_in(ts, region))
+    rows = known.select(*keys_of(history.spec), ts.alias(c.START), c.END)
+    chains = _chains(rows, history.spec).select(
+        slot_of(F.col(c.START), grid).alias(c.SLOT),
+        slot_of(F.col(c.LARGEST_TS), grid).alias(c.LARGEST_TS),
+        c.END,
+    )
+    found = chains.groupBy(c.SLOT, c.LARGEST_TS).agg(F.max(c.END)).collect()
+    final_ms = watermark_ms - history.spec.allowed_lateness + 1
+    end_ms = min([within.end_ms, *(int(first) for first, _, end in found if end > final_ms)])
+    crossed = {
+        slot
+        for first, last, _ in found
+        for slot in range(first + grid.step_ms, last + 1, grid.step_ms)
+    }
+    slots = range(within.start_ms, end_ms + 1, grid.step_ms)
+    edges = [slot for slot in slots if slot not in crossed]
+    return TimeRange(edges[0], edges[-1]) if len(edges) > 1 else None
+
+
 def _first_start_ending_after(
     final_ms: int, records: DataFrame, history: History, until_ms: int
 ) -> int | None:
@@ -152,13 +196,15 @@ def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: in
 
 
 def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """What hangs together, over all records: START and END."""
+    """What hangs together, over all records: START, END and LARGEST_TS."""
     keys = keys_of(spec)
     by_start = Window.partitionBy(*keys).orderBy(c.START)
     number = F.sum(_CHAIN).over(by_start.rowsBetween(Window.unboundedPreceding, 0))
     chained = rows.withColumn(_CHAIN, begins(by_start).cast("int")).withColumn(_CHAIN, number)
     return chained.groupBy(*keys, _CHAIN).agg(
-        F.min(c.START).alias(c.START), F.max(c.END).alias(c.END)
+        F.min(c.START).alias(c.START),
+        F.max(c.END).alias(c.END),
+        F.max(c.START).alias(c.LARGEST_TS),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -50,6 +51,13 @@ class SessionRows(Rebuild, ABC):
     def needs_whole_chains(self) -> bool:
         """Whether what hangs together is read whole, also where it reaches across the start."""
         return False
+
+    def _known(self, days: Collection[date]) -> DataFrame:
+        """Those of the scope: records of event times that are kept belong to no other session."""
+        known = super()._known(days)
+        for within in self.scope.kept:
+            known = known.where(~starts_in(F.col(c.TS), within))
+        return known
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:

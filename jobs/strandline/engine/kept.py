@@ -1,0 +1,88 @@
+"""What has arrived for windows that stay as they are published: all of it is late for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.calendar.tables import newest_window_table
+from strandline.engine.frames import long
+from strandline.engine.past.first_records import in_probe_order
+from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.met import met_by
+from strandline.engine.records.quarantine import quarantine_late
+from strandline.engine.sessions.merge import starts_in
+from strandline.engine.values.of_days import emissions
+from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session
+
+
+def late_for_kept(
+    records: DataFrame,
+    arrived: DataFrame,
+    days: Sequence[date],
+    calendar: Calendar,
+    slots: pd.DataFrame,
+    rules: PipelineSpec,
+    source_columns: SourceColumns,
+) -> DataFrame:
+    """The records that arrived for windows which stay as they are, as quarantine rows.
+
+    Each has the watermark that the rules of these windows give at its arrival; at least the one
+    that closes the window, as a record may have landed long after its arrival.
+
+    Args:
+        records: the landing as `read_records` reads it.
+        arrived: the well-formed records that arrived.
+        days: their arrival days.
+        calendar: that their newest windows are in.
+        slots: these windows.
+        rules: the pipeline by the rules of these windows.
+        source_columns: the landing table's own columns.
+    """
+    history, spark = calendar.history, records.sparkSession
+    if isinstance(history.spec.window, Session):
+        history = in_probe_order(records, history)
+        placed = arrived.withColumns(_as_slots(calendar))
+    else:
+        newest = newest_window_table(spark, calendar.panes(slots), history.axis)
+        placed = arrived.join(F.broadcast(newest), c.PANE)
+    emitted = emissions(spark, records, history, calendar.clock, days)
+    met = emitted.at(placed.withColumns(met_by(history.spec)))
+    lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+    by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
+    return quarantine_late(met.withColumn(c.WATERMARK, by_rules), rules, source_columns)
+
+
+def _as_slots(calendar: Calendar) -> dict[str, Column]:
+    """Where records of sessions stand, each as if it were one by itself."""
+    ended_at = F.lit(None).cast("bigint")
+    for closure in calendar.clock.closures:
+        inside = starts_in(F.col(c.TS), closure.windows)
+        ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
+    return {
+        c.SLOT: slot_of(F.col(c.TS), calendar.history.grid),
+        c.SLOT_END: F.col(c.END),
+        c.MISSED: long(1),
+        c.ENDED_AT: ended_at,
+    }
+
+
+def _ahead(lead_ms: int) -> Column:
+    """The watermark that a smaller bound would have given; none stays none."""
+    watermark = F.col(c.WATERMARK)
+    is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
+    return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)
+
+
+def _closing(allowed_lateness_ms: int) -> Column:
+    """The watermark that closes the newest window of a record."""
+    return F.col(c.SLOT_END) + long(allowed_lateness_ms - 1)

@@ -1,0 +1,231 @@
+"""Which windows a scheduled run leaves as a run by rules of its own has published them.
+
+Those that were final by these rules at its horizon. What was still open is judged by the pipeline's
+file, as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from strandline.engine.calendar.placed import placed
+from strandline.engine.past.history import History
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid
+from strandline.lake.landing_log import LandingLog
+from strandline.model.intervals import TimeRange, text_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.overrides import as_typed, in_words
+from strandline.pipeline.memory import Remembered
+from strandline.pipeline.overridden import OverriddenRange, overridden_ranges
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.window import Session, WindowOfAllTime
+
+KEPT = "windows kept from"
+"""How the name of the book of what has arrived for such windows begins."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Windows that stay as a run by other rules has published them.
+
+    Attributes:
+        by: the run and its rules; its range is that of the windows that stay.
+        since_ms: what arrived for them from here on is still to be judged; None: nothing is, as
+            rows have gone.
+        base_ms: the midnight from which the scheduled run judges all again; None: from the start.
+        before: the landing table as it was when what arrived before `since_ms` was judged; None: of
+            the days from `base_ms` on it holds just these rows now.
+    """
+
+    by: OverriddenRange
+    since_ms: int | None
+    base_ms: int | None
+    before: LandingLog | None = None
+
+    @property
+    def windows(self) -> TimeRange:
+        """Where they start."""
+        return self.by.windows
+
+    @property
+    def name(self) -> str:
+        """The name of the book of what has arrived for them."""
+        return f"{KEPT} {text_of(self.windows.start_ms)}"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A range by other rules that a scheduled run reaches.
+
+    Attributes:
+        by: the range, and the run that has published it.
+        kept: what of it stays; None: nothing does.
+        why: why the rest is recomputed.
+        rest: the parts that are.
+    """
+
+    by: OverriddenRange
+    kept: Kept | None
+    why: str
+    rest: Sequence[TimeRange]
+
+    def recomputed_from(self, base_ms: int | None) -> int | None:
+        """Where the windows begin that are recomputed, though they were final; None: none are.
+
+        What the range has accepted of what arrived since the run's base would be late in it by the
+        pipeline's file.
+        """
+        horizon_ms, starts_ms = self.by.horizon_ms, [part.start_ms for part in self.rest]
+        if horizon_ms is None or (base_ms is not None and base_ms >= horizon_ms):
+            return None
+        return min(starts_ms, default=None)
+
+    def notes(self, pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
+        """What a run that rebuilds a range says of it."""
+        run_id, rules = self.by.run_id, in_words(self.by.overrides)
+        if self.kept is not None:
+            yield (
+                f"{_named(self.kept.windows)} stay as run {run_id} published them with {rules} "
+                "(overridden: keep); what has arrived for them since is late"
+            )
+        for part in (one.shared_with(rebuilt) for one in self.rest):
+            if part is not None:
+                yield (
+                    f"{_named(part)} were published by run {run_id} with {rules}; this run "
+                    f"recomputes them by the pipeline's file ({self.why}): "
+                    f"strandline backfill {pipeline} "
+                    f"--start {text_of(self.by.windows.start_ms)} "
+                    f"--end {text_of(self.by.windows.end_ms)} "
+                    f"{as_typed(self.by.overrides)} --reason … publishes them as before"
+                )
+
+
+def reached_by(
+    mended: TimeRange, base_ms: int | None, history: History, remembered: Remembered
+) -> list[Reached]:
+    """The ranges by other rules that a scheduled run reaches, in the order of their runs.
+
+    Args:
+        mended: the windows that it rebuilds, and the older ones whose late records it judges.
+        base_ms: the midnight from which it judges all again; None: from the start.
+        history: everything observed below the horizon.
+        remembered: what the runs before have left.
+    """
+    ranges = overridden_ranges(remembered.entries)
+    return [
+        _reached(one, ranges, base_ms, history, remembered)
+        for one in ranges
+        if one.windows.overlaps(mended)
+    ]
+
+
+def _reached(
+    one: OverriddenRange,
+    ranges: Sequence[OverriddenRange],
+    base_ms: int | None,
+    history: History,
+    remembered: Remembered,
+) -> Reached:
+    why = _why_not(history.spec)
+    found = why or _found(one, ranges, base_ms, history, remembered)
+    if not isinstance(found, Kept):
+        return Reached(one, None, found, [one.windows])
+    _, first_open_ms = remembered.states_in(one.windows)
+    rest = one.windows.outside(found.windows)
+    if first_open_ms is None and not isinstance(history.spec.window, Session):
+        rest = []  # slots behind the last one
+    return Reached(one, found, _why_rest(history), rest)
+
+
+def _why_rest(history: History) -> str:
+    """Why a part of a range is not kept."""
+    if isinstance(history.spec.window, Session):
+        return "their sessions were still open at its horizon, or hang across an edge"
+    return "they were still open at its horizon"
+
+
+def _why_not(spec: PipelineSpec) -> str | None:
+    """Why a pipeline's windows by other rules are recomputed; None: they are kept."""
+    if spec.overridden == "redo":
+        return "overridden: redo"
+    kinds = {
+        "windows of all time": isinstance(spec.window, WindowOfAllTime),
+        "windows over two sources": isinstance(spec, TwoSourcesSpec),
+        "windows over results": isinstance(spec, ResultsSpec),
+    }
+    return next((f"{kind} are not kept yet" for kind, is_it in kinds.items() if is_it), None)
+
+
+def _found(
+    one: OverriddenRange,
+    ranges: Sequence[OverriddenRange],
+    base_ms: int | None,
+    history: History,
+    remembered: Remembered,
+) -> Kept | str:
+    """What is kept of a range; a text: why nothing is."""
+    windows = _final(one, history, remembered)
+    if windows is None or one.horizon_ms is None:
+        return _why_rest(history)
+    if not _older_had_closed(windows, one, ranges, history):
+        return "windows before them share their records and close later"
+    by, before = replace(one, windows=windows), None
+    if base_ms is None or base_ms < one.horizon_ms:
+        is_known, before = remembered.landed_before(one)
+        if not is_known:
+            return "which of their records have landed since is not known any more"
+    return Kept(by, max(one.horizon_ms, base_ms or one.horizon_ms), base_ms, before)
+
+
+def _final(one: OverriddenRange, history: History, remembered: Remembered) -> TimeRange | None:
+    """The windows of a range that were final by its rules at its horizon; None: none were.
+
+    By what is published of them; empty slots behind the last one by the watermark. Of sessions by
+    the records, and none that hang across an edge.
+    """
+    last_closed_ms, first_open_ms = remembered.states_in(one.windows)
+    rules = history.spec.under(one.overrides)
+    grid, ends = Grid.of(rules), [one.windows.start_ms]
+    if last_closed_ms is not None:
+        ends.append(last_closed_ms + grid.span_ms)
+    horizon_ms = one.horizon_ms or 0
+    watermark_ms = history.crossings.watermark_reached(horizon_ms)
+    if watermark_ms != MIN_WATERMARK:
+        watermark_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+        ends.append(grid.first_not_final(watermark_ms))
+    limits = [one.windows.end_ms] if first_open_ms is None else [first_open_ms, one.windows.end_ms]
+    final = TimeRange(one.windows.start_ms, min(max(ends), *limits))
+    if final.end_ms <= final.start_ms:
+        return None
+    if isinstance(rules.window, Session):
+        return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
+    return final
+
+
+def _older_had_closed(
+    windows: TimeRange,
+    one: OverriddenRange,
+    ranges: Sequence[OverriddenRange],
+    history: History,
+) -> bool:
+    """Whether the windows before a range that share its records had closed by its horizon.
+
+    Else a record that is late for its newest window would be accepted by an older one.
+    """
+    before = TimeRange(history.grid.sharing(windows).start_ms, windows.start_ms)
+    ids = history.grid.ids_within(before)
+    if not len(ids):
+        return True
+    if any(other is not one and other.windows.overlaps(before) for other in ranges):
+        return False
+    horizon_ms = one.horizon_ms or 0
+    last = placed([ids[-1]], history.grid, history.axis, history.crossings, Clock(horizon_ms))
+    return bool((last["state"] == "closed").all())
+
+
+def _named(windows: TimeRange) -> str:
+    return f"windows from {text_of(windows.start_ms)} to {text_of(windows.end_ms)}"

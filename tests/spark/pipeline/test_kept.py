@@ -1,0 +1,159 @@
+"""Ranges by rules of one run alone: scheduled runs leave their windows, and say what has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from changes import land_again, landing_of
+from lakes import Line, a_record, a_spec, instant, land, ms
+from replayed import assert_books_balance, assert_told_by_replay, of_range
+
+from strandline.pipeline.overridden import overridden_ranges
+
+pytestmark = pytest.mark.spark
+
+TUMBLING, SESSIONS = {"tumbling": "1h"}, {"session": "20m"}
+ONE = {"source__channels": ["a"]}
+SIX_HOURS = {"allowed_lateness": "6h"}
+RANGE = ("1", "3")
+
+
+def hourly(*days: int) -> list[dict[str, Any]]:
+    """A record of each hour of some days, soon after its time; one a day comes four hours late."""
+    on_time = [
+        a_record(f"{day} {hour:02d}:11", f"{day} {hour:02d}:10")
+        for day in days
+        for hour in range(24)
+    ]
+    return [*on_time, *(a_record(f"{day} 14:30", f"{day} 10:20", amount=900) for day in days)]
+
+
+def numbered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows that a replay can tell apart."""
+    return [
+        {**row, "position": hash((row["arrived_at"], row["happened_at"])) % 10**9} for row in rows
+    ]
+
+
+def decided(tmp_path, spark, window=TUMBLING, **changes: Any) -> Line:
+    """Three days by the file; then two of them by a lateness of six hours."""
+    line = Line(spark, tmp_path, a_spec(**ONE, window=window, **changes))
+    land(tmp_path, numbered(*hourly(1, 2, 3)))
+    line.advance("4")
+    wider = line.of(a_spec(**ONE, window=window, allowed_lateness="6h"))
+    wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
+    return line
+
+
+def late_of(line: Line, *, of: tuple[str, str] = RANGE) -> list[tuple[int, int]]:
+    """The positions of the quarantined records of a range, each with its `late_by_ms`."""
+    return sorted((r["position"], r["late_by_ms"]) for r in of_range(line.rows("quarantine"), *of))
+
+
+def slots(line: Line, *, late: bool) -> list[dict[str, Any]]:
+    """The slots of the range, with or without how many records were late for each."""
+    left_out = set() if late else {"late"}
+    rows = of_range(line.rows("completeness"), *RANGE)
+    return [{name: row[name] for name in row if name not in left_out} for row in rows]
+
+
+@pytest.mark.parametrize(("window", "end"), [(TUMBLING, "2 08:00"), (SESSIONS, "2 07:35")])
+def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
+    spark, tmp_path, window, end
+):
+    line = decided(tmp_path, spark, window)
+    windows, calendar = of_range(line.rows("windows"), *RANGE), slots(line, late=False)
+    assert not late_of(line)  # six hours accept what comes four hours late
+
+    grown = numbered(a_record("2 10:30", "2 10:15"), a_record("2 23:30", "2 22:15"))
+    arrived = numbered(a_record("4 05:00", "2 07:15"), a_record("4 06:00", "3 07:15"))
+    more = numbered(*hourly(4))
+    land(tmp_path, [*grown, *more, *arrived], mode="append")
+    outcome = line.advance("5")
+    assert outcome.owed == ["2024-03-02"]
+    assert any("stay as run" in n and "with allowed_lateness: 6h" in n for n in outcome.notes)
+    assert (
+        "windows kept from 2024-03-01T00:00:00Z: 3 records have arrived since, all of them late"
+        in (outcome.notes)
+    )
+    assert of_range(line.rows("windows"), *RANGE) == windows
+    assert slots(line, late=False) == calendar
+    assert sum(slot["late"] for slot in slots(line, late=True)) == 3
+    by_position = dict(late_of(line))
+    # what has landed late by the watermark that closed its window, the other by that of its arrival
+    watermark_ms = instant("4 04:11") - 60_000 - 30 * 60_000 - 1
+    assert by_position == {
+        **{row["position"]: 1 for row in grown},
+        arrived[0]["position"]: watermark_ms - instant(end) + 2 - 6 * 3_600_000,
+    }
+    assert len(late_of(line, of=("3", "4"))) == 2  # by the file, as always
+    (one,) = overridden_ranges(line.ledger)
+    assert (one.windows.start_ms, one.windows.end_ms) == (instant("1"), instant("3"))
+
+    again = numbered(a_record("1 20:30", "1 20:15"))
+    land(tmp_path, [*again, *numbered(*hourly(5))], mode="append")
+    kept = line.copy(tmp_path / "kept")
+    assert kept.advance("6").diff["quarantine"]["insert"] == 2  # one of them day 5's own
+    assert dict(late_of(kept)) == {**by_position, again[0]["position"]: 1}
+    assert of_range(kept.rows("windows"), *RANGE) == windows
+
+    every = [*numbered(*hourly(1, 2, 3)), *grown, *more, *arrived, *again, *numbered(*hourly(5))]
+    kept.backfill("1", "7", as_of="6")  # by hand: by the file
+    assert_told_by_replay(kept, every, "6")
+    assert not overridden_ranges(kept.ledger)
+
+    redone = line.of(a_spec(**ONE, window=window, overridden="redo"))
+    (said,) = [note for note in redone.advance("6").notes if "were published by run" in note]
+    assert "recomputes them by the pipeline's file (overridden: redo)" in said
+    assert_told_by_replay(redone, every, "6")
+    assert not overridden_ranges(redone.ledger)
+    for one in (line, kept):
+        assert_books_balance(one)
+
+
+def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, allowed_lateness="12h"))
+    rows = numbered(*hourly(1, 2))
+    land(tmp_path, rows)
+    line.of(a_spec(**ONE, window=TUMBLING, allowed_lateness="0s")).backfill(
+        "1", "3", overrides={"allowed_lateness": "0s"}, reason="strict"
+    )
+    windows = of_range(line.rows("windows"), "1", "2 22:00")
+    after = numbered(a_record("3 01:00", "2 20:15"), a_record("3 02:00", "2 23:15"))
+    land(tmp_path, [*after, *numbered(*hourly(3))], mode="append")
+    outcome = line.advance("4")
+    assert any("2024-03-03T00:00:00Z were published by run" in note for note in outcome.notes)
+    assert any("they were still open at its horizon" in note for note in outcome.notes)
+    assert of_range(line.rows("windows"), "1", "2 22:00") == windows
+    assert after[0]["position"] in dict(late_of(line))  # twelve hours would have accepted it
+    (last,) = of_range(line.rows("windows"), "2 23:00", "3")
+    assert last["records"] == 2
+    assert [
+        (ms(row["slot_start"]), row["late"])
+        for row in of_range(line.rows("completeness"), "2 19:00", "3")
+    ][1] == (instant("2 20:00"), 1)
+    assert_books_balance(line)
+
+
+def test_rows_that_were_landed_again_with_others_are_late_beside_the_windows_of_before(
+    spark, tmp_path
+):
+    line = decided(tmp_path, spark, quality__gaps="allow")
+    windows = of_range(line.rows("windows"), *RANGE)
+    other = numbered(*hourly(1))
+    other[5] = {**other[5], "amount": 77}
+    land_again(line, 1, other)
+    line.advance("4")
+    assert of_range(line.rows("windows"), *RANGE) == windows
+    assert [position for position, _ in late_of(line)] == [other[5]["position"]]
+
+
+def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_named(spark, tmp_path):
+    line = decided(tmp_path, spark)
+    rows = numbered(*hourly(1, 2, 3), a_record("2 10:30", "2 10:15"))
+    land_again(line, 2, [row for row in rows if row["arrived_on"].day == 2])
+    landing_of(line).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
+    assert "(which of their records have landed since is not known any more)" in said
+    assert_told_by_replay(line, rows, "4")
