@@ -25,7 +25,6 @@ from strandline.spec.pipeline import PipelineSpec
 
 _OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
 """What is said of the record that fires a window."""
-_NTH_LATE = "_strandline_nth_late"
 
 
 def firings(
@@ -58,42 +57,43 @@ def contents_of_firings(
         aggregates: the content of a firing.
         partials: the same in two steps; None: they cannot be had so.
     """
-    window, each = window_of(spec), _numbered(accepted, spec)
-    of_cause = (*_OF_CAUSE, *risen(spec))
-    causes = {name: F.when(F.col(FIRST_HELD_BY) > 0, F.col(name)) for name in of_cause}
+    window, of_cause = window_of(spec), (*_OF_CAUSE, *risen(spec))
     if partials is None:
+        each = _with_last(_numbered(accepted, spec), spec)
         in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
             FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
         )
-        is_cause = F.col(FIRST_HELD_BY) == F.col(FIRING)
+        is_cause = (F.col(FIRST_HELD_BY) == F.col(FIRING)) & (F.col(FIRING) > 0)
+        causes = (F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause)
+        contents = (column.alias(name) for name, column in aggregates.items())
         return in_each.groupBy(*window, FIRING).agg(
-            *(column.alias(name) for name, column in aggregates.items()),
-            F.count(F.lit(1)).alias("records"),
-            *(F.max(F.when(is_cause, column)).alias(name) for name, column in causes.items()),
+            *contents, F.count(F.lit(1)).alias("records"), *causes
         )
-    counted = [F.count(F.lit(1)).alias(c.RECORDS)]
+    counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
     counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
-    unit = [*window, FIRST_HELD_BY, LAST_FIRING]
-    on_time = each.where(F.col(FIRST_HELD_BY) == 0).groupBy(*unit).agg(*counted)
-    late = each.where(F.col(FIRST_HELD_BY) > 0).groupBy(*unit, *of_cause).agg(*counted)
-    return grown(union_by_name(late, on_time), window, partials, causes)
+    late = _numbered(accepted.where(fires_at_once()), spec)
+    late = late.groupBy(*window, FIRST_HELD_BY, *of_cause).agg(*counted)
+    on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
+    units = union_by_name(late, on_time.withColumn(FIRST_HELD_BY, long(0)))
+    return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
 
 
 def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The records with FIRST_HELD_BY, and LAST_FIRING of their window."""
-    window, is_late = window_of(spec), F.when(fires_at_once(), 1)
-    in_order = Window.partitionBy(*window, is_late).orderBy(
+    """The records with FIRST_HELD_BY: of late ones their number in their window, else 0."""
+    is_late = F.when(fires_at_once(), 1)
+    in_order = Window.partitionBy(*window_of(spec), is_late).orderBy(
         c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID
     )
     nth_late = F.when(is_late == 1, F.row_number().over(in_order).cast("bigint"))
+    return accepted.withColumn(FIRST_HELD_BY, F.coalesce(nth_late, long(0)))
+
+
+def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Units with LAST_FIRING of their window."""
+    of_window = Window.partitionBy(*window_of(spec))
+    last_late = F.max(F.nullif(FIRST_HELD_BY, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
-    last_late = F.max(_NTH_LATE).over(Window.partitionBy(*window))
-    return accepted.withColumn(_NTH_LATE, nth_late).withColumns(
-        {
-            FIRST_HELD_BY: F.coalesce(_NTH_LATE, long(0)),
-            LAST_FIRING: F.greatest(at_end, last_late),
-        }
-    )
+    return units.withColumn(LAST_FIRING, F.greatest(at_end, last_late))
 
 
 def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
