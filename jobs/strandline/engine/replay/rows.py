@@ -94,9 +94,9 @@ def replayed(
         TRIGGER_VALUE: rules.delta is not None,
         EVICTOR_VALUE: rules.near is not None,
     }
-    needed = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY]
-    needed += [*(name for name, is_read in of_records.items() if is_read), UNTIL_MS]
-    rows = records.select(*(quoted(name) for name in dict.fromkeys([*needed, *used, *identifying])))
+    kept = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
+    read = [*(name for name, is_read in of_records.items() if is_read), UNTIL_MS]
+    rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
     names = Names(
         group=tuple(groups.by),
         order=(*position, c.RECORD_ID),
@@ -116,8 +116,9 @@ def replayed(
 
     done = rows.mapInArrow(over_partition, schema)
     record_id = F.coalesce(c.RECORD_ID, F.when(F.size(FIRINGS) > 0, identity))
-    kept = dict.fromkeys([*needed, *used, *added.names])
-    return done.select(*map(quoted, kept), record_id.alias(c.RECORD_ID))
+    return done.select(
+        *map(quoted, dict.fromkeys([*kept, *added.names])), record_id.alias(c.RECORD_ID)
+    )
 
 
 def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
