@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-_CUT_OFF = pa.scalar(1_000, pa.duration("us"))
+_CUT_OFF_US = 1_000
 """Instants in a log are of whole milliseconds: of the last one the rest may be cut off."""
 
 
-def known_by_log(log: pa.Table) -> list[ds.Expression]:
+def known_by_log(log: pa.Table) -> list[pc.Expression]:
     """For each file what holds of all its rows.
 
     Of a column whose bounds the log does not say nothing is known, whatever it says of others.
@@ -20,9 +19,9 @@ def known_by_log(log: pa.Table) -> list[ds.Expression]:
     Args:
         log: add actions of a table, not flattened.
     """
-    known = [ds.scalar(True)] * len(log)
+    known = [pc.scalar(True)] * len(log)
     for name, values in _columns(log, "partition"):
-        column = ds.field(name)
+        column = pc.field(name)
         for place, value in enumerate(values):
             holds = column == value if value.is_valid else column.is_null()
             known[place] = known[place] & holds
@@ -34,17 +33,17 @@ def known_by_log(log: pa.Table) -> list[ds.Expression]:
             continue
         most = largest[name]
         if pa.types.is_timestamp(most.type):
-            most = pc.add(most, _CUT_OFF)
+            most = pc.add(most, pa.scalar(_CUT_OFF_US, pa.duration("us")))
         counted = nulls.get(name, [None] * len(log))
         for place, bounds in enumerate(zip(least, most, strict=True)):
-            holds = _between(ds.field(name), bounds, counted[place], rows[place])
+            holds = _between(pc.field(name), bounds, counted[place], rows[place])
             known[place] = known[place] & holds
     return known
 
 
 def _between(
-    column: ds.Expression, bounds: tuple[pa.Scalar, pa.Scalar], nulls: int | None, rows: int | None
-) -> ds.Expression:
+    column: pc.Expression, bounds: tuple[pa.Scalar, pa.Scalar], nulls: int | None, rows: int | None
+) -> pc.Expression:
     """What holds of a column in all rows of a file.
 
     Args:
@@ -57,7 +56,7 @@ def _between(
         return column.is_null()
     first, last = bounds
     if not (first.is_valid and last.is_valid):
-        return ds.scalar(True)
+        return pc.scalar(True)
     if nulls == 0:
         return column.is_valid() & (column >= first) & (column <= last)
     return ((column >= first) | column.is_null()) & ((column <= last) | column.is_null())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow import fs
 
 from strandline.lake.file_bounds import known_by_log
 from strandline.lake.places import below, path_of
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
@@ -24,6 +28,8 @@ def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
             are left out, the rows of the others are not looked at. Where a table has many files
             it saves milliseconds for each. None: all files.
     """
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
     # that of delta-rs takes a column without bounds, where others have some, for one without values
     none = table.to_pyarrow_dataset(filesystem=_local_files(table), file_pruning_predicate="false")
     log = pa.table(table.get_add_actions())
@@ -49,7 +55,9 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
         partition: the column of the date.
         schema: the columns to read; one that a file lacks is null in it.
     """
-    log, day = pa.table(table.get_add_actions(flatten=True)), ds.field(partition)
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
+    log, day = pa.table(table.get_add_actions(flatten=True)), pc.field(partition)
     log = log.sort_by(f"partition.{partition}")
     files = files_of(table)
     fetching = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
@@ -70,13 +78,13 @@ def columns_of(table: DeltaTable) -> pa.Schema:
     return pa.schema(table.schema().to_arrow())
 
 
-def started_in(name: str, within: TimeRange) -> ds.Expression:
+def started_in(name: str, within: TimeRange) -> pc.Expression:
     """The rows of a published table whose window or slot starts, or which arrived, in a range."""
     first, end = (
         pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
         for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
     )
-    return (ds.field(name) >= first) & (ds.field(name) < end)
+    return (pc.field(name) >= first) & (pc.field(name) < end)
 
 
 def files_started_in(name: str, within: TimeRange) -> str:
@@ -93,6 +101,8 @@ def paths_of(table: DeltaTable) -> list[str]:
 
 def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
     """Some files of a table that is not partitioned; a column that one lacks is null in it."""
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
     return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files_of(table))
 
 

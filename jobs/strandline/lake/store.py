@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -30,6 +29,7 @@ from strandline.lake.places import is_uri, place_of, require_possible, table_at
 from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
 PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")

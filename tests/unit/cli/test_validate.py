@@ -236,3 +236,16 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(modules, absent):
     loads = f"import sys, {modules}; print({{n.partition('.')[0] for n in sys.modules}} & {absent})"
     said = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "set()"
+
+
+def test_pipelines_without_expectations_of_their_own_are_checked_without_pandas(home):
+    write(home, CLICKS)
+    code = (
+        "import sys; from strandline.cli.main import main\n"
+        f"try: main(['--pipelines', '{home}/pipelines', '--lake', '{home}/lake', 'validate'])\n"
+        "except SystemExit as ended: print(ended.code)\n"
+        "print({'pandas', 'pyspark', 'great_expectations'} & {*sys.modules})"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "set()"
+    assert "valid" in said.stdout

@@ -137,8 +137,8 @@ class ReplayedSessions(SessionRebuild):
         emitted = self._emitted.at(as_probes(rows))
         columns = firing_columns(timing(), F.col(PLACE), spec)
         more = supersedes().alias("supersedes"), supersedes_windows().alias("supersedes_windows")
-        told = emitted.select(*columns, NUMBER, *more)
-        return told.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
+        rows = emitted.select(*columns, NUMBER, *more)
+        return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
 
     # ------------------------------------------------------------------------------- the replay
 
