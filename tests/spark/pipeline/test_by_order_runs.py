@@ -25,6 +25,7 @@ COUNTED = {
 OF_ALL_TIME = COUNTED | {"window": {"count": 10, "every": 4}, "trigger": None}
 
 
+@pytest.mark.story
 def test_days_count_as_a_replay_does_and_the_calendar_tells_what_was_never_fired(spark, tmp_path):
     rows, spec = a_week(days=3), a_spec(**COUNTED)
     days = Line(spark, tmp_path, spec)

@@ -67,7 +67,6 @@ def two_days(spark, tmp_path):
     return line
 
 
-@pytest.mark.story
 def test_a_bigint_that_becomes_a_double_is_kept_in_a_second_column(two_days):
     line, lake = two_days, two_days.folder
     assert quarantined(line, "amount") == [
@@ -109,7 +108,6 @@ def test_a_bigint_that_becomes_a_double_is_kept_in_a_second_column(two_days):
     assert len(quarantined(line)) == 8
 
 
-@pytest.mark.story
 def test_a_retyped_input_of_an_aggregate_stops_the_run_and_both_ways_out_work(two_days, tmp_path):
     line = two_days.of(a_spec(source__channels=["a"], aggregates={"total": "sum(amount)"}))
     line.backfill("1", "3", as_of="3")
