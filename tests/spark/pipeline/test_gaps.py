@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -87,7 +88,6 @@ def a_hard_week(seed: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("seed", "changes"),
     [
-        (1, {"window": {"tumbling": "1m"}}),
         (2, {"window": {"tumbling": "1m"}, "watermark__bound": "2d"}),
         (3, {"window": {"sliding": "20m", "every": "7m"}}),
         (4, {"window": {"session": "30m"}, "quality__slot": "5m"}),
@@ -101,15 +101,14 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
     for line in (at_once, parts):
         land(line.folder, rows)
     at_once.advance("9")
-    for day in range(2, 10):
-        new = [row for row in rows if row["arrived_on"].day == day - 1]
+    for before, day in pairwise((1, 2, 4, 5, 6, 7, 9)):  # some days are skipped
+        new = [row for row in rows if before <= row["arrived_on"].day < day]
         land(daily.folder, new, mode="overwrite" if day == 2 else "append")
         daily.advance(str(day))
     assert calendar(daily) == calendar(at_once)
     assert len([row for row in calendar(at_once) if row[3]]) > 10
-    if seed in {1, 2}:
-        assert any(count > 1000 for _, count in gaps(at_once))
     if seed == 2:  # the watermark stands amid many gaps in a row: those it has closed are a row
+        assert any(count > 1000 for _, count in gaps(at_once))
         states = [row[2] for row in calendar(at_once) if row[3] and (row[4] or 1) > 100]
         assert {"closed", "open"} <= {*states}
     # by hand, in whatever order: the last days first
@@ -118,10 +117,9 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
     first = min(row["happened_at"] for row in rows) - timedelta(days=1)
     parts.backfill(f"{first:%Y-%m-%d}", "1", as_of="9")
     assert calendar(parts) == calendar(at_once)
-    for line in (at_once, daily):
-        before = line.versions()
-        line.backfill("2", "6", as_of="9")
-        assert line.versions() == before
+    versions = daily.versions()
+    daily.backfill("2", "6", as_of="9")
+    assert daily.versions() == versions
 
 
 def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_closed(spark, tmp_path):
