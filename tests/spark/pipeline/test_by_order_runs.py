@@ -62,3 +62,14 @@ def test_a_record_without_a_value_to_compare_ends_the_run(spark, tmp_path):
     land(line.folder, a_week(days=1))
     with pytest.raises(InputError, match=r"meter: trigger\.of: nullif.* is null for a record"):
         line.advance("2")
+
+
+def test_windows_of_keys_that_are_structs_are_replayed_as_those_of_plain_ones(spark, tmp_path):
+    rows, windows = a_week(days=1), []
+    for name, key in (("plain", "device"), ("struct", "named_struct('a b', device, 'n', 1)")):
+        line = Line(spark, tmp_path / name, a_spec(**COUNTED, source__key={"of": key}))
+        land(line.folder, rows)
+        line.advance("2")
+        told = ("window_start", "records", "firings", "late_accepted")
+        windows.append(sorted(tuple(row[one] for one in told) for row in line.rows("windows")))
+    assert windows[0] == windows[1] != []

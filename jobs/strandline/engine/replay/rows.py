@@ -19,6 +19,7 @@ from strandline.engine.records.expressions import quoted, require, typed
 from strandline.engine.records.met import risen
 from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
+from strandline.engine.replay.plain import Rules
 from strandline.engine.replay.rules import rules_of
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.evictor import DeltaEvictor
@@ -43,6 +44,7 @@ TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
 """How far the watermark comes for the group of a record; null: beyond all times."""
+_NESTED = (T.StructType, T.ArrayType, T.MapType)
 _ROWS_OF_A_WORKER = 400_000
 """So many records at once, roughly, are sorted and replayed by a worker."""
 
@@ -86,30 +88,28 @@ def replayed(
         identifying: further columns that `identity` reads.
     """
     rules, position = rules_of(spec), position_of(spec)
-    of_records = {
-        c.START: True,
-        c.END: True,
-        c.TS: rules.reads_ts,
-        c.WATERMARK: True,
-        TRIGGER_VALUE: rules.delta is not None,
-        EVICTOR_VALUE: rules.near is not None,
-    }
     kept = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
-    read = [*(name for name, is_read in of_records.items() if is_read), UNTIL_MS]
+    read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
-    names = Names(
-        group=tuple(groups.by),
-        order=(*position, c.RECORD_ID),
-        records=tuple(name if is_read else None for name, is_read in of_records.items()),
-        until_ms=UNTIL_MS,
-        added=tuple(f"{_ADDED}{name}" for name in types_of(rules)),
-        compared=tuple(_compared(spec)),
-    )
+    fields = rows.schema.fields
+    texts = _texts_of(groups.by, fields)
+    for name, text in texts.items():
+        as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
+        rows = rows.withColumn(text, as_json)
     # a hash of every record would cost more than all else: few share their position, few fire
     rows = groups.together(rows).withColumn(c.RECORD_ID, _is_tied(groups.by, position))
     rows = rows.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
+    own = [T.StructField(name, T.StringType()) for name in (*texts.values(), c.RECORD_ID)]
     added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
-    schema = T.StructType([*rows.schema.fields, *from_arrow_schema(added).fields])
+    schema = T.StructType([*fields, *own, *from_arrow_schema(added).fields])
+    names = Names(
+        group=tuple(texts.get(name, name) for name in groups.by),
+        order=(*position, c.RECORD_ID),
+        records=tuple(_columns_of(rules)),
+        until_ms=UNTIL_MS,
+        added=tuple(added.names),
+        compared=tuple(_compared(spec)),
+    )
 
     def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return replay_partition(batches, names, rules)
@@ -119,6 +119,24 @@ def replayed(
     return done.select(
         *map(quoted, dict.fromkeys([*kept, *added.names])), record_id.alias(c.RECORD_ID)
     )
+
+
+def _columns_of(rules: Rules) -> list[str | None]:
+    """The columns of `Records`, in the order of its fields; None: the rules do not ask for it."""
+    return [
+        c.START,
+        c.END,
+        c.TS if rules.reads_ts else None,
+        c.WATERMARK,
+        TRIGGER_VALUE if rules.delta is not None else None,
+        EVICTOR_VALUE if rules.near is not None else None,
+    ]
+
+
+def _texts_of(group: Sequence[str], fields: Sequence[T.StructField]) -> dict[str, str]:
+    """The columns of a group that Arrow cannot sort by, each with the name of its JSON."""
+    nested = {field.name for field in fields if isinstance(field.dataType, _NESTED)}
+    return {name: f"{_ADDED}text_of_{name}" for name in group if name in nested}
 
 
 def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
