@@ -82,14 +82,10 @@ def failures_recorded(
         _leave(say_failed, INTERRUPTED)
         raise
     except Exception as error:
-        if told := _told_by_function(error):
-            _leave(say_failed, told)
-            way_out = "mend the function: nothing has been published"
-            raise InputError(f"{pipeline}: process", told, way_out) from error
-        if null := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", str(error)):
-            _leave(say_failed, f"{null[1]}: {null[2]}")
-            way_out = "leave such records out, or give a default"
-            raise InputError(f"{pipeline}: {null[1]}", null[2], way_out) from error
+        if said := _said_in_a_worker(pipeline, error):
+            message, raised = said
+            _leave(say_failed, message)
+            raise raised from error
         if failed := storage_error(f"{pipeline} run {run_id}", error):
             _leave(say_failed, failed.problem)
             raise failed from error
@@ -131,10 +127,20 @@ def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> Inp
     return None
 
 
-def _told_by_function(error: BaseException) -> str:
-    """What a function of the user's own, or who called it, says of an error; empty: it is none."""
-    found = re.search(re.escape(TOLD) + "(.*)", str(error))
-    return found[1] if found else ""
+def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputError] | None:
+    """What a function of the user's own, or a replay, has raised: for the ledger, and as an error.
+
+    None: neither has.
+    """
+    text = str(error)
+    if found := re.search(re.escape(TOLD) + "(.*)", text):
+        way_out = "mend the function: nothing has been published"
+        return found[1], InputError(f"{pipeline}: process", found[1], way_out)
+    if found := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", text):
+        way_out = "leave such records out, or give a default"
+        place, problem = found[1], found[2]
+        return f"{place}: {problem}", InputError(f"{pipeline}: {place}", problem, way_out)
+    return None
 
 
 def _leave(say_failed: Callable[[str], object], message: str) -> None:

@@ -25,6 +25,8 @@ REFUSED_BY_THE_ENGINE = (
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
 """A text without a date would be a time of today: nothing that a rebuild may depend on."""
 
+NESTED = (T.ArrayType, T.MapType, T.StructType)
+"""Types that hold values of other types."""
 _YEAR_1_MS = -62_135_596_800_000
 """No event time lies before it: such a row is malformed."""
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine.frames import with_nulls_for
-from strandline.engine.records.expressions import quoted
+from strandline.engine.records.expressions import NESTED, quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.sql import NotUnderstood, read_sql
@@ -22,12 +22,11 @@ from strandline.spec.used_expressions import uses_of
 from strandline.tables import INPUT
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_NESTED = (T.ArrayType, T.MapType, T.StructType)
 
 
 def second_name(name: str, kind: T.DataType) -> str:
     """The name of a source column in a type that its own column cannot take: `amount__double`."""
-    word = kind.typeName() if isinstance(kind, _NESTED) else kind.simpleString()
+    word = kind.typeName() if isinstance(kind, NESTED) else kind.simpleString()
     return f"{name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
 
 

@@ -12,7 +12,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ends import end_columns
 from strandline.engine.calendar.tables import window_table
 from strandline.engine.columns import window_of
-from strandline.engine.frames import PerIdentity, computed, fields_of, long
+from strandline.engine.frames import computed, fields_of, long
 from strandline.engine.past.history import History
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.records.arithmetic import event_ms
@@ -30,6 +30,7 @@ from strandline.engine.replay.outcome import (
     supersedes,
     timing,
 )
+from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     FIRST,
     IS_HELD,
@@ -53,12 +54,12 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _CONTENT = "_strandline_content"
-_MOMENT = "_strandline_moment_ms"
+_AT_MS = "_strandline_reached_at_ms"
 _COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
 
 @dataclass(frozen=True)
-class ReplayedWindows(GridRebuild):
+class ReplayedWindows(ReplayedRebuild, GridRebuild):
     """The rebuild of windows whose trigger is another one than the default, or that evict."""
 
     def windows(self) -> DataFrame:
@@ -124,16 +125,6 @@ class ReplayedWindows(GridRebuild):
     @property
     def _spec(self) -> PipelineSpec:
         return self.history.spec
-
-    @cached_property
-    def _replayed(self) -> PerIdentity:
-        """The accepted records with the outcome of their replay; at hand."""
-        return PerIdentity(lambda identity: computed(self._replay(identity)))
-
-    @cached_property
-    def _fired(self) -> PerIdentity:
-        """The firings with PLACE and FIRED_AT; at hand."""
-        return PerIdentity(lambda identity: computed(self._place(identity)))
 
     def _replay(self, identity: Column) -> DataFrame:
         spec, accepted = self._spec, self._accepted(self._windows)
@@ -220,12 +211,12 @@ class ReplayedWindows(GridRebuild):
         fired = firings_of(self._replayed(identity), window_of(self._spec), self._spec)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
-        return placed(timed, F.col(_MOMENT), own_window, self._spec)
+        return placed(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reaches the end of their window."""
         ends = self._window_table(self._probed).select(
-            c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_MOMENT)
+            c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS)
         )
         return fired.join(F.broadcast(ends), c.WINDOW)
 
@@ -240,7 +231,7 @@ class ReplayedWindows(GridRebuild):
         at_ms = event_ms(self.history.axis, F.col(c.FIRE_FROM), F.col(c.RANK))
         return timed.join(ends, c.WINDOW).withColumns(
             {
-                _MOMENT: F.when(at_end, F.col(c.ENDS_AT)).otherwise(at_ms),
+                _AT_MS: F.when(at_end, F.col(c.ENDS_AT)).otherwise(at_ms),
                 c.FIRE_FROM: F.least(c.FIRE_FROM, c.ENDS_FROM),
             }
         )

@@ -80,7 +80,7 @@ class Names:
 
 @dataclass(slots=True)
 class _Firings:
-    """The fields of `FIRING` that a replay does not tell itself, of a group."""
+    """The fields of `FIRING` that a replay leaves to be derived, of a group."""
 
     nth: list[int] = field(default_factory=list)
     replaces_before: list[bool] = field(default_factory=list)
@@ -233,15 +233,13 @@ def _sorted(rows: pa.Table, names: Names) -> pa.Table:
 
 def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
     """Whether each row comes after the one before, by the first column in which they differ."""
-    count = rows.num_rows - 1
-    undecided = pa.array([True] * count, _FLAG)
+    undecided = pa.array([True] * (rows.num_rows - 1), _FLAG)
     for name in by:
-        values = rows[name].combine_chunks()
-        before, here = values.slice(0, count), values.slice(1)
-        rises = pc.and_kleene(pc.is_valid(before), pc.is_null(here))  # nulls come last
-        rises = pc.or_kleene(rises, pc.fill_null(pc.less(before, here), False))
+        before, here = _neighbours(rows, name)
+        nulls_last = pc.and_(pc.is_valid(before), pc.is_null(here))
+        ascends = pc.or_(nulls_last, pc.fill_null(pc.less(before, here), False))
         equal = _are_equal(before, here)
-        if not pc.all(pc.or_(pc.invert(undecided), pc.or_(rises, equal))).as_py():
+        if not pc.all(pc.or_(pc.invert(undecided), pc.or_(ascends, equal))).as_py():
             return False
         undecided = pc.and_(undecided, equal)
     return True
@@ -249,13 +247,17 @@ def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
 
 def _bounds(ordered: pa.Table, group: Sequence[str]) -> list[int]:
     """Where the groups of a sorted table begin, and where the last one ends."""
-    rows = ordered.num_rows
-    begins = pa.array([False] * (rows - 1), _FLAG)
+    begins = pa.array([False] * (ordered.num_rows - 1), _FLAG)
     for name in group:
-        values = ordered[name].combine_chunks()
-        differ = pc.invert(_are_equal(values.slice(0, rows - 1), values.slice(1)))
-        begins = pc.or_(begins, differ)
-    return [0, *(place + 1 for place in pc.indices_nonzero(begins).to_pylist()), rows]
+        begins = pc.or_(begins, pc.invert(_are_equal(*_neighbours(ordered, name))))
+    places = (place + 1 for place in pc.indices_nonzero(begins).to_pylist())
+    return [0, *places, ordered.num_rows]
+
+
+def _neighbours(rows: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
+    """The values of a column but for the last one, and those that follow them."""
+    values = rows[name].combine_chunks()
+    return values.slice(0, rows.num_rows - 1), values.slice(1)
 
 
 def _are_equal(before: pa.Array, here: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
-from strandline.engine.records.expressions import quoted, require, typed
+from strandline.engine.records.expressions import NESTED, quoted, require, typed
 from strandline.engine.records.met import risen
 from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
@@ -44,7 +44,6 @@ TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
 """How far the watermark comes for the group of a record; null: beyond all times."""
-_NESTED = (T.StructType, T.ArrayType, T.MapType)
 _ROWS_OF_A_WORKER = 400_000
 """So many records at once, roughly, are sorted and replayed by a worker."""
 
@@ -61,7 +60,7 @@ class Groups:
     by: Sequence[str]
     records: int
 
-    def together(self, rows: DataFrame) -> DataFrame:
+    def partitioned(self, rows: DataFrame) -> DataFrame:
         """The rows, all of a group in one partition, which a worker can hold."""
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
@@ -97,7 +96,7 @@ def replayed(
         as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
         rows = rows.withColumn(text, as_json)
     # a hash of every record would cost more than all else: few share their position, few fire
-    rows = groups.together(rows).withColumn(c.RECORD_ID, _is_tied(groups.by, position))
+    rows = groups.partitioned(rows).withColumn(c.RECORD_ID, _is_tied(groups.by, position))
     rows = rows.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
     own = [T.StructField(name, T.StringType()) for name in (*texts.values(), c.RECORD_ID)]
     added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
@@ -135,7 +134,7 @@ def _columns_of(rules: Rules) -> list[str | None]:
 
 def _texts_of(group: Sequence[str], fields: Sequence[T.StructField]) -> dict[str, str]:
     """The columns of a group that Arrow cannot sort by, each with the name of its JSON."""
-    nested = {field.name for field in fields if isinstance(field.dataType, _NESTED)}
+    nested = {field.name for field in fields if isinstance(field.dataType, NESTED)}
     return {name: f"{_ADDED}text_of_{name}" for name in group if name in nested}
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import PerIdentity, computed, long
+from strandline.engine.frames import long
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.identity import identity
@@ -35,6 +35,7 @@ from strandline.engine.replay.outcome import (
     supersedes_windows,
     timing,
 )
+from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     IN_END,
     IN_START,
@@ -65,7 +66,7 @@ _LATE_RECORDS = "_strandline_late_records"
 
 
 @dataclass(frozen=True)
-class ReplayedSessions(SessionRebuild):
+class ReplayedSessions(ReplayedRebuild, SessionRebuild):
     """The rebuild of sessions whose trigger is another one than the default, or that evict.
 
     The count of a session, and its next firing, follow from all its records, also from records
@@ -155,16 +156,6 @@ class ReplayedSessions(SessionRebuild):
     @property
     def _identity(self) -> Column:
         return identity(self._spec, self.source_columns)
-
-    @cached_property
-    def _replayed(self) -> PerIdentity:
-        """The accepted records with the outcome of their replay; at hand."""
-        return PerIdentity(lambda identity: computed(self._replay(identity)))
-
-    @cached_property
-    def _fired(self) -> PerIdentity:
-        """The firings with PLACE and FIRED_AT; at hand."""
-        return PerIdentity(lambda identity: computed(self._place(identity)))
 
     def _replay(self, identity: Column) -> DataFrame:
         spec, session = self._spec, session_of(self._spec)

@@ -18,7 +18,7 @@ class _Window:
 
     Attributes:
         members: the places of the records in it; where rules let none go, `size` counts them.
-        standing: the firings whose records are all in it still.
+        in_force: the firings whose records are all in it still.
         waits_for_end: whether a timer is set to its last millisecond.
         next_ms: the next multiple of the interval that it fires at.
         waits_for_next: whether a timer is set to that.
@@ -30,7 +30,7 @@ class _Window:
     end_ms: int
     members: list[int] = field(default_factory=list)
     size: int = 0
-    standing: list[int] = field(default_factory=list)
+    in_force: list[int] = field(default_factory=list)
     waits_for_end: bool = False
     next_ms: int | None = None
     waits_for_next: bool = False
@@ -167,7 +167,7 @@ class _Operator:
             max([end_ms, *(part.end_ms for part in parts)]),
             members=sorted(member for part in parts for member in part.members),
             size=sum(part.size for part in parts),
-            standing=sorted(number for part in parts for number in part.standing),
+            in_force=sorted(number for part in parts for number in part.in_force),
             next_ms=next_ms,
             waits_for_next=next_ms is not None,  # also one that has passed: the next advance fires
             count=sum(part.count for part in parts),
@@ -225,10 +225,10 @@ class _Operator:
                 time_ms=time_ms,
                 reaches_ms=None if time_ms is None else self._needed(time_ms),
                 late=self._has_passed(window.max_timestamp_ms),
-                supersedes=tuple(window.standing),
+                supersedes=tuple(window.in_force),
             )
         )
-        window.standing = [*window.standing, number] if rules.merging else [number]
+        window.in_force = [*window.in_force, number] if rules.merging else [number]
         if rules.evicts and rules.after and window.members:
             self._keep(window, self._kept(window.members), number, is_held=True)
         if rules.purging:
@@ -247,24 +247,24 @@ class _Operator:
         removed = sorted(set(window.members).difference(kept))
         window.members, window.size = kept, len(kept)
         replayed = self.replayed
-        if window.standing:
-            window.standing = self._still_standing(window.standing, removed)
+        if window.in_force:
+            window.in_force = self._still_in_force(window.in_force, removed)
         for member in removed:
             replayed.until[member] = number + 1 if is_held else number
             replayed.removed_by[member] = number
 
-    def _still_standing(self, standing: list[int], removed: list[int]) -> list[int]:
+    def _still_in_force(self, in_force: list[int], removed: list[int]) -> list[int]:
         """The firings that held none of some members, of those whose records were all there."""
         replayed, ts_ms = self.replayed, self._records.ts_ms
         if not self._rules.merging:
             came_first = min(replayed.first[member] for member in removed)
-            return [firing for firing in standing if firing < came_first]
+            return [firing for firing in in_force if firing < came_first]
         lost = {
             firing
             for member in removed
-            for firing in replayed.held_by(member, ts_ms[member], standing[-1])
+            for firing in replayed.held_by(member, ts_ms[member], in_force[-1])
         }
-        return [firing for firing in standing if firing not in lost]
+        return [firing for firing in in_force if firing not in lost]
 
     def _kept(self, members: list[int]) -> list[int]:
         """The members that the evictor keeps; they are in order of arrival, and not none."""

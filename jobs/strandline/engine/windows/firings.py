@@ -6,7 +6,7 @@ late record. Its firings have numbers: 0 is the one at its end, n the one of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -57,18 +57,10 @@ def contents_of_firings(
         aggregates: the content of a firing.
         partials: the same in two steps; None: they cannot be had so.
     """
-    window, of_cause = window_of(spec), (*_OF_CAUSE, *risen(spec))
+    of_cause = [*_OF_CAUSE, *risen(spec)]
     if partials is None:
-        each = _with_last(_numbered(accepted, spec), spec)
-        in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
-            FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
-        )
-        is_cause = (F.col(FIRST_HELD_BY) == F.col(FIRING)) & (F.col(FIRING) > 0)
-        causes = (F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause)
-        contents = (column.alias(name) for name, column in aggregates.items())
-        return in_each.groupBy(*window, FIRING).agg(
-            *contents, F.count(F.lit(1)).alias("records"), *causes
-        )
+        return _of_single_records(accepted, spec, aggregates, of_cause)
+    window = window_of(spec)
     counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
     counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
     late = _numbered(accepted.where(fires_at_once()), spec)
@@ -76,6 +68,25 @@ def contents_of_firings(
     on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
     units = union_by_name(late, on_time.withColumn(FIRST_HELD_BY, long(0)))
     return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
+
+
+def _of_single_records(
+    accepted: DataFrame,
+    spec: PipelineSpec,
+    aggregates: Mapping[str, Column],
+    of_cause: Sequence[str],
+) -> DataFrame:
+    """The same from the records themselves, each counted once for each firing that holds it."""
+    each = _with_last(_numbered(accepted, spec), spec)
+    in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
+        FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
+    )
+    is_cause = (F.col(FIRST_HELD_BY) == F.col(FIRING)) & (F.col(FIRING) > 0)
+    return in_each.groupBy(*window_of(spec), FIRING).agg(
+        *(column.alias(name) for name, column in aggregates.items()),
+        F.count(F.lit(1)).alias("records"),
+        *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
+    )
 
 
 def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
