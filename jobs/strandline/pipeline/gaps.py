@@ -81,28 +81,34 @@ def stage_gaps(
         listed, around = _listed(gaps, ids, filled, pieces, known)
         scope = plan.scope
         listed = [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
-    staged, kept, left_out = pieces[-1].staged["completeness"], list[pd.DataFrame](), Counter[str]()
+    staged = pieces[-1].staged["completeness"]
+    shown, not_shown = list[pd.DataFrame](), Counter[str]()
     for number, slots in enumerate(gaps.listed(listed), start=len(pieces)):
-        rows = completeness(
-            slots,
-            accepted={},
-            refused={},
-            spec_fingerprint=ctx.spec.spec_fingerprint,
-            run_id=ctx.run_id,
-            may_go_unfired=ctx.spec.may_go_unfired,
-            gap=True,
-        )
+        rows = _rows_of(slots, ctx)
         staged = stage_calendar(ctx, rows, number)
-        if len(kept) > 1:
-            left_out += _states_in(kept.pop(), within)
-        kept.append(with_ended_inputs(rows, plan))
+        if len(shown) > 1:  # the first and the last parts are looked at
+            not_shown += _states_in(shown.pop(), within)
+        shown.append(with_ended_inputs(rows, plan))
     return StagedGaps(
         completeness=staged,
-        rows=pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=["slot_start"]),
-        not_in_rows=left_out,
+        rows=pd.concat(shown, ignore_index=True) if shown else pd.DataFrame(columns=["slot_start"]),
+        not_in_rows=not_shown,
         count=gaps.count(within, filled),
         around=tuple(around),
         first_accepted=first,
+    )
+
+
+def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:
+    """Gaps as rows of the calendar."""
+    return completeness(
+        slots,
+        accepted={},
+        refused={},
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
+        gap=True,
     )
 
 

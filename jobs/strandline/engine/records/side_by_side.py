@@ -51,7 +51,7 @@ def columns_side_by_side(
             column = T.StructField(field.name, field.dataType)
             other = shared.get(key, column)
             same_type = field.dataType.simpleString() == other.dataType.simpleString()
-            if field.name != other.name or not (same_type or not _reads(spec, key)):
+            if field.name != other.name or (not same_type and _reads(spec, key)):
                 own, left = (f"{f.name} ({f.dataType.simpleString()})" for f in (field, other))
                 problem = f"its column {own} stands beside {left} of the left source"
                 raise InputError(place, problem, "give both one name and type, or two names")

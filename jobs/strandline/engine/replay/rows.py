@@ -95,9 +95,7 @@ def replayed(
     for name, text in texts.items():
         as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
         rows = rows.withColumn(text, as_json)
-    # a hash of every record would cost more than all else: few share their position, few fire
-    rows = groups.partitioned(rows).withColumn(c.RECORD_ID, _is_tied(groups.by, position))
-    rows = rows.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
+    rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
     own = [T.StructField(name, T.StringType()) for name in (*texts.values(), c.RECORD_ID)]
     added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
     schema = T.StructType([*fields, *own, *from_arrow_schema(added).fields])
@@ -136,6 +134,17 @@ def _texts_of(group: Sequence[str], fields: Sequence[T.StructField]) -> dict[str
     """The columns of a group that Arrow cannot sort by, each with the name of its JSON."""
     nested = {field.name for field in fields if isinstance(field.dataType, NESTED)}
     return {name: f"{_ADDED}text_of_{name}" for name in group if name in nested}
+
+
+def _in_order(
+    rows: DataFrame, group: Sequence[str], position: Sequence[str], identity: Column
+) -> DataFrame:
+    """The rows in the order of their groups and positions; RECORD_ID of those that may share one.
+
+    A hash of every record would cost more than all else.
+    """
+    tied = rows.withColumn(c.RECORD_ID, _is_tied(group, position))
+    return tied.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
 
 
 def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:

@@ -130,6 +130,27 @@ def whole_within(
     Returns:
         From the first such edge of the range to the last; None: there are no two.
     """
+    step_ms = history.grid.step_ms
+    chains = _slots_of_chains(records, history, within, until_ms)
+    final_ms = watermark_ms - history.spec.allowed_lateness + 1
+    not_dropped = (first_ms for first_ms, _, end_ms in chains if end_ms > final_ms)
+    end_ms = min([within.end_ms, *not_dropped])
+    crossed = {
+        edge_ms
+        for first_ms, last_ms, _ in chains
+        for edge_ms in range(first_ms + step_ms, last_ms + 1, step_ms)
+    }
+    edges = [ms for ms in range(within.start_ms, end_ms + 1, step_ms) if ms not in crossed]
+    return TimeRange(edges[0], edges[-1]) if len(edges) > 1 else None
+
+
+def _slots_of_chains(
+    records: DataFrame, history: History, within: TimeRange, until_ms: int
+) -> list[tuple[int, int, int]]:
+    """The slots of the first and the last record of connected records, and the latest end of such.
+
+    Of all that may reach into a range; at most as many as pairs of slots.
+    """
     grid, ts = history.grid, F.col(c.TS)
     region = TimeRange(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
@@ -143,16 +164,7 @@ def whole_within(
         c.END,
     )
     found = chains.groupBy(c.SLOT, c.LARGEST_TS).agg(F.max(c.END)).collect()
-    final_ms = watermark_ms - history.spec.allowed_lateness + 1
-    end_ms = min([within.end_ms, *(int(first) for first, _, end in found if end > final_ms)])
-    crossed = {
-        slot
-        for first, last, _ in found
-        for slot in range(first + grid.step_ms, last + 1, grid.step_ms)
-    }
-    slots = range(within.start_ms, end_ms + 1, grid.step_ms)
-    edges = [slot for slot in slots if slot not in crossed]
-    return TimeRange(edges[0], edges[-1]) if len(edges) > 1 else None
+    return [(int(first), int(last), int(end)) for first, last, end in found]
 
 
 def _first_start_ending_after(
