@@ -35,12 +35,12 @@ For a bug fix, a new aggregate, an outage or a migration. *Trigger*, fill in the
    what was prepared stays until `strandline runs cancel` removes it. Without an answer within a
    day it fails. Other ranges are reprocessed meanwhile.
 3. `publish` publishes just what was prepared.
-4. `report` makes the pipeline's report anew, also after a failure.
+4. `report` makes the pipeline's report again, also after a failure.
 
 **When it has become stale.** Somebody has published into the range after `prepare`, rows have
 landed, or the rules were edited: then what was shown is no longer what would be published. If a
 person has approved it, `publish` fails and says so: clear `prepare` with all after it, and it
-prepares and asks anew. Without approval `publish` rebuilds the range, and publishes that.
+prepares and asks again. Without approval `publish` rebuilds the range, and publishes that.
 
 The range means the windows that **start** in [`start`, `end`). The numbers are those of a rebuild
 of all history, restricted to the range. An empty diff writes nothing, so a range may be rebuilt

@@ -70,7 +70,7 @@ SOURCE_COLUMNS = {
 }
 # What a later OPTIMIZE or VACUUM commits leaves the rows as they are.
 _HOUSEKEEPING = {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES"}
-_LAYOUT = 1  # of the landing table: raise it when the columns change, so that it is written anew
+_LAYOUT = 1  # of the landing table: raise it when the columns change, so that it is written again
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def storage_error(
 ) -> StrandlineError | None:
     """What a full disk, or a place that cannot be read or written, means to a user.
 
-    The system's own words tell: an engine, delta-rs and Arrow hand them over in errors of theirs.
+    It is found by the system's words, which an engine, delta-rs and Arrow put into their errors.
 
     Args:
         place: what was to be read or written.
@@ -122,13 +122,13 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
 
 _LONGEST = 300
 _OF_THE_GATEWAY = "An error occurred while calling"
-"""Python's gateway to the JVM begins so, and tells on the next line what it is about."""
+"""Python's gateway to the JVM begins so; the next line has the cause."""
 _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
 """Spark says no more than this where a task failed for whose end it waited; its cause does."""
 
 
 def problem_of(error: BaseException) -> str:
-    """What an error of any class says, in one line: its kind, and the line that tells it."""
+    """What an error of any class says, in one line: its kind, and its telling line."""
     kind, problem = type(error).__name__, telling_line(str(error))
     line = f"{kind}: {problem}" if problem else kind
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

@@ -17,7 +17,7 @@ class PublishedTable:
     Attributes:
         name: below the pipeline's folder.
         columns: its own columns with their types, those of the pipeline left out.
-        keys: what tells its rows apart, as Spark compares names: without case.
+        keys: the columns that identify a row, as Spark compares names: without case.
         partition: the date that it is partitioned by.
         start: the instant by which a row belongs to a range.
         has_older_slots: whether a run also changes rows of slots before its range, to which late
@@ -121,9 +121,9 @@ COMPLETENESS = PublishedTable(
     has_older_slots=True,
 )
 UNFIRED_COLUMN = {"unfired": "long"}
-"""What `completeness` counts, too, where windows can go with records that no firing told of."""
+"""Counted in `completeness`, too, where windows can be dropped with records that no firing held."""
 INPUT = "input"
-"""What quarantine tells of a record, too, where there are two sources: `left` or `right`."""
+"""Column of quarantine where there are two sources: `left` or `right`."""
 QUARANTINE = PublishedTable(
     name="quarantine",
     columns={
@@ -174,7 +174,7 @@ def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTab
     """The pairs of a join with these key columns.
 
     Those of an interval join belong to a range by their own time; those `of_windows` by the start
-    of the window whose last firing told them, and one pair may be of several windows.
+    of the window whose last firing held them, and one pair may be of several windows.
     """
     window = ("window_start", "window_end") if of_windows else ()
     return PublishedTable(

@@ -203,7 +203,7 @@ class StrandlineJobOperator(SparkSubmitOperator):
         return self.pipeline if isinstance(self.pipeline, str) else None
 
     def _announce(self, context: Context) -> None:
-        """Tell the DAGs that wait for this pipeline's tables, where it was not known before."""
+        """Emit asset events of this pipeline's tables, if not emitted before."""
         pipeline = self._name_of_pipeline()
         for outlet in self.outlets:
             if isinstance(outlet, AssetAlias) and pipeline is not None:

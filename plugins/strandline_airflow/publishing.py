@@ -46,7 +46,7 @@ class StrandlinePublishOperator(StrandlineJobOperator):
             return super().execute(context)
         except StagingIsStaleError as stale:
             if context["params"]["approval"]:
-                way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks anew."
+                way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks again."
                 raise AirflowFailException(f"{stale}\n{way_out}") from None
             self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
         self.command, self.application = "backfill", settings.script_of("backfill")

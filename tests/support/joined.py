@@ -214,7 +214,7 @@ class Join:
 
     @property
     def _tells_pairs(self) -> bool:
-        return self.line.spec.tells_pairs_of_windows
+        return self.line.spec.has_pairs_of_windows
 
     def _pairs_of(self, tables: Tables) -> dict[str, list[Any]]:
         """The pairs of each window's last firing, where the pipeline publishes them."""

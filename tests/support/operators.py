@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.engine.replay.plain import Records
 from strandline.reference.evictors import keep_by
-from strandline.reference.panes import Fate, FiredPane
+from strandline.reference.panes import FiredPane, Outcome
 from strandline.reference.records import Record
 from strandline.reference.sessions import SessionOperator
 from strandline.reference.triggers import trigger_of
@@ -93,7 +93,7 @@ class Sessions:
     def take(self, number: int, record: Record) -> None:
         before, at_arrival_ms = self.operator.windows, self.operator.watermark_ms
         fate, fired = self.operator.process(record)
-        if fate is Fate.LATE:
+        if fate is Outcome.LATE:
             return
         after = self.operator.windows
         own = next(w for w in after if w.start_ms <= record.ts_ms < w.end_ms)

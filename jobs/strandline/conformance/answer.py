@@ -10,13 +10,13 @@ Cause = Literal["tick", "record", "end"]
 
 
 class _Row(BaseModel):
-    """A row of an answer; what a golden tells beyond it is not compared."""
+    """A row of an answer; further fields of a golden are not compared."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
 class WatermarkRow(_Row):
-    """A rise of the combined watermark, or of that of one of two inputs."""
+    """An advance of the combined watermark, or of the watermark of one of two inputs."""
 
     at_arrival_ms: int
     after_record_id: int | None
@@ -38,7 +38,7 @@ class StatusRow(_Row):
 class WindowRow(_Row):
     """A window of a key and what it holds; ids ascending, those of two inputs by their side.
 
-    `start` and `end` are None for a global window. What only some answers tell may be left out.
+    `start` and `end` are None for a global window. A field may be left out.
     """
 
     key: str
@@ -58,10 +58,10 @@ class OpenRow(WindowRow):
 
 
 class FiringRow(WindowRow):
-    """One firing: the watermark it met, and what caused it, when.
+    """One firing: the watermark at it, and what caused it, when.
 
     `timer` is the event time that it was set for; None: a record fired it. `seq` is its place among
-    all firings; it only tells the results that second windows take in.
+    all firings, by which second windows name the results that they take in.
     """
 
     watermark: int
@@ -73,7 +73,7 @@ class FiringRow(WindowRow):
 
 
 class LateRow(_Row):
-    """A record of the side output, and the watermark it met."""
+    """A record of the side output, and the watermark at its arrival."""
 
     id: int
     watermark: int
@@ -119,10 +119,10 @@ class ThenAnswer(_Row):
 
 
 class AnyAnswer(_Row):
-    """What every answer tells; the order of rows means nothing.
+    """The fields of every answer; the order of rows means nothing.
 
     Attributes:
-        watermarks: None where an engine does not follow every rise of the watermark.
+        watermarks: None where an engine does not follow every advance of the watermark.
         valve_status: None where it does not follow the status either.
     """
 
@@ -153,7 +153,7 @@ class PairsAnswer(AnyAnswer):
     """What an interval join did.
 
     Attributes:
-        input_watermarks: None where an engine does not follow every rise of an input's watermark.
+        input_watermarks: None where an engine does not follow an input's every advance.
         buffered: the records that are still kept, by input.
     """
 

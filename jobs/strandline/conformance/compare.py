@@ -19,7 +19,7 @@ _CAUSES = {"tick": 0, "record": 1, "end": 2}
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One thing that the two answers tell differently; None: there is nothing on that side."""
+    """A difference of two answers; None: there is nothing on that side."""
 
     scenario: str
     field: str
@@ -35,7 +35,7 @@ def compare(scenario: str, expected: AnyAnswer, got: AnyAnswer) -> list[Disagree
 
     Rows are matched by what they are about (a window by key, start and end; its firings among each
     other in the order of their moments; a late record by id), so that one missing row is one
-    disagreement. Sections and fields that one side does not tell are not compared. Where Flink's
+    disagreement. Sections and fields that one side leaves out are not compared. Where Flink's
     known defect has lost records of a session, more of them is no disagreement.
     """
     return [Disagreement(scenario, *difference) for difference in _differences(expected, got)]
@@ -46,17 +46,17 @@ _Difference = tuple[str, Any, Any]
 
 def _differences(expected: AnyAnswer, got: AnyAnswer) -> Iterator[_Difference]:
     for section in ("watermarks", "valve_status", "input_watermarks"):
-        told, given = getattr(expected, section, None), getattr(got, section, None)
-        if told is not None and given is not None:
-            yield from _rows(section, told, given, about=_input)
+        wanted, given = getattr(expected, section, None), getattr(got, section, None)
+        if wanted is not None and given is not None:
+            yield from _rows(section, wanted, given, about=_input)
     yield from _rows("late", expected.late, got.late, about=lambda row: (row.id,))
     if isinstance(expected, Answer) and isinstance(got, Answer):
         yield from _of_windows(expected, got)
     if isinstance(expected, PairsAnswer) and isinstance(got, PairsAnswer):
         yield from _rows("pairs", expected.pairs, got.pairs, about=lambda r: (r.left, r.right))
         for name in sorted(expected.buffered.keys() | got.buffered.keys()):
-            told, given = expected.buffered.get(name, []), got.buffered.get(name, [])
-            yield from _numbers(f"buffered.{name}", told, given)
+            wanted, given = expected.buffered.get(name, []), got.buffered.get(name, [])
+            yield from _numbers(f"buffered.{name}", wanted, given)
     if expected.final_watermark != got.final_watermark:
         yield "final_watermark", expected.final_watermark, got.final_watermark
 
@@ -67,8 +67,8 @@ def _of_windows(expected: Answer, got: Answer) -> Iterator[_Difference]:
     yield from _rows("firings", fired, fired_here, about=_window, lost=lost)
     yield from _numbers("no_window", expected.no_window, got.no_window)
     for section in ("final", "open_at_end"):
-        told, given = getattr(expected, section), getattr(got, section)
-        yield from _rows(section, told, given, about=_window, lost=lost)
+        wanted, given = getattr(expected, section), getattr(got, section)
+        yield from _rows(section, wanted, given, about=_window, lost=lost)
     if expected.then is None or got.then is None:
         return
     then, then_here = _then(expected), _then(got)
@@ -78,7 +78,7 @@ def _of_windows(expected: Answer, got: Answer) -> Iterator[_Difference]:
 
 
 def _then(answer: Answer) -> dict[str, list[Any]]:
-    """The rows of second windows, with the results that they speak of told by what they are.
+    """The rows of second windows, their input results named by key, window and place.
 
     Among firings of one watermark and one end the order means nothing, so their numbers do not.
     """
@@ -105,8 +105,8 @@ def _then(answer: Answer) -> dict[str, list[Any]]:
 
 def _numbers(section: str, expected: Sequence[int], got: Sequence[int]) -> Iterator[_Difference]:
     for number in sorted(set(expected) ^ set(got)):
-        told = number if number in expected else None
-        yield f"{section}[{number}]", told, number if told is None else None
+        wanted = number if number in expected else None
+        yield f"{section}[{number}]", wanted, number if wanted is None else None
 
 
 def _in_order(rows: Sequence[FiringRow]) -> list[FiringRow]:
@@ -159,14 +159,14 @@ def _fields(
     place: str, one: BaseModel | None, other: BaseModel | None, *, lost: bool
 ) -> Iterator[_Difference]:
     if one is None or other is None:
-        told, given = (row and row.model_dump(exclude_unset=True) for row in (one, other))
-        yield place, told, given
+        wanted, given = (row and row.model_dump(exclude_unset=True) for row in (one, other))
+        yield place, wanted, given
         return
     kept = {*(getattr(one, "ids", None) or ())}
     if lost and kept < {*(getattr(other, "ids", None) or ())}:
         other = other.model_copy(update={field: getattr(one, field) for field in _CONTENT})
-    both_tell = one.model_fields_set & other.model_fields_set
+    in_both = one.model_fields_set & other.model_fields_set
     for field in type(one).model_fields:
-        told, given = getattr(one, field), getattr(other, field)
-        if told != given and field in both_tell - _PLACES:
-            yield f"{place}.{field}", told, given
+        wanted, given = getattr(one, field), getattr(other, field)
+        if wanted != given and field in in_both - _PLACES:
+            yield f"{place}.{field}", wanted, given

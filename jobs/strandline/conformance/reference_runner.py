@@ -62,15 +62,15 @@ def answer_by_reference(scenario: Scenario) -> AnyAnswer:
     if not isinstance(spec, PipelineSpec):
         msg = f"{spec.pipeline} has no records of its own"
         raise TypeError(msg)
-    told = replay(spec, scenario.records, **how)
-    answer = _of_windows(told)
+    replayed = replay(spec, scenario.records, **how)
+    answer = _of_windows(replayed)
     if isinstance(scenario, ChainedScenario):
-        return answer.model_copy(update={"then": _then(scenario, told)})
+        return answer.model_copy(update={"then": _then(scenario, replayed)})
     return answer
 
 
 _Content = Callable[[Pane | OpenWindow], dict[str, Any]]
-"""What is told of a window."""
+"""The fields of a row of a window."""
 
 
 def _of_one(pane: Pane | OpenWindow) -> dict[str, Any]:
@@ -98,22 +98,22 @@ def _pairs_of(pane: Pane | OpenWindow) -> dict[str, Any]:
     return both | {"count": len(both["left"]) * len(both["right"])}
 
 
-def _of_windows(told: Replay, content: _Content = _of_one, held: _Content = _of_one) -> Answer:
+def _of_windows(replayed: Replay, content: _Content = _of_one, held: _Content = _of_one) -> Answer:
     return Answer(
-        firings=[FiringRow(**content(fired), **_firing(fired)) for fired in told.firings],
-        late=[_late(refused) for refused in told.late],
-        no_window=[_id(gone.record) for gone in told.no_window],
-        final=[WindowRow(**content(pane)) for pane in told.final],
+        firings=[FiringRow(**content(fired), **_firing(fired)) for fired in replayed.firings],
+        late=[_late(refused) for refused in replayed.late],
+        no_window=[_id(gone.record) for gone in replayed.no_window],
+        final=[WindowRow(**content(pane)) for pane in replayed.final],
         open_at_end=[
-            OpenRow(**held(pane), end_passed=pane.end_passed) for pane in told.open_at_end
+            OpenRow(**held(pane), end_passed=pane.end_passed) for pane in replayed.open_at_end
         ],
-        final_watermark=told.final_watermark_ms,
-        watermarks=[_watermark(emission) for emission in told.watermarks],
-        valve_status=[_status(change) for change in told.valve_status],
+        final_watermark=replayed.final_watermark_ms,
+        watermarks=[_watermark(emission) for emission in replayed.watermarks],
+        valve_status=[_status(change) for change in replayed.valve_status],
     )
 
 
-def _of_pairs(told: PairReplay) -> PairsAnswer:
+def _of_pairs(replayed: PairReplay) -> PairsAnswer:
     return PairsAnswer(
         pairs=[
             PairRow(
@@ -124,18 +124,18 @@ def _of_pairs(told: PairReplay) -> PairsAnswer:
                 arrival_ms=pair.moment.at_ms,
                 after_record_id=_after(pair.moment),
             )
-            for pair in told.pairs
+            for pair in replayed.pairs
         ],
-        late=[_late(refused) for refused in told.late],
-        buffered={name: _ids(records) for name, records in told.kept.items()},
-        final_watermark=told.final_watermark_ms,
-        watermarks=[_watermark(emission) for emission in told.watermarks],
-        input_watermarks=[_watermark(emission, name) for name, emission in told.input_watermarks],
-        valve_status=[_status(change, name) for name, change in told.input_status],
+        late=[_late(refused) for refused in replayed.late],
+        buffered={name: _ids(records) for name, records in replayed.kept.items()},
+        final_watermark=replayed.final_watermark_ms,
+        watermarks=[_watermark(emission) for emission in replayed.watermarks],
+        input_watermarks=[_watermark(one, name) for name, one in replayed.input_watermarks],
+        valve_status=[_status(change, name) for name, change in replayed.input_status],
     )
 
 
-def _then(scenario: ChainedScenario, told: Replay) -> ThenAnswer:
+def _then(scenario: ChainedScenario, replayed: Replay) -> ThenAnswer:
     same_key = bool(scenario.then.source.key)
 
     def result(firing: Firing, record: Record) -> Record:
@@ -143,7 +143,7 @@ def _then(scenario: ChainedScenario, told: Replay) -> ThenAnswer:
         key = firing.key if same_key else ("",)
         return replace(record, key=key, payload={"id": firing.seq, "value": value})
 
-    then = replay_chained(scenario.then, told, result)
+    then = replay_chained(scenario.then, replayed, result)
 
     def content(pane: Pane | OpenWindow) -> dict[str, Any]:
         return _of_one(pane) | {"seqs": _ids(pane.members)}
@@ -169,8 +169,8 @@ def _firing(firing: Firing) -> dict[str, Any]:
 
 
 def _late(late: LateRecord) -> LateRow:
-    told = {"input": late.record.input} if late.record.input else {}
-    return LateRow(id=_id(late.record), watermark=late.watermark_ms, **told)
+    of_input = {"input": late.record.input} if late.record.input else {}
+    return LateRow(id=_id(late.record), watermark=late.watermark_ms, **of_input)
 
 
 def _watermark(emission: Emission, name: str | None = None) -> WatermarkRow:

@@ -65,7 +65,7 @@ class ChainedScenario(Scenario):
 
 
 def read_scenario(content: Mapping[str, Any]) -> Scenario:
-    """The scenario that a golden tells.
+    """The scenario of a golden.
 
     Raises:
         Unsupported: it asks for what a pipeline cannot say.

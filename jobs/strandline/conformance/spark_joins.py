@@ -25,9 +25,9 @@ from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_o
 IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
 }
-"""What the answers of windows over two inputs tell beside all others."""
+"""Columns of the answers of windows over two inputs, beside the columns of all answers."""
 PAIRS_OF_SIDES = {name: f"array_sort(collect_set({name}_id))" for name in SIDES}
-"""The same of the pairs of a window join, of which it tells `count`, too."""
+"""The same of the pairs of a window join, whose answer has `count`, too."""
 _LATER = "_strandline_later"
 
 
@@ -95,7 +95,7 @@ def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name:
 
 
 def _pairs(rebuild: PairRebuild) -> list[PairRow]:
-    """The pairs, each with the watermark that its later record met."""
+    """The pairs, each with the watermark at the arrival of its later record."""
     left, right = (
         F.struct(
             *(
@@ -118,8 +118,8 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
         )
     )
     days = [row[c.ARRIVAL_DAY] for row in _rows(probes.select(c.ARRIVAL_DAY).distinct())]
-    met = rebuild.emitted(days).at(probes)
-    rows = met.select(
+    at_arrival = rebuild.emitted(days).at(probes)
+    rows = at_arrival.select(
         F.col("left_id").alias("left"),
         F.col("right_id").alias("right"),
         F.unix_millis(PAIR_TS).alias("ts"),

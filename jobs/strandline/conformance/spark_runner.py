@@ -157,7 +157,7 @@ def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
 
 
 def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], *, pairs: bool = False) -> Answer:
-    """What windows did; `pairs`: of a join, which tells of the pairs of both sides' records."""
+    """What windows did; `pairs`: of a join, whose rows name the pairs of both sides' records."""
     content = _pairs_of if pairs else _content
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
     refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
@@ -175,8 +175,8 @@ def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], *, pairs: bool = Fa
 
 
 def _late(row: Row) -> LateRow:
-    told = {"input": row["input"]} if row["input"] else {}
-    return LateRow(id=row["id"], watermark=row["watermark_ms"], **told)
+    of_input = {"input": row["input"]} if row["input"] else {}
+    return LateRow(id=row["id"], watermark=row["watermark_ms"], **of_input)
 
 
 def _rows(frame: DataFrame, *times: str) -> list[dict[str, Any]]:

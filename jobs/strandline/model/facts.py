@@ -34,7 +34,7 @@ class DayFacts:
     table_id: str | None = field(default=None, kw_only=True)
 
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
-        """Whether the table has been created anew since: its versions, and files, are others.
+        """Whether the table has been created again since: its versions, and files, are others.
 
         Args:
             now: what a table says now.
@@ -55,12 +55,12 @@ class LandingChanges:
     """What has become of the days that were observed before.
 
     Attributes:
-        changed: rows have come, or stand there anew: these days are observed again.
+        changed: rows have come, or were written again: these days are observed again.
         rewritten: the same rows lie in other files, or their digest was of an older form.
         lost: rows have gone: fewer are there than were observed.
         behind: days that nobody has observed yet, although all before the frontier was published.
         unknown: observed by a program that kept no facts: these days are observed again.
-        recreated: of the changed days those whose table has been created anew.
+        recreated: of the changed days those whose table has been created again.
     """
 
     changed: frozenset[date]
@@ -94,7 +94,7 @@ def compare(
 ) -> LandingChanges:
     """Hold what the landing table says of each day against what it said when it was observed.
 
-    Of a table that has been created anew only its rows say that they are the same: a file of the
+    Of a table that has been created again only its rows say that they are the same: a file of the
     same name may be another one.
 
     Args:

@@ -133,7 +133,7 @@ class CumulativeWindows:
 
     @property
     def step_ms(self) -> int:
-        """The largest size: at each of its multiples the windows begin anew."""
+        """The largest size: at each of its multiples the windows begin again."""
         return self.max_size_ms
 
     def newest_start(self, ts_ms: int) -> int:

@@ -30,7 +30,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.failures import FAILURES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.driver import INTERRUPTED
-from strandline.spec.functions import TOLD
+from strandline.spec.functions import RAISED_BY
 
 _THROWN = (
     ArithmeticException,
@@ -133,7 +133,7 @@ def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputEr
     None: neither has.
     """
     text = str(error)
-    if found := re.search(re.escape(TOLD) + "(.*)", text):
+    if found := re.search(re.escape(RAISED_BY) + "(.*)", text):
         way_out = "mend the function: nothing has been published"
         return found[1], InputError(f"{pipeline}: process", found[1], way_out)
     if found := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", text):

@@ -117,7 +117,7 @@ def _together(
         quarantine=part("quarantine"),
         completeness=gaps.completeness,
         firings=part("firings") if ctx.spec.firings else None,
-        pairs=part(PAIRS) if ctx.spec.tells_pairs_of_windows else None,
+        pairs=part(PAIRS) if ctx.spec.has_pairs_of_windows else None,
         calendar=slots[in_range],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),

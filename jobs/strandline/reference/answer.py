@@ -1,4 +1,4 @@
-"""What a replay tells: every watermark, firing and late record, and what is left at the end."""
+"""The answer of a replay: every watermark, firing, late record, and the windows open at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import Fate, FiredPane, Pane, Timing
+from strandline.reference.panes import FiredPane, Outcome, Pane, Timing
 from strandline.reference.records import Record
 
 __all__ = [
@@ -51,7 +51,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A rise of the combined watermark."""
+    """An advance of the combined watermark."""
 
     moment: Moment
     watermark_ms: int
@@ -80,7 +80,7 @@ class Firing(FiredPane):
 
 @dataclass(frozen=True, slots=True)
 class LateRecord:
-    """A record that no window took, and the watermark that it met."""
+    """A record that no window accepted, and the watermark at its arrival."""
 
     record: Record
     watermark_ms: int
@@ -106,16 +106,16 @@ class Replay:
     """The whole answer of a replay, in the order in which it happened.
 
     Attributes:
-        watermarks: every rise of the combined watermark.
+        watermarks: every advance of the combined watermark.
         valve_status: every change between idle and active.
         firings: every firing.
         late: the side output of late data.
         no_window: the records that no window wanted and that were not late either.
         open_at_end: what the state still holds, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
-        unfired: what windows were dropped with that no firing had told, as it was lost.
+        unfired: the records that were dropped with their window before any firing held them.
         accepted_late: the records that windows took after their end, each with the window.
-        fates: what became of each record, by record id.
+        outcomes: what became of each record, by record id.
         violations: how many records broke the ascending order that their generator assumes.
     """
 
@@ -126,7 +126,7 @@ class Replay:
     no_window: tuple[LateRecord, ...]
     open_at_end: tuple[OpenWindow, ...]
     final_watermark_ms: int
-    fates: Mapping[str, Fate]
+    outcomes: Mapping[str, Outcome]
     violations: int = 0
     unfired: tuple[Pane, ...] = ()
     accepted_late: tuple[tuple[Record, TimeWindow], ...] = ()

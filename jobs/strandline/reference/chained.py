@@ -29,7 +29,7 @@ def replay_chained(
     Raises:
         InputError: the input has ended where Flink would fire for ever.
     """
-    ended = any(rise.watermark_ms == MAX_WATERMARK for rise in upstream.watermarks)
+    ended = any(advance.watermark_ms == MAX_WATERMARK for advance in upstream.watermarks)
     refuse_endless_firing(spec, end_of_input=ended)
     results = upstream.firings if spec.source.table == "firings" else _last(upstream)
     stage = WindowStage(spec)
@@ -53,16 +53,17 @@ _Event = tuple[Firing | None, int, Moment]
 
 def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:
     """Results and watermarks as they leave the first windows."""
-    rises = list(upstream.watermarks)
+    advances = list(upstream.watermarks)
     place = 0
     for firing in results:
         by_record = firing.timer_ms is None
-        while place < len(rises) and (rises[place].watermark_ms < firing.watermark_ms + by_record):
-            yield None, rises[place].watermark_ms, rises[place].moment
+        end_ms = firing.watermark_ms + by_record
+        while place < len(advances) and advances[place].watermark_ms < end_ms:
+            yield None, advances[place].watermark_ms, advances[place].moment
             place += 1
         yield firing, firing.watermark_ms, firing.moment
-    for rise in rises[place:]:
-        yield None, rise.watermark_ms, rise.moment
+    for advance in advances[place:]:
+        yield None, advance.watermark_ms, advance.moment
 
 
 def _last(upstream: Replay) -> tuple[Firing, ...]:

@@ -148,7 +148,7 @@ class ChannelsBehindValve:
             watermark: the strategy of each channel.
             channels: their names.
             valve: one that is shared with another input; None: one of its own.
-            input_name: tells these channels from those of the other input.
+            input_name: of the input that the channels belong to; "" where there is one.
         """
         self._watermark = watermark
         self._partitions: dict[str, Partition] = {}

@@ -35,7 +35,7 @@ class CombinedWatermark:
         self.watermark_ms = MIN_WATERMARK
 
     def update(self, parts: Collection[PartialWatermark]) -> int | None:
-        """The combined watermark as it rises; None if it does not."""
+        """The combined watermark if it advances; None if it stays."""
         active = [part.watermark_ms for part in parts if not part.idle]
         everything = [part.watermark_ms for part in parts]
         combined_ms = min(active) if active else max(everything, default=MIN_WATERMARK)

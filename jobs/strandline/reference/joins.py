@@ -48,8 +48,8 @@ class PairReplay:
     """The whole answer of an interval join, in the order in which it happened.
 
     Attributes:
-        watermarks: every rise of the watermark of both inputs together.
-        input_watermarks: every rise of an input's own, by its name.
+        watermarks: every advance of the combined watermark of both inputs.
+        input_watermarks: every advance of an input's own watermark, by the name of the input.
         input_status: every change of an input between idle and active, by its name.
         pairs: every pair.
         late: the records that came behind the watermark: neither joined nor kept.
@@ -78,7 +78,7 @@ def replay_windows_of_two(
 
     Each record names its `input`; each id stands once among both. There is one valve over the left
     channels, then the right ones: a slow side holds back both. A join fires only where both sides
-    have a record, and tells all their pairs each time.
+    have a record, with all their pairs each time.
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
     valve = StatusWatermarkValve()
@@ -159,11 +159,11 @@ class _WindowsOfTwo(Job):
     def answer(self) -> Replay:
         """All that has happened, and what is left."""
         status = tuple(change for _, change in self.status)
-        told = self._stage.answer(status, self.violations)
+        answer = self._stage.answer(status, self.violations)
         if not self._needs_both:
-            return told
-        both = [f for f in told.firings if len({record.input for record in f.members}) > 1]
-        return replace(told, firings=tuple(both))
+            return answer
+        both = [f for f in answer.firings if len({record.input for record in f.members}) > 1]
+        return replace(answer, firings=tuple(both))
 
 
 class _IntervalJoin(Job):
@@ -226,7 +226,7 @@ class _IntervalJoin(Job):
         )
 
     def _combine(self, moment: Moment) -> None:
-        """Let the watermark rise, and let go of what has waited long enough."""
+        """Advance the combined watermark, and drop the records that no later one can pair with."""
         watermark_ms = self._combined.update(self._parts.values())
         if watermark_ms is None:
             return

@@ -11,7 +11,7 @@ from strandline.reference.records import Record
 from strandline.reference.triggers import WindowTrigger
 
 
-class Fate(StrEnum):
+class Outcome(StrEnum):
     """What became of a record, by its newest window."""
 
     ON_TIME = "on_time"
@@ -63,10 +63,10 @@ class WindowState:
     trigger: WindowTrigger
     members: list[Record] = field(default_factory=list)
     fired: list[FiredPane] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
+    fired_ids: set[str] = field(default_factory=set)
 
     def keep(self, members: list[Record]) -> None:
-        """Let go of all other records: a firing that told of one cannot be superseded any more."""
+        """Drop all other records: a firing that held one of them cannot be superseded any more."""
         gone = {r.record_id for r in self.members} - {r.record_id for r in members}
         self.members = members
         if gone:

@@ -17,7 +17,7 @@ class Record:
     Attributes:
         arrival_ms: when it reached the landing table.
         ts_ms: its event time.
-        record_id: tells it from every other record, and orders records equal in all else.
+        record_id: unique; orders records that are equal in all else.
         channel: the source partition that it came through; "" where there is only one.
         input: which of two inputs it came through, `left` or `right`; "" where there is only one.
         key: the values of its key columns; () for one global key.

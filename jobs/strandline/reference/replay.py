@@ -1,4 +1,4 @@
-"""Replaying a stream record by record, exactly as a Flink job would have met it."""
+"""Replaying a stream record by record, exactly as a Flink job would have processed it."""
 
 from __future__ import annotations
 

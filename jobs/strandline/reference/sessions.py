@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import Fate, FiredPane, Pane, WindowState
+from strandline.reference.panes import FiredPane, Outcome, Pane, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import Timer
 from strandline.reference.windows import WindowOperator
@@ -26,7 +26,7 @@ class SessionOperator(WindowOperator):
         self._in_flight: dict[tuple[Any, ...], set[TimeWindow]] = {}
         self._places: dict[str, int] = {}
 
-    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
+    def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
         """Take a record in, unless the session that it would make or join is dropped already."""
         gap_ms = record.gap_ms if self._gap_ms is None else self._gap_ms
         if gap_ms is None:
@@ -59,7 +59,7 @@ class SessionOperator(WindowOperator):
             self._timers.delete(Timer(self._cleanup_time(part), part, key))
             merged.members += state.members
             merged.fired += state.fired
-            merged.told |= state.told
+            merged.fired_ids |= state.fired_ids
         # Flink's order is that of a hash table; this is the one that it has most often
         merged.members.sort(key=lambda record: self._places[record.record_id])
 

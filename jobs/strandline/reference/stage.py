@@ -16,7 +16,7 @@ from strandline.reference.answer import (
     StatusChange,
 )
 from strandline.reference.evictors import keep_by
-from strandline.reference.panes import Fate, FiredPane
+from strandline.reference.panes import FiredPane, Outcome
 from strandline.reference.records import Record
 from strandline.reference.sessions import SessionOperator
 from strandline.reference.triggers import trigger_of
@@ -39,15 +39,15 @@ class WindowStage:
         self._firings: list[Firing] = []
         self._late: list[LateRecord] = []
         self._no_window: list[LateRecord] = []
-        self._fates: dict[str, Fate] = {}
+        self._fates: dict[str, Outcome] = {}
 
     def process(self, record: Record, moment: Moment) -> None:
         """Take a record in."""
-        fate, fired = self._windows.process(record)
-        self._fates[record.record_id] = fate
-        if fate is Fate.LATE:
+        outcome, fired = self._windows.process(record)
+        self._fates[record.record_id] = outcome
+        if outcome is Outcome.LATE:
             self._late.append(LateRecord(record, self._windows.watermark_ms))
-        elif fate is Fate.NO_WINDOW:
+        elif outcome is Outcome.NO_WINDOW:
             self._no_window.append(LateRecord(record, self._windows.watermark_ms))
         for pane in fired:
             self._fire(pane, moment)
@@ -79,16 +79,16 @@ class WindowStage:
                 for pane in self._windows.panes()
             ),
             final_watermark_ms=watermark_ms,
-            fates=self._fates,
+            outcomes=self._fates,
             violations=violations,
             unfired=tuple(self._windows.unfired),
             accepted_late=tuple(self._windows.accepted_late),
         )
 
     def _fire(self, pane: FiredPane, moment: Moment) -> None:
-        told = {f.name: getattr(pane, f.name) for f in fields(pane)}
+        pane_fields = {f.name: getattr(pane, f.name) for f in fields(pane)}
         watermark_ms = self._windows.watermark_ms
-        self._firings.append(Firing(**told, watermark_ms=watermark_ms, moment=moment))
+        self._firings.append(Firing(**pane_fields, watermark_ms=watermark_ms, moment=moment))
 
 
 def _operator(spec: WindowedSpec) -> WindowOperator:

@@ -1,4 +1,4 @@
-"""The rows of the published tables as a replay tells them, over the whole history."""
+"""The rows of the published tables by a replay of the whole history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midn
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import GlobalWindows, TimeWindow, TumblingWindows, WindowAssigner
 from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
-from strandline.reference.panes import Fate, Pane
+from strandline.reference.panes import Outcome, Pane
 from strandline.reference.records import Record
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import GridWindow, Session
@@ -56,7 +56,7 @@ class QuarantineRow:
 class CompletenessRow:
     """A row of `completeness`: a slot with a record, over all keys; gaps are not listed.
 
-    `unfired`: the records that went with the window before any firing had told of them.
+    `unfired`: the records that were dropped with the window before any firing held them.
     """
 
     window: TimeWindow
@@ -116,12 +116,12 @@ class Tables:
     def quarantine(self) -> list[QuarantineRow]:
         """Every record that was late or had no window: the late ones first, by refusal."""
         return [
-            *(self._refused(refused, Fate.LATE) for refused in self._replayed.late),
-            *(self._refused(refused, Fate.NO_WINDOW) for refused in self._replayed.no_window),
+            *(self._refused(refused, Outcome.LATE) for refused in self._replayed.late),
+            *(self._refused(refused, Outcome.NO_WINDOW) for refused in self._replayed.no_window),
         ]
 
-    def _refused(self, refused: LateRecord, fate: Fate) -> QuarantineRow:
-        record, late = refused.record, fate is Fate.LATE
+    def _refused(self, refused: LateRecord, outcome: Outcome) -> QuarantineRow:
+        record, late = refused.record, outcome is Outcome.LATE
         late_by_ms = late_by(
             self._newest(record).max_timestamp_ms,
             allowed_lateness_ms=self._allowed_lateness_ms,
@@ -130,7 +130,7 @@ class Tables:
         missed = 1 if self._gap else len(self._calendar.windows_of(record.ts_ms))
         return QuarantineRow(
             record=record,
-            reason=fate.value,
+            reason=outcome.value,
             watermark_ms=refused.watermark_ms,
             late_by_ms=late_by_ms if late else None,
             slot_start_ms=self._calendar.newest_start(record.ts_ms),
@@ -144,14 +144,14 @@ class Tables:
         accepted_late = {(r.record_id, window) for r, window in self._replayed.accepted_late}
         held = self._held()
         for record in self._known():
-            fate = self._replayed.fates[record.record_id]
+            outcome = self._replayed.outcomes[record.record_id]
             slots = self._slots(record)
             for place, slot in enumerate(slots):
                 active[slot].add(record.channel)
-                if fate in {Fate.LATE, Fate.NO_WINDOW}:
-                    counts[slot][fate.value] += place == 0
+                if outcome in {Outcome.LATE, Outcome.NO_WINDOW}:
+                    counts[slot][outcome.value] += place == 0
                 elif self._gap:
-                    counts[slot][fate.value] += 1
+                    counts[slot][outcome.value] += 1
                 elif slot not in held[record.record_id]:
                     counts[slot]["missed_pairs"] += 1
                 else:

@@ -135,7 +135,7 @@ class CountTrigger(WindowTrigger):
         self._count = 0
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Count; at the number fire, and begin anew."""
+        """Count; at the number fire, and count from zero again."""
         self._count += 1
         if self._count < self._most:
             return TriggerResult.CONTINUE

@@ -60,7 +60,7 @@ class StatusWatermarkValve:
                 yield combined_ms
 
     def input_watermark(self, channel: str, watermark_ms: int) -> int | None:
-        """The watermark that the valve emits as a channel's own rises; None if it emits nothing.
+        """The watermark that the valve emits as a channel's own advances; None if it emits nothing.
 
         The watermark of an idle channel, and one that is not higher than its last, is ignored.
         """

@@ -17,7 +17,7 @@ from strandline.model.lateness import (
 )
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow, WindowAssigner
 from strandline.reference.evictors import Keep
-from strandline.reference.panes import Fate, FiredPane, Pane, Timing, WindowState
+from strandline.reference.panes import FiredPane, Outcome, Pane, Timing, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.triggers import EventTimeTrigger, TriggerResult, WindowTrigger
@@ -74,8 +74,8 @@ class WindowOperator(ABC):
         self.watermark_ms = MIN_WATERMARK
 
     @abstractmethod
-    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
-        """Take a record in: its fate, and the panes that it fires at once, newest window first."""
+    def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
+        """Process a record: its outcome, and the panes that it fires, newest window first."""
 
     def advance(self, watermark_ms: int) -> Iterator[FiredPane]:
         """Run the timers that a new watermark reaches: the panes that fire, in order of time."""
@@ -151,7 +151,7 @@ class WindowOperator(ABC):
             supersedes=tuple(earlier.seq for earlier in state.fired),
         )
         self._firings += 1
-        state.told |= {record.record_id for record in before}
+        state.fired_ids |= {record.record_id for record in before}
         state.fired.append(pane)
         if self._evict_after and state.members:
             state.keep(self._evict_after(state.members))
@@ -166,9 +166,9 @@ class WindowOperator(ABC):
         return _Context(key, window, self.watermark_ms, self._timers)
 
     def _clean_up(self, key: tuple[Any, ...], window: TimeWindow) -> None:
-        """Drop a window; what it holds and never told is lost."""
+        """Drop a window; its records that no firing held are lost."""
         state = self._drop(key, window)
-        lost = tuple(record for record in state.members if record.record_id not in state.told)
+        lost = tuple(record for record in state.members if record.record_id not in state.fired_ids)
         if lost:
             self.unfired.append(Pane(key, window, lost))
 
@@ -196,13 +196,13 @@ class WindowOperator(ABC):
             watermark_ms=self.watermark_ms,
         )
 
-    def _accepted(self, newest: TimeWindow) -> Fate:
-        return Fate.LATE_ACCEPTED if self._has_ended(newest) else Fate.ON_TIME
+    def _accepted(self, newest: TimeWindow) -> Outcome:
+        return Outcome.LATE_ACCEPTED if self._has_ended(newest) else Outcome.ON_TIME
 
-    def _refused(self, record: Record) -> Fate:
+    def _refused(self, record: Record) -> Outcome:
         """Flink: `isElementLate`, whose sum wraps where `cleanupTime` saturates."""
         limit_ms = wrapping_add(record.ts_ms, self._allowed_lateness_ms)
-        return Fate.LATE if limit_ms <= self.watermark_ms else Fate.NO_WINDOW
+        return Outcome.LATE if limit_ms <= self.watermark_ms else Outcome.NO_WINDOW
 
 
 class GridWindowOperator(WindowOperator):
@@ -213,10 +213,10 @@ class GridWindowOperator(WindowOperator):
         super().__init__(**how)
         self._assigner = assigner
 
-    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
+    def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
         """Take a record in; it is late only if none of its windows took it.
 
-        Its fate is that in its newest window, or in the newest that took it.
+        Its outcome is that in its newest window, or in the newest window that accepted it.
         """
         accepted = [w for w in self._assigner.windows_of(record.ts_ms) if not self._is_late(w)]
         if not accepted:
@@ -231,6 +231,6 @@ class GlobalWindowOperator(WindowOperator):
     The allowed lateness has no meaning here.
     """
 
-    def process(self, record: Record) -> tuple[Fate, list[FiredPane]]:
+    def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
         """Take a record in."""
-        return Fate.ON_TIME, list(self._accept(record, GLOBAL_WINDOW))
+        return Outcome.ON_TIME, list(self._accept(record, GLOBAL_WINDOW))

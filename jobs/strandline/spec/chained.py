@@ -96,7 +96,7 @@ class ResultsSpec(PipelineSpec):
     def by_slots(self) -> bool:
         """Whether a changed result changes the slots of its event time alone.
 
-        Not of sessions; nor may windows that fire early tell by their ends when they have fired.
+        Not of sessions; and windows that fire early have fired before their ends.
         """
         both = (self, self.upstream)
         return not self.fires_at_times and not any(isinstance(o.window, Session) for o in both)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TOLD = "strandline process: "
+RAISED_BY = "strandline process: "
 """What the message of an error begins with that a function has made, wherever it was called."""
 SIMPLE_TYPES = (
     "boolean",
@@ -53,7 +53,7 @@ class WindowTimes(NamedTuple):
 
 
 class ProcessError(Exception):
-    """A function has failed, or has not returned what it says: see `TOLD`."""
+    """A function has failed, or has not returned what it says: see `RAISED_BY`."""
 
 
 Function = Callable[[dict[str, Any], WindowTimes, "pa.Table", int | None], Any]
@@ -132,7 +132,7 @@ def result_of(
     Raises:
         ProcessError: it fails, or returns several rows, other columns, or values of other types.
     """
-    place = f"{TOLD}key {key}, window {window.start.isoformat()} to {window.end.isoformat()}: "
+    place = f"{RAISED_BY}key {key}, window {window.start.isoformat()} to {window.end.isoformat()}: "
     try:
         rows = _rows_of(function(key, window, records, watermark_ms))
         if len(rows) > 1:
@@ -146,8 +146,8 @@ def result_of(
     except ProcessError as error:
         raise ProcessError(_in_one_line(f"{place}{error}")) from None
     except Exception as error:
-        told = f"{place}{type(error).__name__}: {error}{_line_of(error)}"
-        raise ProcessError(_in_one_line(told)) from error
+        message = f"{place}{type(error).__name__}: {error}{_line_of(error)}"
+        raise ProcessError(_in_one_line(message)) from error
 
 
 def _rows_of(given: Any) -> Sequence[dict[str, Any]]:
@@ -259,6 +259,6 @@ def function_of(files: Mapping[str, str], name: str) -> Function:
     try:
         function: Function = getattr(importlib.import_module(module_name), function_name)
     except Exception as error:
-        told = f"{TOLD}{module_name} cannot be imported: {type(error).__name__}: {error}"
-        raise ProcessError(_in_one_line(told + _line_of(error))) from error
+        message = f"{RAISED_BY}{module_name} cannot be imported: {type(error).__name__}: {error}"
+        raise ProcessError(_in_one_line(message + _line_of(error))) from error
     return function

@@ -117,14 +117,14 @@ class CogroupSpec(TwoSourcesSpec):
 
 
 class WindowPairsSpec(CogroupSpec):
-    """A pipeline of such windows, each of which tells of the pairs of its records.
+    """A pipeline of windows over two sources whose results are the pairs of their records.
 
     A pair is a record of the left source beside one of the right. What is counted of them has their
-    columns under the name of their side; a window without a pair tells nothing.
+    columns under the name of their side; a window without a pair has no result.
     """
 
     @property
-    def tells_pairs_of_windows(self) -> bool:
+    def has_pairs_of_windows(self) -> bool:
         """See `PipelineSpec`."""
         return True
 

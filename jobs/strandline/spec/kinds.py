@@ -9,7 +9,7 @@ from strandline.spec.values import SpecModel
 
 
 class Empty(SpecModel):
-    """`{}`: a kind that has nothing to be told about."""
+    """`{}`: a kind without keys of its own."""
 
 
 def kind_among(kinds: Sequence[str]) -> Callable[[Any], str | None]:

@@ -83,7 +83,7 @@ def load_spec(
         part = content
         for step in above:
             part = part.get(step) if isinstance(part, dict) else None
-        if isinstance(part, dict):  # else the file itself is wrong, which is told
+        if isinstance(part, dict):  # else the file itself is wrong, which is said
             part[key] = value
         elif isinstance(content, dict) and (problem := _no_watermark_of_its_own(content)):
             raise InputError(option_of(name), *problem)

@@ -22,7 +22,7 @@ _TAGGED = {
     ("sources", "right", "watermark", "emit"),
     ("source", "channels"),
 }
-"""The places where one of several shapes is told apart: pydantic names the shape next."""
+"""The places where one of several shapes may stand: pydantic names the shape next."""
 
 _OF_A_ZONE = {"timezone", "time_zone", "tz", "zone", "dst"}
 """Keys by which people ask for windows in local time."""

@@ -87,8 +87,8 @@ class PipelineSpec(WindowedSpec):
         return "windows"
 
     @property
-    def tells_pairs_of_windows(self) -> bool:
-        """Whether it publishes, beside its windows, the pairs of records that they tell of."""
+    def has_pairs_of_windows(self) -> bool:
+        """Whether it publishes, beside its windows, the pairs of their records."""
         return False
 
     @property
@@ -99,12 +99,12 @@ class PipelineSpec(WindowedSpec):
     @property
     def tables(self) -> dict[str, PublishedTable]:
         """The tables of any pipeline with its key, by their names, in the order of publishing."""
-        return tables_of(self.source.key, pairs_of_windows=self.tells_pairs_of_windows)
+        return tables_of(self.source.key, pairs_of_windows=self.has_pairs_of_windows)
 
     @property
     def keeps(self) -> set[str]:
         """The tables of results that it publishes into."""
-        beside = {"firings": self.firings, "pairs": self.tells_pairs_of_windows}
+        beside = {"firings": self.firings, "pairs": self.has_pairs_of_windows}
         return {self.result, *(name for name, is_kept in beside.items() if is_kept)}
 
     @property

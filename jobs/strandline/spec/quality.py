@@ -74,7 +74,7 @@ class Quality(SpecModel):
 
     Attributes:
         max_removed_share: the most of the published windows of a range that a run may remove
-            without being told to; null: any.
+            without `--accept`; null: any.
         max_malformed_share: the most of the rows of a run's arrival days that may be malformed; or
             of those of some reasons, a share each.
         fresh_within: how long before the horizon, in ms, the last arrival may lie.

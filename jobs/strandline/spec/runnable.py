@@ -54,10 +54,10 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         )
     features = not_yet(spec)
     if features:
-        told = ", ".join(f"{path}: {what}" for path, what in features.items())
+        listed = ", ".join(f"{path}: {what}" for path, what in features.items())
         raise InputError(
             f"{origin}: {next(iter(features))}",
-            f"not yet run by the engine ({told})",
+            f"not yet run by the engine ({listed})",
             "the reference knows it: strandline conformance --engine reference",
         )
     if isinstance(spec, ChainedSpec):
@@ -108,7 +108,7 @@ def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
 def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
     """Why results that go into one window have no order, and the way out; None: they have one.
 
-    Those that one rise of the watermark fires come by the times that they waited for. Results of
+    Results of one advance of the watermark come by the times of their timers. Results of
     different keys wait for the same ones, and so do overlapping windows that fire early. For early
     firings the first result counts, and of those that wait for one time the event time alone.
     """
@@ -136,17 +136,17 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
         side = getattr(spec.sources, name)
         place = f"sources.{name}"
         if side.deduplicate is not None:
-            yield f"{place}.deduplicate", "not yet told apart in a join", "land each record once"
+            yield f"{place}.deduplicate", "not yet possible in a join", "land each record once"
         if side.start is not None:
             starts[name] = side.start
     if len(set(starts.values())) > 1:
         problem = "another start than that of the left source: both run by one clock"
         yield "sources.right.start", problem, "give both the same, or one of them none"
-    told_by = {
+    arrival_columns = {
         (side.arrival_date, side.arrival_time) for side in (spec.sources.left, spec.sources.right)
     }
-    if spec.quarantine_days is not None and len(told_by) > 1:
-        problem = "other columns tell the arrival of the left rows than that of the right ones"
+    if spec.quarantine_days is not None and len(arrival_columns) > 1:
+        problem = "the left rows have other columns for their arrival than the right ones"
         yield "quarantine_days", problem, "name them alike, or leave quarantine_days out"
 
 
@@ -202,7 +202,7 @@ def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """The key that a value's kind is told by."""
+    """The key that names a value's kind."""
     own = [name for name in type(value).__annotations__ if not name.startswith("_")]
     own = [name for name in own if getattr(value, name) is not None]
     return own[0].removesuffix("_")

@@ -174,7 +174,7 @@ class TimeLag(_Generator):
 
 
 class Ingestion(_Generator):
-    """Processing time − 1; the event time of a record is its arrival, unless told otherwise."""
+    """Processing time − 1; the event time of a record is its arrival, unless set otherwise."""
 
     strategy: Literal["ingestion"]
     assign_timestamps: bool = True

@@ -100,7 +100,7 @@ class Global(SpecModel):
 
 
 class CountWindow(SpecModel):
-    """`{count: N, every: SLIDE}`: the last N records of a key, told at every SLIDE-th of them.
+    """`{count: N, every: SLIDE}`: the last N records of a key, fired at every SLIDE-th of them.
 
     Without `every` each record is in one window. Flink: `countWindow`.
     """

@@ -84,12 +84,12 @@ class WindowedSpec(CommonSpec):
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The columns that tell what windows hold: the aggregates, and what a function returns."""
+        """The columns of the content of windows: the aggregates, and what a function returns."""
         return (*self.aggregates, *self.returns)
 
     @property
     def hands_over_records(self) -> bool:
-        """Whether the records of each firing are told, and not only what is counted of them."""
+        """Whether a function gets the records of each firing, beside the aggregates."""
         return self.process is not None
 
     @property
@@ -121,7 +121,7 @@ class WindowedSpec(CommonSpec):
 
     @property
     def may_go_unfired(self) -> bool:
-        """Whether a window may go with records that no firing has told of."""
+        """Whether a window may be dropped with records that no firing has held."""
         return not self.fires_by.fires_at_end
 
     @property

@@ -44,7 +44,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Tables
 from strandline.reference.answer import Cause
-from strandline.reference.panes import Fate
+from strandline.reference.panes import Outcome
 from strandline.reference.tables import SlotState
 
 # an example costs some 20 ms, nearly all of it pandas' own
@@ -121,7 +121,7 @@ def test_the_slots_of_the_whole_history_are_those_of_the_calendar(stream):
 @MANY
 @given(streams())
 def test_a_records_fate_is_a_comparison_of_its_instant(stream):
-    fates = stream.replay().fates
+    outcomes = stream.replay().outcomes
     slots = slots_in(history_of(stream), EVERYTHING, clock_of(stream)).set_index("slot_ms")
     for record in stream.records:
         if record.arrival_ms >= stream.horizon_ms:
@@ -129,8 +129,8 @@ def test_a_records_fate_is_a_comparison_of_its_instant(stream):
         slot = slots.loc[stream.spec.window.assigner.newest_start(record.ts_ms)]
         instant = instant_of(stream, record)
         late, again = instant >= slot["close_from"], instant >= slot["fire_from"]
-        fate = Fate.LATE if late else Fate.LATE_ACCEPTED if again else Fate.ON_TIME
-        assert fates[record.record_id] == fate
+        outcome = Outcome.LATE if late else Outcome.LATE_ACCEPTED if again else Outcome.ON_TIME
+        assert outcomes[record.record_id] == outcome
 
 
 @FEW

@@ -54,13 +54,13 @@ def test_windows_fire_and_close_when_they_do_record_by_record(stream):
 @FEW
 @given(retired_streams(strategies=COUNTED, window=windows()))
 def test_a_records_fate_is_a_comparison_of_its_instant(stream):
-    fates = stream.replay().fates
+    outcomes = stream.replay().outcomes
     slots = slots_in(history_by_record(stream), EVERYTHING, clock_of(stream)).set_index("slot_ms")
     for record in stream.records:
         if record.arrival_ms < stream.horizon_ms:
             slot = slots.loc[stream.spec.window.assigner.newest_start(record.ts_ms)]
             late = instant_of(stream, record) >= slot["close_from"]
-            assert (fates[record.record_id].name == "LATE") == late
+            assert (outcomes[record.record_id].name == "LATE") == late
 
 
 @FEW

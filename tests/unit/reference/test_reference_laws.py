@@ -14,7 +14,7 @@ from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks
 from strandline.reference import Record, Replay
 from strandline.reference.answer import Moment, Timing
-from strandline.reference.panes import Fate
+from strandline.reference.panes import Outcome
 from strandline.spec.window import Session, Tumbling
 
 Position = tuple[int, int, int, int]
@@ -40,7 +40,7 @@ def outcome(told: Replay) -> tuple:
         sorted(map(told_of, told.firings), key=repr),
         told.late,
         told.open_at_end,
-        told.fates,
+        told.outcomes,
     )
 
 
@@ -48,13 +48,13 @@ def outcome(told: Replay) -> tuple:
 def test_every_known_record_has_one_fate_and_is_where_that_fate_says(stream):
     told = stream.replay()
     known = {r.record_id for r in stream.records if r.arrival_ms < stream.horizon_ms}
-    assert told.fates.keys() == known
+    assert told.outcomes.keys() == known
     late = {refused.record.record_id for refused in told.late}
     vanished = {refused.record.record_id for refused in told.no_window}
     held = {r.record_id for f in told.firings for r in f.members}
     held |= {r.record_id for o in told.open_at_end for r in o.members}
-    assert late == {r for r, fate in told.fates.items() if fate is Fate.LATE}
-    assert vanished == {r for r, fate in told.fates.items() if fate is Fate.NO_WINDOW}
+    assert late == {r for r, outcome in told.outcomes.items() if outcome is Outcome.LATE}
+    assert vanished == {r for r, outcome in told.outcomes.items() if outcome is Outcome.NO_WINDOW}
     # what a window dropped before it fired (a sliding one may be late where another is not) is
     # nowhere else; all others are held, and nothing is in two places
     assert held | late | vanished == known
@@ -68,11 +68,11 @@ def test_a_record_accepted_late_is_one_that_fired_its_window_at_once(stream):
     fired_by = Counter(
         f.moment.after_record.record_id for f in told.firings if f.timing is Timing.LATE
     )
-    accepted_late = {r for r, fate in told.fates.items() if fate is Fate.LATE_ACCEPTED}
+    accepted_late = {r for r, outcome in told.outcomes.items() if outcome is Outcome.LATE_ACCEPTED}
     if isinstance(stream.spec.window, Tumbling | Session):
         assert fired_by == Counter(accepted_late)
     else:  # of several windows an older one may have fired where the newest has not
-        assert accepted_late <= fired_by.keys() <= told.fates.keys()
+        assert accepted_late <= fired_by.keys() <= told.outcomes.keys()
 
 
 @given(any_streams())
@@ -127,7 +127,7 @@ def test_an_earlier_horizon_knows_the_beginning_of_the_same_story(stream, back_m
     assert part.watermarks == whole.watermarks[: len(part.watermarks)]
     assert part.firings == whole.firings[: len(part.firings)]
     assert part.late == whole.late[: len(part.late)]
-    assert part.fates.items() <= whole.fates.items()
+    assert part.outcomes.items() <= whole.outcomes.items()
 
 
 @given(any_streams())
@@ -226,7 +226,7 @@ def test_crossings_are_the_latest_first_position_over_the_channels(stream):
 
 @given(streams())
 def test_a_record_is_late_exactly_if_its_window_has_closed_before_it(stream):
-    fates = stream.replay().fates
+    outcomes = stream.replay().outcomes
     for record in stream.records:
         if record.arrival_ms >= stream.horizon_ms:
             continue
@@ -236,4 +236,4 @@ def test_a_record_is_late_exactly_if_its_window_has_closed_before_it(stream):
         )
         closed = crossing(stream, close_ms)
         before = (record.arrival_ms, 1, sequence_of(stream, record), -1)
-        assert (fates[record.record_id] is Fate.LATE) == (closed < before)
+        assert (outcomes[record.record_id] is Outcome.LATE) == (closed < before)

@@ -11,7 +11,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Record, Replay, replay
 from strandline.reference.answer import Cause, Timing
-from strandline.reference.panes import Fate
+from strandline.reference.panes import Outcome
 from strandline.spec import PipelineSpec, parse_spec
 
 
@@ -96,7 +96,7 @@ def test_the_bounded_generator_counts_from_the_largest_event_time_so_far():
 
 def test_no_record_is_late_because_of_its_own_watermark():
     told = job(pipeline(), by_arrival(100))
-    assert told.fates == {"01": Fate.ON_TIME}
+    assert told.outcomes == {"01": Outcome.ON_TIME}
 
 
 def test_on_ticks_a_record_between_two_of_them_is_judged_by_the_first():
@@ -265,7 +265,7 @@ def test_records_and_ticks_before_the_horizon_count_and_none_at_it():
     assert job(spec, records, horizon_ms=200).watermarks == ()
     assert watermarks(job(spec, records, horizon_ms=201)) == [(200, 4)]
     assert watermarks(job(spec, records, horizon_ms=401)) == [(200, 4), (400, 49)]
-    assert job(spec, records, horizon_ms=200).fates == {"01": Fate.ON_TIME}
+    assert job(spec, records, horizon_ms=200).outcomes == {"01": Outcome.ON_TIME}
 
 
 def test_held_input_leaves_windows_open():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow, TumblingWindows
-from strandline.reference.panes import Fate, Pane
+from strandline.reference.panes import Outcome, Pane
 from strandline.reference.records import Record
 from strandline.reference.windows import GridWindowOperator
 
@@ -19,7 +19,7 @@ class Tens:
         self.operator = GridWindowOperator(assigner, allowed_lateness_ms=lateness_ms)
         self.seen = 0
 
-    def record(self, ts_ms: int) -> Fate:
+    def record(self, ts_ms: int) -> Outcome:
         return self.process(ts_ms)[0]
 
     def fired_at_once(self, ts_ms: int) -> list[tuple[int, list[int]]]:
@@ -28,7 +28,7 @@ class Tens:
     def watermark(self, watermark_ms: int) -> list[tuple[int, list[int]]]:
         return list(contents(self.operator.advance(watermark_ms)))
 
-    def process(self, ts_ms: int) -> tuple[Fate, list[Pane]]:
+    def process(self, ts_ms: int) -> tuple[Outcome, list[Pane]]:
         self.seen += 1
         return self.operator.process(Record(0, ts_ms, f"{self.seen:03d}"))
 
@@ -41,7 +41,7 @@ def contents(panes: Iterator[Pane] | list[Pane]) -> Iterator[tuple[int, list[int
 def test_a_window_fires_at_its_last_millisecond_and_not_before():
     windows = Tens()
     for ts_ms in (0, 9, 10):
-        assert windows.record(ts_ms) is Fate.ON_TIME
+        assert windows.record(ts_ms) is Outcome.ON_TIME
     assert windows.watermark(8) == []
     assert windows.watermark(9) == [(0, [0, 9])]
     assert windows.watermark(19) == [(10, [10])]
@@ -50,10 +50,10 @@ def test_a_window_fires_at_its_last_millisecond_and_not_before():
 def test_without_lateness_a_record_is_late_as_soon_as_its_window_has_fired():
     windows = Tens()
     windows.watermark(8)
-    assert windows.record(9) is Fate.ON_TIME
+    assert windows.record(9) is Outcome.ON_TIME
     windows.watermark(9)
-    assert windows.record(9) is Fate.LATE
-    assert windows.record(10) is Fate.ON_TIME
+    assert windows.record(9) is Outcome.LATE
+    assert windows.record(10) is Outcome.ON_TIME
 
 
 def test_a_record_accepted_late_fires_its_window_again_with_all_it_holds():
@@ -64,14 +64,14 @@ def test_a_record_accepted_late_fires_its_window_again_with_all_it_holds():
     assert windows.watermark(13) == []
     assert windows.fired_at_once(3) == [(0, [1, 2, 3])]
     assert windows.watermark(14) == []
-    assert windows.record(4) is Fate.LATE
+    assert windows.record(4) is Outcome.LATE
 
 
 def test_a_window_whose_first_record_comes_late_fires_only_with_its_records():
     windows = Tens(lateness_ms=5)
     windows.watermark(12)
-    fate, fired = windows.process(1)
-    assert fate is Fate.LATE_ACCEPTED
+    outcome, fired = windows.process(1)
+    assert outcome is Outcome.LATE_ACCEPTED
     assert list(contents(fired)) == [(0, [1])]
     assert windows.watermark(100) == []
 
@@ -88,8 +88,8 @@ def test_windows_before_1970_fire_like_all_others():
 def test_a_record_behind_the_watermark_is_not_late_while_its_window_stands():
     windows = Tens()
     windows.watermark(5)
-    assert windows.record(5) is Fate.ON_TIME
-    assert windows.record(1) is Fate.ON_TIME
+    assert windows.record(5) is Outcome.ON_TIME
+    assert windows.record(1) is Outcome.ON_TIME
 
 
 def test_windows_of_one_watermark_fire_by_rising_end():
@@ -120,7 +120,7 @@ def test_with_endless_lateness_nothing_is_late_and_nothing_goes_even_at_the_end(
 def test_after_the_end_of_the_input_everything_is_late():
     windows = Tens(lateness_ms=7)
     windows.watermark(MAX_WATERMARK)
-    assert windows.record(10**15) is Fate.LATE
+    assert windows.record(10**15) is Outcome.LATE
 
 
 def test_keys_have_windows_of_their_own():

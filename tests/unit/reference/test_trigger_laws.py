@@ -17,7 +17,7 @@ from strandline.errors import InputError
 from strandline.model.windows import GLOBAL_WINDOW
 from strandline.reference import Record, Replay, Tables, replay
 from strandline.reference.answer import Cause, Firing, Timing
-from strandline.reference.panes import Fate
+from strandline.reference.panes import Outcome
 from strandline.spec import parse_any
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from strandline.spec.trigger import Continuous, Count, Delta, EventTime, Trigger
@@ -161,14 +161,14 @@ def test_neither_fates_nor_watermarks_depend_on_a_trigger_and_no_record_is_lost_
         return
     plain = told(stream, EventTime())
     other = told(stream, trigger.model_copy(update={"purging": purging}), evictor)
-    assert other.fates == plain.fates
+    assert other.outcomes == plain.outcomes
     assert other.watermarks == plain.watermarks
     assert other.late == plain.late
     panes = [*other.firings, *other.open_at_end, *other.unfired]
     held = {r for pane in panes for r in ids(pane.members)}
     held |= {r for firing in other.firings for r in ids(firing.evicted)}
-    taken = {Fate.ON_TIME, Fate.LATE_ACCEPTED}
-    assert held == {r for r, fate in other.fates.items() if fate in taken}
+    taken = {Outcome.ON_TIME, Outcome.LATE_ACCEPTED}
+    assert held == {r for r, outcome in other.outcomes.items() if outcome in taken}
 
 
 @given(streams(window=any_windows()), st.integers(1, 4))

@@ -72,7 +72,7 @@ EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}
 REFUSED = [
     ({"left": {"start": "2024-01-01", "table": "t"}}, None),
     ({"quality": {"expectations": [EXPECTATION]}}, "windows, and this pipeline publishes none"),
-    ({"quarantine_days": 9, "left": {"arrival_time": "came"}}, "tell the arrival of the left"),
+    ({"quarantine_days": 9, "left": {"arrival_time": "came"}}, "left rows have other columns"),
 ]
 
 
