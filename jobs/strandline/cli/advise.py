@@ -6,8 +6,9 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -15,25 +16,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from strandline.cli import show
-from strandline.cli.options import (
-    AsJson,
-    AsOf,
-    Engine,
-    EngineOptions,
-    LakeAt,
-    Master,
-    Pipeline,
-    Pipelines,
-    Remote,
-    TrustThisMachine,
-    instant_at,
-    lake_at,
-    spec_of,
-)
+from strandline.cli.groups import EngineOptions, Places
+from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at
 from strandline.cli.running import application
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.quality.figures import duration, percent
+
+if TYPE_CHECKING:
+    from strandline.pipeline.advice import Question
 
 _BAR = 24
 _LEAST_SHARE = 1e-5
@@ -44,16 +35,18 @@ Keep = Annotated[
 ]
 
 
-def advise(
-    pipeline: Pipeline,
-    keep: Keep = "99.9%",
+@dataclass(frozen=True)
+class _Asked:
+    """The question, as it is typed."""
+
+    keep: Keep = "99.9%"
     start: Annotated[
         str | None, typer.Option(help="Only windows that start from this instant on.")
-    ] = None,
+    ] = None
     end: Annotated[
         str | None, typer.Option(help="Only windows that start before this instant.")
-    ] = None,
-    as_of: AsOf = None,
+    ] = None
+    as_of: AsOf = None
     max_ahead: Annotated[
         str | None,
         typer.Option(
@@ -61,34 +54,39 @@ def advise(
             help="How far an event time may be after its arrival, to compare with. "
             "[max_ahead of the file, 1h]",
         ),
-    ] = None,
-    as_json: AsJson = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    ] = None
+
+    def question(self, now_ms: int) -> Question:
+        """The same with its values read.
+
+        Raises:
+            InputError: one of them is none.
+        """
+        from strandline.pipeline.advice import Question  # noqa: PLC0415
+
+        return Question(
+            keep=share_of(self.keep),
+            within=_range_of(self.start, self.end),
+            as_of_ms=None if self.as_of is None else instant_at("--as-of", self.as_of),
+            max_ahead_ms=None if self.max_ahead is None else _length_of(self.max_ahead),
+            now_ms=now_ms,
+        )
+
+
+def advise(
+    pipeline: Pipeline, asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Places
 ) -> None:
     """What each bound and allowed lateness would lose and cost; publishes nothing."""
-    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
-    choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+    spec, root = at.spec(pipeline), at.root
+    choice = on.choice(spec)
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.advice import Question  # noqa: PLC0415
     from strandline.pipeline.advise import advise as advice_of  # noqa: PLC0415
     from strandline.pipeline.advise import require_advisable  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.views.kept_advice import keep_advice  # noqa: PLC0415
 
-    now_ms = int(time.time() * 1000)
-    question = Question(
-        keep=share_of(keep),
-        within=_range_of(start, end),
-        as_of_ms=None if as_of is None else instant_at("--as-of", as_of),
-        max_ahead_ms=None if max_ahead is None else _length_of(max_ahead),
-        now_ms=now_ms,
-    )
+    question = asked.question(now_ms := int(time.time() * 1000))
     require_advisable(spec)
     log = log_of(root, spec)
     require_expressions(spec, log)

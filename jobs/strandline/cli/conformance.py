@@ -10,7 +10,8 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.cli.options import AsJson, EngineOptions, Remote, TrustThisMachine
+from strandline.cli.groups import EngineOptions
+from strandline.cli.options import AsJson, Remote, TrustThisMachine
 from strandline.cli.progress import progress
 from strandline.cli.running import SHOWN_AS
 

@@ -9,15 +9,8 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.cli.options import (
-    AsJson,
-    LakeAt,
-    Pipeline,
-    Pipelines,
-    RequestedBy,
-    lake_at,
-    spec_of,
-)
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson, Pipeline, RequestedBy
 from strandline.errors import InputError
 
 
@@ -30,6 +23,7 @@ def erase(
         ),
     ],
     reason: Annotated[str, typer.Option(help="Reason; kept in the run history, so name nobody.")],
+    *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the rows that would be removed; write nothing.")
     ] = False,
@@ -38,8 +32,7 @@ def erase(
     ] = 60,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Remove a person's rows, from old versions too.
 
@@ -50,13 +43,13 @@ def erase(
 
     if not reason.strip():
         raise InputError("--reason", "empty", "say why the rows have to go")
-    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
+    spec, root = at.spec(pipeline), at.root
     if dry_run:
         found = erasure_of(spec, root, where)
     else:
         found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
     stays = [*_what_stays(found, in_a_folder=root.folder is not None)]
-    show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_told)
+    show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_erased)
 
 
 def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
@@ -77,7 +70,7 @@ def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
     return stays
 
 
-def _told(found: Mapping[str, Any]) -> None:
+def _erased(found: Mapping[str, Any]) -> None:
     verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():

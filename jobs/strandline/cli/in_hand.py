@@ -9,22 +9,8 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.cli.options import (
-    AsJson,
-    DryRun,
-    Engine,
-    EngineOptions,
-    LakeAt,
-    Master,
-    Pipeline,
-    Pipelines,
-    Reason,
-    Remote,
-    RequestedBy,
-    TrustThisMachine,
-    lake_at,
-    spec_of,
-)
+from strandline.cli.groups import EngineOptions, Places
+from strandline.cli.options import AsJson, DryRun, Pipeline, Reason, RequestedBy
 from strandline.cli.running import application
 from strandline.errors import InputError
 
@@ -36,23 +22,20 @@ Run = Annotated[
 def runs_publish(
     pipeline: Pipeline,
     run_id: Run,
+    *,
     accept: Annotated[
         str | None,
         typer.Option(metavar="REASON", help="Publish although the audit rejected it; say why."),
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    on: EngineOptions,
+    at: Places,
 ) -> None:
     """Publish what a prepared (or rejected) run computed."""
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
-    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
+    spec, root = at.spec(pipeline), at.root
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415
@@ -63,12 +46,12 @@ def runs_publish(
     )
 
     log, entries = log_of(root, spec), Ledger(root.pipeline(spec.pipeline)).entries()
-    spec = spec_of(pipeline, pipelines, overrides_of(entries, run_id))
+    spec = at.spec(pipeline, overrides_of(entries, run_id))
     run = require_publishable(spec, root, entries, run_id, accept, log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
-        choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+        choice = on.choice(spec)
         with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
             outcome = publish_staged(
                 spec,
@@ -87,25 +70,22 @@ def runs_revert(
     pipeline: Pipeline,
     run_id: Run,
     reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
+    *,
     dry_run: DryRun = False,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    on: EngineOptions,
+    at: Places,
 ) -> None:
     """Undo a published run: publish what stood before it."""
-    spec, root = spec_of(pipeline, pipelines), lake_at(lake)
+    spec, root = at.spec(pipeline), at.root
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
 
     log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
     require_revertible(spec.pipeline, ledger.entries(), run_id)
-    choice = EngineOptions(engine, master, remote, trust_this_machine).choice(spec)
+    choice = on.choice(spec)
     with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
         outcome = revert_run(
             spec,
@@ -124,17 +104,17 @@ def runs_revert(
 def runs_cancel(
     pipeline: Pipeline,
     run_id: Run,
+    *,
     reason: Reason = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Stop a run that has not begun to publish."""
     from strandline.pipeline.cancel import cancel_run  # noqa: PLC0415
 
-    spec = spec_of(pipeline, pipelines)
-    found = cancel_run(spec, lake_at(lake), run_id, reason=reason, requested_by=requested_by)
+    spec = at.spec(pipeline)
+    found = cancel_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
     show.document(found, as_json=as_json, human=_cancelled)
 
 

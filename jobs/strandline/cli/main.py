@@ -22,53 +22,38 @@ from strandline.cli.advise import advise
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.erase import erase
+from strandline.cli.groups import (
+    PLACES,
+    Cutoff,
+    Effect,
+    EngineOptions,
+    Limits,
+    Places,
+    Provenance,
+    Repetition,
+    RulesOfRun,
+    with_groups,
+)
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
-    PLACES,
-    AcceptLoss,
-    AllowedLateness,
-    AllowRemovals,
     AsJson,
-    AsOf,
-    Bound,
-    Close,
-    DryRun,
     End,
-    Engine,
-    EngineOptions,
-    Force,
     LakeAt,
-    Master,
-    MaxBytes,
     Pipeline,
     Pipelines,
     Prepare,
-    PreviewRows,
-    Reason,
-    Recreate,
-    Remote,
-    Reopen,
-    RepeatOnly,
-    RequestedBy,
-    RunKey,
     Start,
-    TrustThisMachine,
-    given,
     instant_at,
-    lake_at,
-    limits,
     path_given,
     range_of,
-    spec_of,
 )
 from strandline.cli.plan import plan
 from strandline.cli.read import read
-from strandline.cli.running import Repetition, run_pipeline
+from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.status import status
 from strandline.cli.validate import validate
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
-from strandline.pipeline.request import MOST_SHOWN
 
 _NEW_OBJECTS = 100_000
 """So many are made before the garbage collector looks for cycles: of a command's objects most are
@@ -83,7 +68,7 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 for command in (validate, advise, plan, status, read, maintain, erase, conformance):
-    app.command()(command)
+    app.command()(with_groups(command))
 
 
 def _show_version(asked: bool) -> None:
@@ -104,87 +89,52 @@ def places(pipelines: Pipelines = None, lake: LakeAt = None, _version: _Version 
 
 
 @app.command()
+@with_groups
 def backfill(
     pipeline: Pipeline,
     start: Start,
     end: End,
-    as_of: AsOf = None,
-    close: Close = False,
-    reopen: Reopen = False,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-    reason: Reason = None,
-    requested_by: RequestedBy = None,
-    run_key: RunKey = None,
-    accept_loss: AcceptLoss = None,
-    allow_removals: AllowRemovals = False,
-    recreate: Recreate = False,
-    allowed_lateness: AllowedLateness = None,
-    bound: Bound = None,
-    max_bytes: MaxBytes = None,
+    cutoff: Cutoff,
+    rules: RulesOfRun,
+    effect: Effect,
+    provenance: Provenance,
+    limits: Limits,
+    repetition: Repetition,
+    *,
     prepare: Prepare = False,
-    preview_rows: PreviewRows = MOST_SHOWN,
-    force: Force = False,
-    repeat_only: RepeatOnly = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    as_json: AsJson = False,
+    on: EngineOptions,
+    at: Places,
 ) -> None:
     """Recompute the windows of a range; publish the difference."""
     request: dict[str, Any] = {
         "kind": "backfill",
         "range": range_of(start, end),
-        "as_of_ms": None if as_of is None else instant_at("--as-of", as_of),
-        "close": close,
-        "reopen": reopen,
-        "dry_run": dry_run,
-        "recreate": recreate,
-        "overrides": given(allowed_lateness=allowed_lateness, bound=bound),
+        "overrides": rules.overrides(),
         "prepare": prepare,
-        "preview_rows": preview_rows,
-        "reason": reason,
-        "requested_by": requested_by,
-        "run_key": run_key,
-        **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
+        **cutoff.request(),
+        **effect.request(),
+        **provenance.request(),
+        **limits.request(),
     }
-    run_pipeline(
-        pipeline,
-        request,
-        as_json=as_json,
-        repetition=Repetition.of(force=force, repeat_only=repeat_only),
-        on=EngineOptions(engine, master, remote, trust_this_machine),
-        pipelines=pipelines,
-        lake=lake,
-    )
+    run_pipeline(pipeline, request, at, on, repetition, as_json=as_json)
 
 
 @app.command()
+@with_groups
 def advance(
     pipeline: Pipeline,
     to: Annotated[
         str, typer.Option(help="Process what arrived before the last UTC midnight up to here.")
     ],
-    dry_run: DryRun = False,
+    effect: Effect,
+    provenance: Provenance,
+    limits: Limits,
+    repetition: Repetition,
+    *,
     as_json: AsJson = False,
-    reason: Reason = None,
-    requested_by: RequestedBy = None,
-    run_key: RunKey = None,
-    accept_loss: AcceptLoss = None,
-    allow_removals: AllowRemovals = False,
-    recreate: Recreate = False,
-    max_bytes: MaxBytes = None,
-    preview_rows: PreviewRows = MOST_SHOWN,
-    force: Force = False,
-    repeat_only: RepeatOnly = False,
-    engine: Engine = None,
-    master: Master = None,
-    remote: Remote = None,
-    trust_this_machine: TrustThisMachine = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    on: EngineOptions,
+    at: Places,
 ) -> None:
     """Bring the pipeline up to date, as a scheduled run does.
 
@@ -194,28 +144,18 @@ def advance(
     request: dict[str, Any] = {
         "kind": "advance",
         "to_ms": instant_at("--to", to),
-        "dry_run": dry_run,
-        "recreate": recreate,
-        "preview_rows": preview_rows,
-        "reason": reason,
-        "requested_by": requested_by,
-        "run_key": run_key,
-        **limits(accept_loss, allow_removals=allow_removals, max_bytes=max_bytes),
+        **effect.request(),
+        **provenance.request(),
+        **limits.request(),
     }
-    run_pipeline(
-        pipeline,
-        request,
-        as_json=as_json,
-        repetition=Repetition.of(force=force, repeat_only=repeat_only),
-        on=EngineOptions(engine, master, remote, trust_this_machine),
-        pipelines=pipelines,
-        lake=lake,
-    )
+    run_pipeline(pipeline, request, at, on, repetition, as_json=as_json)
 
 
 @app.command()
+@with_groups
 def report(
     pipeline: Pipeline,
+    *,
     output: Annotated[
         str | None, typer.Option(help="Folder to write into. [the pipeline's, in the lake]")
     ] = None,
@@ -223,8 +163,7 @@ def report(
     until: Until = None,
     docs: Annotated[bool, typer.Option(help="Write the Data Docs, too.")] = True,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Write the data-quality report, one HTML page.
 
@@ -232,11 +171,10 @@ def report(
     """
     from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
-    spec = spec_of(pipeline, pipelines)
-    days = asked_days(since, until)
+    spec, days = at.spec(pipeline), asked_days(since, until)
     now_ms = int(time.time() * 1000)
     folder = path_given("--output", output)
-    written = write_report(spec, lake_at(lake), folder, **days, data_docs=docs, now_ms=now_ms)
+    written = write_report(spec, at.root, folder, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,8 @@ from rich.table import Table
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson
 from strandline.cli.progress import progress
 from strandline.errors import InputError, StrandlineError
 
@@ -29,7 +31,20 @@ def _days(help_: str) -> Any:
     return typer.Option(min=1, max=_MOST_DAYS, help=help_)
 
 
+@dataclass(frozen=True)
+class _DaysKept:
+    """How long is kept what nobody needs any more, in days."""
+
+    keep_days: Annotated[int, _days("Keep old versions of tables for so many days.")] = 30
+    staging_days: Annotated[int, _days("Keep staging of rejected, dead and prepared runs.")] = 7
+    report_days: Annotated[int, _days("Keep results of audits.")] = 90
+    ledger_days: Annotated[int, _days("Keep steps of ended runs; published ones always stay.")] = (
+        400
+    )
+
+
 def maintain(
+    *,
     pipeline: Annotated[
         str | None, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")
     ] = None,
@@ -39,45 +54,48 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
-    keep_days: Annotated[int, _days("Keep old versions of tables for so many days.")] = 30,
-    staging_days: Annotated[int, _days("Keep staging of rejected, dead and prepared runs.")] = 7,
-    report_days: Annotated[int, _days("Keep results of audits.")] = 90,
-    ledger_days: Annotated[
-        int, _days("Keep steps of ended runs; published ones always stay.")
-    ] = 400,
+    days: _DaysKept,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Compact small files, remove what is no longer needed.
 
     What is to be done is shown before, and measured after. No engine is started.
     """
     from strandline.pipeline.maintain import Retention  # noqa: PLC0415
-    from strandline.spec import find_spec, load_spec, require_folder, spec_files  # noqa: PLC0415
 
     if (pipeline is None) is not every:
         raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")
-    retention = Retention(keep_days, staging_days, report_days, ledger_days)
-    folder, root = pipelines_folder(pipelines), lake_at(lake)
+    retention = Retention(*astuple(days))
     if pipeline is not None:
-        done = _maintained(find_spec(folder, pipeline), root, retention, dry_run=dry_run)
+        done = _maintained(at.spec(pipeline), at.root, retention, dry_run=dry_run)
         show.document(done, as_json=as_json, human=_measured)
         return
+    results, failed = _all_maintained(at, retention, dry_run=dry_run)
+    show.document(results, as_json=as_json, human=_all_measured)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _all_maintained(
+    at: Places, retention: Retention, *, dry_run: bool
+) -> tuple[list[dict[str, Any]], list[StrandlineError]]:
+    """All pipelines that have run; one pipeline's trouble is shown, and is not the others'."""
+    from strandline.spec import load_spec, require_folder, spec_files  # noqa: PLC0415
+
+    folder, root = at.folder, at.root
+    require_folder(folder)
     results: list[dict[str, Any]] = []
     failed: list[StrandlineError] = []
-    require_folder(folder)
     for path in spec_files(folder):
         try:
             spec = load_spec(path)
             if root.pipeline(spec.pipeline).table("runs") is not None:
                 results.append(_maintained(spec, root, retention, dry_run=dry_run))
-        except StrandlineError as error:  # one pipeline's trouble is not the others'
+        except StrandlineError as error:
             show.failure(error, as_json=False)
             failed.append(error)
-    show.document(results, as_json=as_json, human=_all_measured)
-    if failed:
-        raise typer.Exit(failed[0].exit_code)
+    return results, failed
 
 
 def _maintained(

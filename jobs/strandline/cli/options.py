@@ -1,25 +1,15 @@
-"""The options that commands share, and what becomes of what is given."""
+"""The options that commands share, and how their texts are read."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import MOST_SHOWN
-
-if TYPE_CHECKING:
-    from strandline.lake.sessions.choice import EngineChoice
-    from strandline.spec import PipelineSpec
-
-PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
-"""What was given before the command's name."""
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
 Pipelines = Annotated[
@@ -128,117 +118,24 @@ TrustThisMachine = Annotated[
 ]
 
 
-def limits(
-    accept_loss: str | None, *, allow_removals: bool, max_bytes: str | None
-) -> dict[str, Any]:
-    """What a run may read and take away, as a request says it.
-
-    Raises:
-        InputError: a loss is accepted without a reason, or the bytes are no number of bytes.
-    """
-    if accept_loss is not None and not accept_loss.strip():
-        raise InputError("--accept-loss", "no reason", "say why the rows have gone")
-    from strandline.spec.values import parse_bytes  # noqa: PLC0415
-
-    try:
-        most = None if max_bytes is None else parse_bytes(max_bytes)
-    except ValueError as error:
-        raise InputError("--max-bytes", f"{max_bytes!r} is {error}") from None
-    return {"accept_loss": accept_loss, "allow_removals": allow_removals, "max_bytes": most}
-
-
-def given(**options: str | None) -> dict[str, str]:
-    """Those of some options that are given."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """The options of a command that say which engine it runs on, and where that is."""
-
-    engine: str | None = None
-    master: str | None = None
-    remote: str | None = None
-    trust_this_machine: bool = False
-
-    def choice(self, spec: PipelineSpec | None = None) -> EngineChoice:
-        """The engine: as given, as the environment says, or as the pipeline's file does.
-
-        Raises:
-            InputError: there is no such engine, or what is given contradicts it.
-        """
-        from strandline.lake.sessions.choice import choose  # noqa: PLC0415
-
-        return choose(
-            os.environ,
-            engine=self.engine,
-            master=self.master,
-            remote=self.remote,
-            trust_this_machine=self.trust_this_machine,
-            of_pipeline=None if spec is None else spec.engine,
-        )
-
-
 def path_given(option: str, text: str | None) -> Path | None:
     """The path that an option names; None: it is not given.
 
     Raises:
         InputError: it is empty, as where a script's variable is not set: that is not this folder.
     """
-    return None if text is None else Path(_not_empty(option, text))
+    return None if text is None else Path(not_empty(option, text))
 
 
-def _not_empty(option: str, text: str) -> str:
+def not_empty(option: str, text: str) -> str:
+    """The text of an option.
+
+    Raises:
+        InputError: it is empty, as where a script's variable is not set.
+    """
     if not text:
         raise InputError(option, "empty", "name a path, or leave it out")
     return text
-
-
-def _place(option: str, given: str | None) -> str:
-    """The place that an option names, here or before the command; or the environment does."""
-    name = option.removeprefix("--")
-    named = PLACES[name] if given is None else given
-    if named is not None:
-        return _not_empty(option, named)
-    return os.environ.get(f"STRANDLINE_{name.upper()}") or name
-
-
-def pipelines_folder(given: str | None) -> Path:
-    """The folder of the pipeline files: as given, or as the environment says.
-
-    Raises:
-        InputError: it is given, and empty.
-    """
-    return Path(_place("--pipelines", given))
-
-
-def spec_of(
-    pipeline: str, pipelines: str | None, overrides: Mapping[str, str] | None = None
-) -> PipelineSpec:
-    """A pipeline by its name; loaded here, so that `--help` does not wait for it.
-
-    Args:
-        pipeline: its name.
-        pipelines: the folder of the pipeline files, where it is given.
-        overrides: what counts in place of what its file says: `allowed_lateness`, `bound`.
-
-    Raises:
-        InputError: there is none, or its file is wrong.
-    """
-    from strandline.spec import find_spec  # noqa: PLC0415
-
-    return find_spec(pipelines_folder(pipelines), pipeline, overrides)
-
-
-def lake_at(given: str | None) -> Any:
-    """The lake: as given, or as the environment says.
-
-    Raises:
-        InputError: it is given, and empty; or no table can lie there.
-    """
-    from strandline.lake.store import Lake  # noqa: PLC0415
-
-    return Lake.at(_place("--lake", given))
 
 
 def range_of(start: str, end: str) -> TimeRange:

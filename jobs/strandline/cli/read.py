@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,15 +15,8 @@ from rich.table import Table
 from strandline.cli import show
 from strandline.cli.console import TextConsole, escape
 from strandline.cli.days import asked_days
-from strandline.cli.options import (
-    AsJson,
-    LakeAt,
-    Pipeline,
-    Pipelines,
-    lake_at,
-    path_given,
-    spec_of,
-)
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson, Pipeline, path_given
 from strandline.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,54 +27,80 @@ _WIDEST = 100_000
 """Wider than a line of a table ever is."""
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table that are asked for, and where they go."""
+
+    run: Annotated[
+        str | None, typer.Option(metavar="RUN", help="As this run has published them.")
+    ] = None
+    as_of_ledger: Annotated[
+        int | None, typer.Option(metavar="N", help="As of this position of the ledger.")
+    ] = None
+    since: Annotated[str | None, typer.Option(metavar="DATE", help="First day. [all]")] = None
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Last day. [all]")] = None
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some columns, with commas between. [all]")
+    ] = None
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="At most so many rows. [20; all with --output]")
+    ] = None
+    output: Annotated[
+        str | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
+    ] = None
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the rows go into; None: they are printed.
+
+        Raises:
+            InputError: nothing is exported into files of its suffix.
+        """
+        from strandline.lake.export import require_suffix  # noqa: PLC0415
+
+        file = path_given("--output", self.output)
+        if file is not None:
+            require_suffix(file)
+        return file
+
+    @property
+    def most(self) -> int | None:
+        """The most rows; None: all."""
+        return _SHOWN if self.limit is None and self.output is None else self.limit
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns; None: all."""
+        return None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+
+
 def read(
     pipeline: Pipeline,
     table: Annotated[
         str, typer.Argument(help="windows, firings or pairs, quarantine, completeness, runs.")
     ],
-    run: Annotated[
-        str | None, typer.Option(metavar="RUN", help="As this run has published them.")
-    ] = None,
-    as_of_ledger: Annotated[
-        int | None, typer.Option(metavar="N", help="As of this position of the ledger.")
-    ] = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="First day. [all]")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DATE", help="Last day. [all]")] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Some columns, with commas between. [all]")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many rows. [20; all with --output]")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
-    ] = None,
+    asked: _Rows,
+    *,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Print or export the rows of a published table.
 
     All tables are read as one run left them together, whatever a later run is writing.
     """
     from strandline.lake.days import Days  # noqa: PLC0415
-    from strandline.lake.export import export, require_suffix  # noqa: PLC0415
+    from strandline.lake.export import export  # noqa: PLC0415
     from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415
 
-    file = path_given("--output", output)
-    if file is not None:
-        require_suffix(file)
-    days = Days(**asked_days(since, until))
+    file, days = asked.file, Days(**asked_days(asked.since, asked.until))
     if table == LEDGER and days != Days():
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
-    spec = spec_of(pipeline, pipelines)
-    tables = published_tables(lake_at(lake), spec.pipeline, run=run, as_of_ledger=as_of_ledger)
-    schema = tables.columns(
-        table, None if columns is None else [name.strip() for name in columns.split(",")]
+    spec = at.spec(pipeline)
+    tables = published_tables(
+        at.root, spec.pipeline, run=asked.run, as_of_ledger=asked.as_of_ledger
     )
-    if limit is None and file is None:
-        limit = _SHOWN
-    rows = _first(tables.batches(table, schema.names, days), limit)
+    schema = tables.columns(table, asked.names)
+    rows = _first(tables.batches(table, schema.names, days), asked.most)
     found: dict[str, Any] = {
         "pipeline": spec.pipeline,
         "table": table,
@@ -87,7 +108,7 @@ def read(
         "run_id": tables.step.run_id,
         "ledger": tables.step.position,
         "notice": tables.notice,
-        "limit": limit,
+        "limit": asked.most,
     }
     if file is None:
         texts = [_texts(row) for batch in rows for row in batch.to_pylist()]

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from uuid import uuid4
 import typer
 
 from strandline.cli import show
-from strandline.cli.options import EngineOptions, lake_at, spec_of
+from strandline.cli.groups import EngineOptions, Places, Repetition
 from strandline.cli.progress import progress
-from strandline.errors import InputError, InterruptedByUserError
+from strandline.errors import InterruptedByUserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,28 +24,8 @@ if TYPE_CHECKING:
     from strandline.lake.landing_log import LandingLog
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store import Lake
+    from strandline.pipeline.request import Outcome, Request
     from strandline.spec import PipelineSpec
-
-
-class Repetition(Enum):
-    """What becomes of a run that would only repeat a published one, or goes no further."""
-
-    ASKED = "it says so, without Spark; else the run is computed"
-    ONLY = "it says so, without Spark; else nothing is done"
-    COMPUTED = "it is computed all the same"
-
-    @classmethod
-    def of(cls, *, force: bool, repeat_only: bool) -> Repetition:
-        """By the options of a command.
-
-        Raises:
-            InputError: they contradict each other.
-        """
-        if force and repeat_only:
-            raise InputError("--repeat-only", "contradicts --force", "give one of them")
-        if force:
-            return cls.COMPUTED
-        return cls.ONLY if repeat_only else cls.ASKED
 
 
 SHOWN_AS = {"spark": "Spark", "connect": "Spark Connect", "sail": "Sail"}
@@ -58,39 +37,35 @@ _NO_REPETITION = 5
 def run_pipeline(
     pipeline: str,
     asked: dict[str, Any],
+    at: Places,
+    on: EngineOptions,
+    repetition: Repetition,
     *,
     as_json: bool,
-    on: EngineOptions,
-    pipelines: str | None,
-    lake: str | None,
-    repetition: Repetition = Repetition.ASKED,
 ) -> None:
-    """Run a pipeline and show what came of it; one that could change nothing starts no Spark.
+    """Run a pipeline and show its outcome; a run that could change nothing starts no engine.
 
     Args:
         pipeline: its name.
         asked: the request, but for the time of the clock.
+        at: where the pipeline files and the tables lie.
+        on: the engine.
+        repetition: whether a run that would only repeat a published one is computed.
         as_json: whether machines read it.
-        repetition: what becomes of a run that would only repeat a published one.
-        on: the options that say which engine.
-        pipelines: the folder of pipeline files, where it is given.
-        lake: the lake, where it is given.
 
     Raises:
         InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
             landing table, or the pipeline has published by another window or key, or says a wrong
             expression; all of these before Spark is started.
     """
-    spec = spec_of(pipeline, pipelines, asked.get("overrides"))
-    choice = on.choice(spec)
-    root = lake_at(lake)
+    repetition.require_one()
+    spec = at.spec(pipeline, asked.get("overrides"))
+    choice, root = on.choice(spec), at.root
     from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
-    from strandline.pipeline.repeated import repeat  # noqa: PLC0415
     from strandline.pipeline.request import Request  # noqa: PLC0415
     from strandline.pipeline.took import parts_before  # noqa: PLC0415
 
@@ -99,22 +74,15 @@ def run_pipeline(
     log = opened.log
     entries = Ledger(root.pipeline(spec.pipeline)).entries()
     require_same_layout(spec, entries, recreate=request.recreate)
-    answered = (
-        None
-        if repetition is Repetition.COMPUTED
-        else already_processed(spec, root, request, log) or repeat(spec, root, request, log)
-    )
-    if answered is not None:
-        show.document(answered.to_json(), as_json=as_json, human=show.outcome)
+    known = None if repetition.force else _known_outcome(spec, root, request, log)
+    if known is not None:
+        show.document(known.to_json(), as_json=as_json, human=show.outcome)
         return
-    if repetition is Repetition.ONLY:
+    if repetition.repeat_only:
         raise typer.Exit(_NO_REPETITION)
     require_expressions(spec, log)
+    _import_ahead()
     short = log is not None and is_small(spec, root, log, request.range)
-    # two threads that import PySpark at once meet in its circles of imports: first it, alone
-    import_module("pyspark.sql")
-    # Great Expectations takes seconds to import: let it, while the engine starts
-    Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
     before = parts_before(entries, request.kind)
     with application(
         spec, root, choice, as_json=as_json, log=log, short=short, took_before=before
@@ -125,6 +93,25 @@ def run_pipeline(
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)
+
+
+def _known_outcome(
+    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+) -> Outcome | None:
+    """The outcome of a run that goes no further than earlier ones, or repeats one; else None."""
+    from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
+    from strandline.pipeline.repeated import repeat  # noqa: PLC0415
+
+    return already_processed(spec, lake, request, log) or repeat(spec, lake, request, log)
+
+
+def _import_ahead() -> None:
+    """Import what takes seconds to import, while the engine starts.
+
+    PySpark alone and first: two threads that import it at once get stuck in its import cycles.
+    """
+    import_module("pyspark.sql")
+    Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
 
 
 @contextmanager
@@ -138,7 +125,7 @@ def application(
     short: bool,
     took_before: Mapping[str, float] | None = None,
 ) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
-    """The Spark application of a command, and what is told each step as it begins.
+    """The Spark application of a command, and the callback that shows each step as it begins.
 
     Args:
         spec: the pipeline.
@@ -161,7 +148,7 @@ def application(
     with progress(quiet=as_json, took_before=took_before) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         name = f"strandline {spec.pipeline}"
-        # who asks the process to end is told as who types Ctrl-C
+        # SIGTERM is answered as Ctrl-C is
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         network = needs_network(lake, log)
         session = start(choice, name, spec.spark, short=short, needs_network=network)

@@ -11,19 +11,14 @@ import typer
 from strandline.cli import show
 from strandline.cli.console import escape, table
 from strandline.cli.days import Since, Until, asked_days
-from strandline.cli.options import (
-    AsJson,
-    LakeAt,
-    Pipelines,
-    lake_at,
-    pipelines_folder,
-    spec_of,
-)
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson
 from strandline.errors import AuditFailedError, InputError, NoRunsError, StrandlineError
 from strandline.model.intervals import instant_of
 
 
 def status(
+    *,
     pipeline: Annotated[
         str | None, typer.Argument(help="The pipeline's name; none: a line for each.")
     ] = None,
@@ -37,8 +32,7 @@ def status(
         ),
     ] = False,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Show what is processed, open, late and malformed.
 
@@ -47,17 +41,17 @@ def status(
     """
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
-    days, root = asked_days(since, until), lake_at(lake)
+    days, root = asked_days(since, until), at.root
     now_ms = instant_of(datetime.now(UTC))
     if pipeline is not None:
-        spec = spec_of(pipeline, pipelines)
+        spec = at.spec(pipeline)
         found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
     from strandline.spec import load_spec, spec_files  # noqa: PLC0415
 
-    folder, lines, codes = pipelines_folder(pipelines), [], []
+    folder, lines, codes = at.folder, [], []
     for path in spec_files(folder):
         try:
             found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)

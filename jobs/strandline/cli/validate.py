@@ -10,7 +10,8 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.cli.options import AsJson, LakeAt, Pipelines, lake_at, pipelines_folder
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson
 from strandline.errors import InputError, problem_of
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def validate(
+    *,
     targets: Annotated[
         list[str] | None, typer.Argument(help="Pipelines or files; default: all.")
     ] = None,
     as_json: AsJson = False,
-    pipelines: Pipelines = None,
-    lake: LakeAt = None,
+    at: Places,
 ) -> None:
     """Check pipeline files: every mistake, and the way out.
 
@@ -32,11 +33,11 @@ def validate(
     """
     from strandline.spec import spec_files  # noqa: PLC0415
 
-    folder = pipelines_folder(pipelines)
+    folder = at.folder
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
         raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
-    root = lake_at(lake)
+    root = at.root
     results = [_validated(target, folder, root) for target in chosen]
     show.document(results, as_json=as_json, human=_show)
     if not all(result["valid"] for result in results):

@@ -140,7 +140,7 @@ def called(monkeypatch, capsys, error: BaseException, *arguments: str) -> tuple[
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("strandline.cli.status.spec_of", broken)
+    monkeypatch.setattr("strandline.cli.groups.Places.spec", broken)
     with pytest.raises(SystemExit) as ended:
         command.main(["status", "meter", *arguments])
     out, err = capsys.readouterr()

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from strandline.cli.options import EngineOptions
+from strandline.cli.groups import EngineOptions, Places, Repetition
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
 from strandline.lake.known_columns import columns_in_lake
@@ -202,10 +202,10 @@ def test_a_run_says_the_same_before_spark_is_started(home, monkeypatch, dry_run)
         run_pipeline(
             "clicks",
             {"kind": "advance", "to_ms": 1_600_000_000_000, "dry_run": dry_run},
+            Places(str(home / "pipelines"), str(home / "lake")),
+            EngineOptions(),
+            Repetition(),
             as_json=True,
-            on=EngineOptions(),
-            pipelines=str(home / "pipelines"),
-            lake=str(home / "lake"),
         )
     assert refused.value.exit_code == 2
 

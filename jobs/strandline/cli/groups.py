@@ -1,0 +1,271 @@
+"""Options that belong together, as one value: a command names the group, users type the options."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from strandline.cli.options import (
+    AcceptLoss,
+    AllowedLateness,
+    AllowRemovals,
+    AsOf,
+    Bound,
+    Close,
+    DryRun,
+    Engine,
+    Force,
+    LakeAt,
+    Master,
+    MaxBytes,
+    Pipelines,
+    PreviewRows,
+    Reason,
+    Recreate,
+    Remote,
+    Reopen,
+    RepeatOnly,
+    RequestedBy,
+    RunKey,
+    TrustThisMachine,
+    instant_at,
+    not_empty,
+)
+from strandline.errors import InputError
+from strandline.pipeline.request import MOST_SHOWN
+
+if TYPE_CHECKING:
+    from strandline.lake.sessions.choice import EngineChoice
+    from strandline.lake.store import Lake
+    from strandline.spec import PipelineSpec
+
+PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
+"""The places that were given before the command's name."""
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, in which each group of options is its options.
+
+    A group is a parameter whose type is a dataclass; its fields are annotated as typer's options
+    are. Two groups of a command have no field in common.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, type[Any]] = {
+        one.name: one.annotation
+        for one in own
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+    }
+    options: list[Parameter] = []
+    for one in own:
+        if one.name in groups:
+            options += _options_of(groups[one.name])
+        else:
+            options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        values = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **values)
+
+    called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in options}
+    return called
+
+
+def _options_of(group: type[Any]) -> list[Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    kind = Parameter.KEYWORD_ONLY
+    return [
+        Parameter(field.name, kind, default=_default(field), annotation=types[field.name])
+        for field in fields(group)
+    ]
+
+
+def _default(field: Field[Any]) -> Any:
+    return Parameter.empty if field.default is MISSING else field.default
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where pipeline files and tables lie: as given, here or before the command, or by environment.
+
+    Each method raises InputError for a place that is given, and empty.
+    """
+
+    pipelines: Pipelines = None
+    lake: LakeAt = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the pipeline files."""
+        return Path(_place("--pipelines", self.pipelines))
+
+    @property
+    def root(self) -> Lake:
+        """The lake.
+
+        Raises:
+            InputError: no table can lie there.
+        """
+        from strandline.lake.store import Lake  # noqa: PLC0415
+
+        return Lake.at(_place("--lake", self.lake))
+
+    def spec(self, pipeline: str, overrides: Mapping[str, str] | None = None) -> PipelineSpec:
+        """A pipeline by its name; loaded here, so that `--help` does not wait for it.
+
+        Args:
+            pipeline: its name.
+            overrides: counts in place of its file: `allowed_lateness`, `bound`.
+
+        Raises:
+            InputError: there is none, or its file is wrong.
+        """
+        from strandline.spec import find_spec  # noqa: PLC0415
+
+        return find_spec(self.folder, pipeline, overrides)
+
+
+def _place(option: str, given: str | None) -> str:
+    name = option.removeprefix("--")
+    named = PLACES[name] if given is None else given
+    if named is not None:
+        return not_empty(option, named)
+    return os.environ.get(f"STRANDLINE_{name.upper()}") or name
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The engine of a command, and where it is."""
+
+    engine: Engine = None
+    master: Master = None
+    remote: Remote = None
+    trust_this_machine: TrustThisMachine = False
+
+    def choice(self, spec: PipelineSpec | None = None) -> EngineChoice:
+        """The engine: as given, as the environment says, or as the pipeline's file does.
+
+        Raises:
+            InputError: there is no such engine, or the options contradict it.
+        """
+        from strandline.lake.sessions.choice import choose  # noqa: PLC0415
+
+        return choose(
+            os.environ,
+            engine=self.engine,
+            master=self.master,
+            remote=self.remote,
+            trust_this_machine=self.trust_this_machine,
+            of_pipeline=None if spec is None else spec.engine,
+        )
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Up to which arrival a range is computed, and whether its input ends there."""
+
+    as_of: AsOf = None
+    close: Close = False
+    reopen: Reopen = False
+
+    def request(self) -> dict[str, Any]:
+        """The same in a request.
+
+        Raises:
+            InputError: the data cut-off is no instant.
+        """
+        as_of_ms = None if self.as_of is None else instant_at("--as-of", self.as_of)
+        return {"as_of_ms": as_of_ms, "close": self.close, "reopen": self.reopen}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Who asks for a run, and why; kept in the run history."""
+
+    reason: Reason = None
+    requested_by: RequestedBy = None
+    run_key: RunKey = None
+
+    def request(self) -> dict[str, Any]:
+        """The same in a request."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a run may read and remove."""
+
+    accept_loss: AcceptLoss = None
+    allow_removals: AllowRemovals = False
+    max_bytes: MaxBytes = None
+
+    def request(self) -> dict[str, Any]:
+        """The same in a request.
+
+        Raises:
+            InputError: a loss is accepted without a reason, or the bytes are no number of bytes.
+        """
+        if self.accept_loss is not None and not self.accept_loss.strip():
+            raise InputError("--accept-loss", "no reason", "say why the rows have gone")
+        from strandline.spec.values import parse_bytes  # noqa: PLC0415
+
+        try:
+            most = None if self.max_bytes is None else parse_bytes(self.max_bytes)
+        except ValueError as error:
+            raise InputError("--max-bytes", f"{self.max_bytes!r} is {error}") from None
+        return asdict(self) | {"max_bytes": most}
+
+
+@dataclass(frozen=True)
+class RulesOfRun:
+    """Rules that count for one run in place of the file's."""
+
+    allowed_lateness: AllowedLateness = None
+    bound: Bound = None
+
+    def overrides(self) -> dict[str, str]:
+        """The rules that are given, by their names in a pipeline file."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a run writes, and shows of it."""
+
+    dry_run: DryRun = False
+    recreate: Recreate = False
+    preview_rows: PreviewRows = MOST_SHOWN
+
+    def request(self) -> dict[str, Any]:
+        """The same in a request."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Whether a run that would only repeat a published one, or goes no further, is computed.
+
+    By default such a run answers with the published one, without an engine.
+    """
+
+    force: Force = False
+    repeat_only: RepeatOnly = False
+
+    def require_one(self) -> None:
+        """Refuse both options beside each other.
+
+        Raises:
+            InputError: they contradict each other.
+        """
+        if self.force and self.repeat_only:
+            raise InputError("--repeat-only", "contradicts --force", "give one of them")

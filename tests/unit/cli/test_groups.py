@@ -1,0 +1,46 @@
+"""Options that belong together: typed one by one, handed over as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from strandline.cli.groups import with_groups
+
+
+@dataclass(frozen=True)
+class Cut:
+    before: Annotated[str, typer.Option(help="Cut here.")]
+    deep: Annotated[bool, typer.Option("--deep")] = False
+
+
+@pytest.fixture
+def cut():
+    """The command `cut`, and all that it was called with."""
+    calls = []
+    app = typer.Typer()
+
+    @app.command()
+    @with_groups
+    def cut(name: Annotated[str, typer.Argument()], how: Cut, *, times: int = 1) -> None:
+        """Cut something."""
+        calls.append((name, how, times))
+
+    return lambda *arguments: (CliRunner().invoke(app, arguments), calls)
+
+
+def test_a_group_is_typed_as_options_and_called_as_one_value(cut):
+    result, calls = cut("rope", "--before", "noon", "--times", "2")
+    assert result.exit_code == 0
+    assert calls == [("rope", Cut("noon", deep=False), 2)]
+
+
+def test_an_option_of_a_group_without_a_default_is_required(cut):
+    result, calls = cut("rope", "--deep")
+    assert result.exit_code == 2
+    assert "--before" in result.output
+    assert calls == []
