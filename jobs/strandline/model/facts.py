@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from enum import Enum
 
 from strandline.model.intervals import midnight_of
 
@@ -109,41 +110,63 @@ def compare(
         by_rows: whether digests are of rows, and not of files.
         first_id: see `DayFacts.is_of_another_table`.
     """
-    changed, rewritten, recreated, as_many = set(), set(), set(), {}
-    fewer = {day for day in observed if day not in known and day not in landed}
-    for day, before in known.items():
-        now = landed.get(day)
-        if now is None:
-            fewer |= {day} if before.rows != 0 else set()
-            continue
-        is_another = before.is_of_another_table(now, first_id)
-        if before.digest == now.digest and (by_rows or not is_another):
-            rewritten |= {day} if is_another else set()
-            continue
-        # what the log does not count may be anything
-        more = None if None in (now.rows, before.rows) else (now.rows or 0) - (before.rows or 0)
-        if before.digest == now.counted_digest and not is_another:
-            rewritten.add(day)
-        elif more is not None and more < 0:
-            fewer.add(day)
-        elif is_another:
-            recreated.add(day)
-        elif more == 0:
-            as_many[day] = before.landing_version
-        else:
-            changed.add(day)
-    moved = {*only_moved(as_many)}
-    rewritten |= moved
-    changed |= recreated | (as_many.keys() - moved)
-    lost = {day for day in fewer if published_ms is not None and midnight_of(day) < published_ms}
-    changed |= fewer - lost
-    new = [day for day in landed if day not in known and day not in observed]
-    behind = {day for day in new if frontier_ms is not None and midnight_of(day) < frontier_ms}
+    changes = {
+        day: _change_of(before, landed.get(day), by_rows=by_rows, first_id=first_id)
+        for day, before in known.items()
+    }
+
+    def of(kind: _Change) -> frozenset[date]:
+        return frozenset(day for day, change in changes.items() if change is kind)
+
+    moved = frozenset(only_moved({day: known[day].landing_version for day in of(_Change.AS_MANY)}))
+    missing = {day for day in observed if day not in known and day not in landed}
+    fewer = of(_Change.FEWER) | missing
+    lost = {day for day in fewer if _is_before(day, published_ms)}
+    changed = of(_Change.OTHER) | of(_Change.RECREATED) | (of(_Change.AS_MANY) - moved)
     return LandingChanges(
-        changed=frozenset(changed),
-        rewritten=frozenset(rewritten),
+        changed=changed | (fewer - lost),
+        rewritten=of(_Change.REWRITTEN) | moved,
         lost=frozenset(lost),
-        behind=frozenset(behind),
+        behind=frozenset(
+            day
+            for day in landed
+            if day not in known and day not in observed and _is_before(day, frontier_ms)
+        ),
         unknown=frozenset(day for day in observed if day not in known and day in landed),
-        recreated=frozenset(recreated),
+        recreated=of(_Change.RECREATED),
     )
+
+
+class _Change(Enum):
+    """What the digests and the rows of a day say of it, before its commits are asked."""
+
+    NONE = "as it was observed"
+    REWRITTEN = "the same rows, in other files or by a digest of an older form"
+    FEWER = "rows are missing"
+    RECREATED = "rows of a table that was created again"
+    AS_MANY = "as many rows, in other files"
+    OTHER = "rows have come, or nobody has counted them"
+
+
+def _change_of(
+    before: DayFacts, now: DayFacts | None, *, by_rows: bool, first_id: str | None
+) -> _Change:
+    if now is None:
+        return _Change.FEWER if before.rows != 0 else _Change.NONE
+    is_another = before.is_of_another_table(now, first_id)
+    if before.digest == now.digest and not is_another:
+        return _Change.NONE
+    same_rows = before.digest == now.digest and by_rows
+    if same_rows or (before.digest == now.counted_digest and not is_another):
+        return _Change.REWRITTEN
+    if before.has_more_than(now):
+        return _Change.FEWER
+    if is_another:
+        return _Change.RECREATED
+    # rows that the log does not count may be any
+    is_counted = None not in (before.rows, now.rows)
+    return _Change.AS_MANY if is_counted and before.rows == now.rows else _Change.OTHER
+
+
+def _is_before(day: date, instant_ms: int | None) -> bool:
+    return instant_ms is not None and midnight_of(day) < instant_ms
