@@ -59,8 +59,8 @@ def erase(
 ) -> None:
     """Delete the rows that meet a condition, in one commit; none if no row does.
 
-    The dates of such rows are written anew, a few rows at a time: what delta-rs itself deletes from
-    leaves files whose texts are of a type that Arrow does not compare with others.
+    The dates of such rows are written again, a few rows at a time: delta-rs itself would leave
+    files whose texts are of a type that Arrow does not compare with others.
 
     Args:
         table: partitioned by one date; call it under the lock.
@@ -72,13 +72,7 @@ def erase(
     Raises:
         InputError: it is none on a row of this table.
     """
-    day = in_double_quotes(_OWN + partition)
-    dates = (
-        f"SELECT {day} AS day FROM ({_seen(table, record, 'rows')}) WHERE {condition}"
-        for record, condition in _records_in(table, expression, sides)
-    )
-    found = _answer(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
-    days = found["day"].combine_chunks()
+    days = _days_of(table, partition, expression, sides)
     if not len(days):
         return
     of_days, schema = in_days(partition, days), columns_of(table)
@@ -92,6 +86,17 @@ def erase(
         predicate=of_days,
         commit_properties=CommitProperties({"userMetadata": by}),
     )
+
+
+def _days_of(table: DeltaTable, partition: str, expression: str, sides: Sequence[str]) -> pa.Array:
+    """The dates with a row that meets a condition."""
+    day = in_double_quotes(_OWN + partition)
+    dates = (
+        f"SELECT {day} AS day FROM ({_seen(table, record, 'rows')}) WHERE {condition}"
+        for record, condition in _records_in(table, expression, sides)
+    )
+    found = _answer(table, f"SELECT DISTINCT day FROM ({' UNION ALL '.join(dates)})")
+    return found["day"].combine_chunks()
 
 
 def _kept(
@@ -117,30 +122,38 @@ def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
 def _records_in(
     table: DeltaTable, expression: str, sides: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], str]]:
-    """The records that a row tells of, and what a record must meet to be the one that is erased.
+    """The records that a row names, each with the condition under which the row is erased for it.
 
-    Of a record the names of its columns, and what is in them, as SQL over the row. A column with
-    second ones for values of other types is looked at once for each: a row has its value in one.
+    A record is the names of its columns with their values as SQL over the row. A column with second
+    ones for values of other types is looked at once for each: a row has its value in one.
     """
     names, second = columns_of(table).names, second_columns(table)
     for record in [_record_of(side, names) for side in sides] or [{name: name for name in names}]:
-        values = {
+        columns_by_name = {
             name: [column, *second[column]]
             for name, column in record.items()
             if column in second and name.lower() in expression.lower()
         }
         own = {name: in_double_quotes(column) for name, column in record.items()}
-        for columns in product(*values.values()):
-            chosen = dict(zip(values, columns, strict=True))
-            others = [
-                f"{in_double_quotes(_OWN + other)} IS NULL"
+        for columns in product(*columns_by_name.values()):
+            chosen = dict(zip(columns_by_name, columns, strict=True))
+            found = {
+                name: _comparable(table, columns_by_name[name][0], column)
                 for name, column in chosen.items()
-                for other in values[name]
-                if other != column
-            ]
-            found = {name: _comparable(table, values[name][0], chosen[name]) for name in chosen}
+            }
             if all(found.values()):
+                others = _others_are_null(columns_by_name, chosen)
                 yield own | found, " AND ".join([f"({expression}\n)", *others])
+
+
+def _others_are_null(
+    columns_by_name: Mapping[str, Sequence[str]], chosen: Mapping[str, str]
+) -> Iterator[str]:
+    """That a row has its values in the chosen columns, as SQL."""
+    for name, columns in columns_by_name.items():
+        for column in columns:
+            if column != chosen[name]:
+                yield f"{in_double_quotes(_OWN + column)} IS NULL"
 
 
 def _comparable(table: DeltaTable, column: str, second: str) -> str:

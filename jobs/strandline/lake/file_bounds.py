@@ -20,11 +20,20 @@ def known_by_log(log: pa.Table) -> list[pc.Expression]:
         log: add actions of a table, not flattened.
     """
     known = [pc.scalar(True)] * len(log)
+    for holds in (*_of_partitions(log), *_of_bounds(log)):
+        known = [before & more for before, more in zip(known, holds, strict=True)]
+    return known
+
+
+def _of_partitions(log: pa.Table) -> Iterator[list[pc.Expression]]:
+    """For each partition column what holds in each file."""
     for name, values in _columns(log, "partition"):
         column = pc.field(name)
-        for place, value in enumerate(values):
-            holds = column == value if value.is_valid else column.is_null()
-            known[place] = known[place] & holds
+        yield [column == value if value.is_valid else column.is_null() for value in values]
+
+
+def _of_bounds(log: pa.Table) -> Iterator[list[pc.Expression]]:
+    """For each column with bounds in the log what holds in each file."""
     rows = log["num_records"].to_pylist()
     nulls = {name: counts.to_pylist() for name, counts in _columns(log, "null_count")}
     largest = dict(_columns(log, "max"))
@@ -35,10 +44,8 @@ def known_by_log(log: pa.Table) -> list[pc.Expression]:
         if pa.types.is_timestamp(most.type):
             most = pc.add(most, pa.scalar(_CUT_OFF_US, pa.duration("us")))
         counted = nulls.get(name, [None] * len(log))
-        for place, bounds in enumerate(zip(least, most, strict=True)):
-            holds = _between(pc.field(name), bounds, counted[place], rows[place])
-            known[place] = known[place] & holds
-    return known
+        files = zip(least, most, counted, rows, strict=True)
+        yield [_between(pc.field(name), (low, high), *counts) for low, high, *counts in files]
 
 
 def _between(

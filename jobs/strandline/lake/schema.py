@@ -123,21 +123,29 @@ def fit(
     Raises:
         InputError: a column has another type than its table can give it without loss.
     """
-    kinds = {field.name: field for field in published.fields}
+    columns = {field.name: field for field in published.fields}
     names: dict[str, str] = {}
     for field in staged.fields:
-        free = {name: one for name, one in kinds.items() if name not in names.values()}
+        free = {name: one for name, one in columns.items() if name not in names.values()}
         by_source = target is not None and target.is_of_source(key_of(field.name))
-        own, mark = _own(field, kinds), second_of(field, staged) if by_source else None
+        mark = second_of(field, staged) if by_source else None
         column = next(_columns_for(field, free, mark, by_source=by_source), None)
-        if column is None and own is not None and not by_source:
-            _refuse(field, kinds[own], place, target)
-        column = column or _new_column(field, kinds, staged.names, mark)
-        kinds[column.name], names[field.name] = column, column.name
-    there = {field.name: field for field in published.fields}
-    widened = [n for n, f in there.items() if not same_type(f.dataType, kinds[n].dataType)]
-    new = tuple(name for name in kinds if name not in there)
-    return Fit(T.StructType([*kinds.values()]), tuple(widened), new, names)
+        if column is None:
+            own = None if by_source else _own(field, columns)
+            if own is not None:
+                _refuse(field, columns[own], place, target)
+            column = _new_column(field, columns, staged.names, mark)
+        columns[column.name], names[field.name] = column, column.name
+    return Fit(
+        schema=T.StructType([*columns.values()]),
+        widened=tuple(
+            field.name
+            for field in published.fields
+            if not same_type(field.dataType, columns[field.name].dataType)
+        ),
+        new=tuple(name for name in columns if name not in published.names),
+        names=names,
+    )
 
 
 def _own(field: T.StructField, columns: Iterable[str]) -> str | None:

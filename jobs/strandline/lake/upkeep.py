@@ -47,24 +47,22 @@ def stored(table: DeltaTable) -> Size:
 def scattered_days(table: DeltaTable, partition: str) -> list[date]:
     """The days that lie in several small files, which can become one.
 
-    A day whose rows were published under several rules stays: files that hold rows of one rule tell
-    it without being opened, and tell which days are from before a column came.
+    A day whose rows were published under several rules stays: the statistics of a file with the
+    rows of one rule name it, and so which days are from before a column came, without a read.
     """
     if not table.file_uris():
         return []
-    facts = pa.table(table.get_add_actions(flatten=True)).to_pydict()
-    days = facts[f"partition.{partition}"]
-    unknown = [None] * len(days)
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     rules: defaultdict[date | None, set[str | None]] = defaultdict(set)
     small: defaultdict[date | None, int] = defaultdict(int)
     has_rules = any(field.name == "spec_fingerprint" for field in table.schema().fields)
-    for place, day in enumerate(days):
-        small[day] += facts["size_bytes"][place] < _SMALL_BYTES
-        for edge in ("min", "max") if has_rules else ():
-            rules[day].add(facts.get(f"{edge}.spec_fingerprint", unknown)[place])
-    mixed = {day for day, found in rules.items() if len(found) > 1}
-    scattered = {day for day, count in small.items() if count > 1}
-    return sorted(day for day in scattered - mixed if day is not None)
+    for file in files:
+        day = file[f"partition.{partition}"]
+        small[day] += file["size_bytes"] < _SMALL_BYTES
+        if has_rules:
+            rules[day] |= {file.get(f"{edge}.spec_fingerprint") for edge in ("min", "max")}
+    scattered = (day for day, count in small.items() if count > 1 and len(rules[day]) <= 1)
+    return sorted(day for day in scattered if day is not None)
 
 
 def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 from strandline.quality.figures import percent
-from strandline.quality.findings.check import Check
+from strandline.quality.findings.check import Check, Severity
 from strandline.spec.quality import DEFAULT, Quality
 
 _WARN_ABOVE = 0.05
@@ -57,24 +58,17 @@ def checks_of_malformed(
         return
     parts = [*(days[day] for day in judged if day in days), dateless]
     rows = sum(part.rows for part in parts)
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     for part in parts:
-        for reason, count in part.malformed.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    of_days = _named(judged)
-    for of, bad, limit, critical in _limits(limits, reasons, rows):
-        share = bad / rows if rows else None
+        reasons.update(part.malformed)
+    for limit in _limits(limits, reasons, rows):
+        share = limit.malformed / rows if rows else None
         sentence = "no row in the run's arrival days"
         if share is not None:
-            many = (
-                f"{percent(bad, rows)} of rows malformed"
-                if not of
-                else f"{of} {percent(bad, rows)}"
-            )
-            sentence = f"{many} ({bad:,} of {rows:,}{_by_reason(reasons, of)}){of_days}"
-            if share > limit:
-                sentence += f", above {limit:g}{_since(days, judged, of, limit)}"
-        yield Check(_NAME, "critical" if critical else "warning", share, limit, sentence, of)
+            sentence = limit.sentence(rows, reasons) + _named(judged)
+            if share > limit.share:
+                sentence += f", above {limit.share:g}{_since(days, judged, limit)}"
+        yield Check(_NAME, limit.severity, share, limit.share, sentence, limit.reason)
 
 
 def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]) -> str | None:
@@ -94,23 +88,48 @@ def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]
     )
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """The share of rows that may be malformed, by one reason; `reason` empty: by any.
+
+    Attributes:
+        malformed: the rows that are.
+        share: the largest share that is allowed.
+        severity: of more than it.
+    """
+
+    reason: str
+    malformed: int
+    share: float
+    severity: Severity
+
+    def sentence(self, rows: int, reasons: Mapping[str, int]) -> str:
+        """How many of some rows are malformed."""
+        share = percent(self.malformed, rows)
+        if self.reason:
+            return f"{self.reason} {share} ({self.malformed:,} of {rows:,})"
+        by_reason = _by_reason(reasons)
+        return f"{share} of rows malformed ({self.malformed:,} of {rows:,}{by_reason})"
+
+
 def _limits(
     limits: float | Mapping[str, float] | str, reasons: Mapping[str, int], rows: int
-) -> Iterator[tuple[str, int, float, bool]]:
-    """A reason (empty: all), its malformed rows, the share that is allowed, whether it blocks."""
+) -> Iterator[_Limit]:
     bad = sum(reasons.values())
     if isinstance(limits, float):
-        yield "", bad, limits, True
+        yield _Limit("", bad, limits, "critical")
         return
     too_many = bad > _FAIL_ABOVE * rows
-    yield "", bad, _FAIL_ABOVE if too_many else _WARN_ABOVE, too_many
+    severity: Severity = "critical" if too_many else "warning"
+    yield _Limit("", bad, _FAIL_ABOVE if too_many else _WARN_ABOVE, severity)
     if limits != DEFAULT and not isinstance(limits, str):
         for reason, limit in limits.items():
-            yield reason, reasons.get(reason, 0), limit, True
+            yield _Limit(reason, reasons.get(reason, 0), limit, "critical")
 
 
-def _by_reason(reasons: Mapping[str, int], of: str) -> str:
-    if of or not reasons:
+def _by_reason(reasons: Mapping[str, int]) -> str:
+    """The most frequent reasons; empty: there is none."""
+    if not reasons:
         return ""
     most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
     shown = [f"{reason} {count:,}" for reason, count in most[:_REASONS_SHOWN]]
@@ -125,13 +144,13 @@ def _named(judged: Sequence[date]) -> str:
     return f" of arrival day {first}" if first == last else f" of arrival days {first} to {last}"
 
 
-def _since(days: Mapping[date, RowsOfDay], judged: Sequence[date], of: str, limit: float) -> str:
+def _since(days: Mapping[date, RowsOfDay], judged: Sequence[date], limit: _Limit) -> str:
     """Since which day each has been over the limit, where that is not the last one alone."""
     since: date | None = None
     for day in sorted((d for d in days if judged and d <= max(judged)), reverse=True):
         part = days[day]
-        bad = part.malformed.get(of, 0) if of else part.bad
-        if not part.rows or bad <= limit * part.rows:
+        bad = part.malformed.get(limit.reason, 0) if limit.reason else part.bad
+        if not part.rows or bad <= limit.share * part.rows:
             break
         since = day
     return f"; so on each day since {since}" if since and since < max(judged) else ""
