@@ -36,6 +36,9 @@ VERSION = "0.7.2"
 """Of `pysail`: the one that was held against Flink's answers."""
 _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
+IDLE_SECONDS = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
+"""The variable that says for how many seconds a session may be without a query."""
+_SECONDS_OF_A_YEAR = 365 * 24 * 60 * 60
 _LEAST_TASKS = 2
 _RETRIES = 4
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
@@ -238,6 +241,9 @@ def _server_settings(memory: int) -> dict[str, str]:
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory),
         # with one task Sail makes plans of some sorted unions that its own check refuses
         "SAIL_EXECUTION__DEFAULT_PARALLELISM": str(max(os.cpu_count() or 1, _LEAST_TASKS)),
+        # by default a session ends after a quarter of an hour without a query, as while a large
+        # diff is published or a person is waited for; the server ends with its client anyway
+        IDLE_SECONDS: str(_SECONDS_OF_A_YEAR),
     }
 
 
