@@ -33,7 +33,7 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
 
     Args:
         table: as it was opened.
-        partition: the column that tells the day of a file; None: none does, so that rows which have
+        partition: the column with the day of a file; None: none has it, so that rows which have
             gone may have been of any day.
         days: with the version since which each is asked about.
     """
@@ -55,7 +55,7 @@ def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | N
 
     Args:
         table: as it was opened.
-        partition: the column that tells the day of a file.
+        partition: the column with the day of a file.
         since: the version since which it is asked about.
     """
     days: set[date | None] = set()

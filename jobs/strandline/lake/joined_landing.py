@@ -109,7 +109,7 @@ class JoinedLanding(Landing):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of both tables, and the one that tells them apart."""
+        """The columns of both tables, and the one that names the table of a row."""
         both = (column.name for side in self._of_sides.values() for column in side.values())
         return (*dict.fromkeys(both), INPUT)
 

@@ -94,7 +94,7 @@ class Landing:
 
     @property
     def source_columns(self) -> SourceColumns:
-        """The table's own columns, as they tell its rows apart."""
+        """The table's own columns, which identify its rows."""
         results = result_names(self.columns).items()
         counted = frozenset(
             name for name, result in results if result.lower() in self.nulls_counted
@@ -172,7 +172,7 @@ class Landing:
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
-        """The rows of each arrival day by the table's log; None where the log cannot tell.
+        """The rows of each arrival day by the table's log; None where the log does not have it.
 
         What deletion vectors have taken away does not count: Spark does not read it either.
         """
@@ -204,7 +204,7 @@ class Landing:
         }
 
     def days_read_for(self, days: Sequence[date]) -> list[date]:
-        """Some arrival days, and the days before them that are read to tell their duplicates."""
+        """Some arrival days, and the days before them that are read to find their duplicates."""
         return days_needed(self.spec, days, (day for day in self.days if day is not None))
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
@@ -261,7 +261,7 @@ class Landing:
         return None
 
     def _last_by_log(self, day: date) -> int | None:
-        """The last arrival of a day by the statistics in the log; None where they cannot tell."""
+        """The last arrival of a day by the statistics in the log; None: they have none."""
         source = self.spec.source
         if source.where or self.arrival_column is None:
             return None

@@ -29,7 +29,7 @@ def facts_by_log(
     Args:
         files: as the table's log lists them: a list for each fact (`path`, `num_records`, …).
         deleted: the rows of each file that are deleted: see `deleted_rows`.
-        partition: the column that tells the arrival day.
+        partition: the column with the arrival day.
         version: of the table.
         table_id: its own.
     """
@@ -57,12 +57,12 @@ class _File(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """What tells it apart, but for which of its rows are deleted."""
+        """Its identity, but for which of its rows are deleted."""
         return f"{self.path}|{0 if self.deleted is None else self.deleted.rows}"
 
     @property
     def identity(self) -> str:
-        """What tells it apart."""
+        """Its identity."""
         return self.counted if self.deleted is None else f"{self.counted}|{self.deleted.digest}"
 
 
@@ -77,7 +77,7 @@ def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
 
 
 def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date | None, DayFacts]:
-    """The facts of each arrival day by the rows themselves, where the log cannot tell days.
+    """The facts of each arrival day by the rows themselves, where the log does not have days.
 
     A column that is null everywhere changes nothing: rows stay what they were as columns come.
     """

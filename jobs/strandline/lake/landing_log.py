@@ -74,7 +74,7 @@ class LandingLog:
 
     @cached_property
     def table_id(self) -> str:
-        """The table's own id, which its versions are of: one that is created anew has another."""
+        """The table's own id, which its versions are of: one that is created again has another."""
         return str(self.table.metadata().id)
 
     @property
@@ -88,7 +88,7 @@ class LandingLog:
 
     @property
     def is_newest(self) -> bool:
-        """Whether nobody has written the table since, or created it anew."""
+        """Whether nobody has written the table since, or created it again."""
         newest = DeltaTable(self.uri)
         return (str(newest.metadata().id), newest.version()) == (self.table_id, self.version)
 
@@ -116,7 +116,7 @@ class LandingLog:
         """The bytes of some arrival days, and of rows that have none.
 
         Args:
-            days_by: the partition that tells the arrival days; None: none does, and all count.
+            days_by: the partition of the arrival days; None: there is none, and all count.
             is_wanted: which days.
         """
         sizes = self.files["size_bytes"]
@@ -126,7 +126,7 @@ class LandingLog:
         return int(sum(size for day, size in days if day is None or is_wanted(day)))
 
     def day_partition(self, name: str | None) -> str | None:
-        """The partition that tells the arrival days; None: a text's or expression's rows do.
+        """The partition of the arrival days; None: they come from a text or an expression.
 
         Args:
             name: the column that the pipeline gives as `source.arrival_date`, if it gives one.
@@ -177,14 +177,14 @@ class LandingLog:
     ) -> bool:
         """Whether the table surely holds the rows that it held in an earlier version.
 
-        One that was created anew does not. It holds the same files then, so that rows which only
+        One that was created again does not. It holds the same files then, so that rows which only
         moved into other files count as others. Where the earlier version cannot be opened any
         more, or rows are deleted by vectors that may have changed, the answer is no.
 
         Args:
             version: the earlier one.
             table_id: of the table that it is a version of; None: not known.
-            days_by: the partition that tells the arrival days; None: none does.
+            days_by: the partition of the arrival days; None: there is none.
             last_day: of the rows that arrived later nothing is asked; None: all are asked for.
         """
         if self.is_another(table_id):

@@ -13,7 +13,7 @@ from strandline.lake.steps import unfinished_publish
 from strandline.lake.store import Store
 
 _STAY = {"report.html", "index.html"}
-"""Pages that are written anew under the same name."""
+"""Pages that are written again under the same name."""
 
 
 def dead_staging(store: Store, entries: list[Entry], before: datetime) -> dict[str, Any]:

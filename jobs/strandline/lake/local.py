@@ -61,9 +61,9 @@ def cluster_settings() -> dict[str, str]:
 def local_settings(*, short: bool = False) -> dict[str, str]:
     """Spark's settings for one machine, for a JVM that starts with them.
 
-    Under spark-submit it has to be told them when it is started. Where the set-up has left an
-    archive of classes, the JVM maps it instead of reading and checking each class anew, which takes
-    a third of a short run; one that does not fit the JVM or the jars is passed over in silence.
+    Under spark-submit it has to be given them when it is started. Where the set-up has left an
+    archive of classes, the JVM maps it and does not read and check each class, which takes a third
+    of a short run; one that does not fit the JVM or the jars is passed over in silence.
 
     `short`: the run is over before a JVM would have warmed up (`small_runs.is_small`).
     """

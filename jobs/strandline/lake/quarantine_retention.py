@@ -20,7 +20,7 @@ def older_rows(store: Store, source: Source, first: date | None) -> int:
     """How many quarantined rows arrived before a day; None: none has to go.
 
     Raises:
-        InputError: no column of the quarantine tells when a row arrived.
+        InputError: no column of the quarantine has the arrival of a row.
     """
     table = store.table(QUARANTINE.name)
     if table is None or first is None or not table.file_uris():
@@ -59,6 +59,6 @@ def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
                 return name
     raise InputError(
         f"{pipeline}: quarantine_days",
-        "no column of the quarantine tells the day on which a row arrived",
+        "no column of the quarantine has the day on which a row arrived",
         "let source.arrival_date or source.arrival_time be a column; or leave quarantine_days out",
     )

@@ -57,7 +57,7 @@ class TablesTogether:
 
     @property
     def notice(self) -> str | None:
-        """What people are told of an unfinished publish; None: there is none."""
+        """The notice of an unfinished publish; None: there is none."""
         return _notice_of(self.unfinished)
 
     def columns(self, name: str, chosen: Sequence[str] | None = None) -> pa.Schema:
@@ -186,7 +186,7 @@ def tables_shown(store: Store) -> tuple[Store, str | None]:
     Beside `published_tables` these hold the malformed rows that were observed since.
 
     Returns:
-        The tables; and what people are told of an unfinished publish, None: there is none.
+        The tables; and the notice of an unfinished publish, None: there is none.
     """
     ledger = Ledger(store)
     entries = ledger.entries()

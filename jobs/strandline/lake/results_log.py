@@ -125,7 +125,7 @@ class ResultsLog(LandingLog):
         return ResultsLog(self.uri, table, TablesTogether(store, then, None), entries)
 
     def readable_at(self, version: int) -> ResultsLog | None:
-        """See `LandingLog`; of `windows` as well, which tells of the windows of results."""
+        """See `LandingLog`; of `windows` as well, which has the windows of results."""
         then = self.at(version)
         if then is None:
             return None

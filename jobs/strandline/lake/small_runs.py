@@ -1,4 +1,4 @@
-"""Whether a run is a small one, told before it starts: by the landing's log and the ledger."""
+"""Whether a run is a small one, before it starts: by the landing's log and the ledger."""
 
 from __future__ import annotations
 

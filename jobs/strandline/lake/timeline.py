@@ -48,7 +48,7 @@ class StoredTimeline:
         table: as it was opened.
         fingerprint: that the days were observed under.
         before_ms: only days that were over by then.
-        without: days to leave out: they are observed anew.
+        without: days to leave out: they are observed again.
     """
 
     table: TimelineTable
@@ -119,7 +119,7 @@ def read_steps(
         axis: of the instants of the steps.
         before_ms: the instant.
         under: the fingerprint that the days were observed under.
-        name: of the source among two, whose changes of status are told then; empty: the only one.
+        name: of the source among two, whose changes of status are read then; empty: the only one.
         nothing: what is known where no day is observed.
     """
     carried = read_source(table, under, before_ms=before_ms, name=name)
@@ -153,7 +153,7 @@ def _changes(
 
 
 def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
-    """Where the watermark stood after each day; of a table that does not tell, by the states."""
+    """Where the watermark stood after each day; of a table without them, by the states."""
     old = set(days.loc[days["until_arrival_ms"].isna(), "arrival_date"])
     if not old:
         return days
@@ -239,7 +239,7 @@ def rows_observed(table: TimelineTable, days: Collection[date]) -> dict[date, in
 def observed_days(table: TimelineTable) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
     named = ["timeline_fingerprint", "arrival_date"]
-    # older tables tell a day of malformed rows alone by its cells
+    # in older tables only the cells of a day of malformed rows alone name it
     of_days = ds.field("kind").isin(["day", "cell"])
     days = table.narrow.filter(of_days).group_by(named).aggregate([]).to_pylist()
     observed: dict[str, set[date]] = {}

@@ -75,8 +75,8 @@ def commit_days(
     """Write what whole days say, in commits that make them count; call it under the lock.
 
     Many days are written in several commits, the earlier ones first: whoever dies in between has
-    observed the days up to there. What the landing table said of the others, when they were
-    observed before, stays until their own commit: it tells whether their rows have changed since.
+    observed the days up to there. The facts of the others, when they were observed before, stay
+    until their own commit: by them later runs see whether their rows have changed.
 
     Args:
         store: the pipeline's tables.
@@ -218,10 +218,10 @@ def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
     ).assign(kind="landed")
 
 
-def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
-    """What stays of days as another fingerprint's go: the facts of those that are not written anew.
+def _kept(store: Store, rewritten: set[date], lost: set[date]) -> pa.Table:
+    """The rows of days that stay as those of another fingerprint go: facts of days not rewritten.
 
-    Of days whose rows have gone, the event times too; also of those that are written anew from
+    Of days whose rows have gone, the event times too; also of those that are rewritten from
     what is left of them.
     """
     wanted = ds.field("kind").isin(["landed", "lost", "day"])
@@ -229,7 +229,7 @@ def _kept(store: Store, anew: set[date], lost: set[date]) -> pa.Table:
     of_lost = rows["arrival_date"].isin(lost)
     times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
     times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]
-    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(anew) & ~of_lost)]
+    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(rewritten) & ~of_lost)]
     return pa.concat_tables([_table(facts), _table(times.assign(kind="lost"))])
 
 

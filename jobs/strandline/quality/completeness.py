@@ -23,7 +23,7 @@ class Accepted:
         late_accepted: those of them that fired it at once.
         in_newest: those of them whose newest window it is.
         missed_pairs: the records that it refused and another window kept.
-        unfired: the records that it has gone with before any firing told of them.
+        unfired: the records that were dropped with it before any firing held them.
     """
 
     records: int = 0
@@ -51,7 +51,7 @@ def completeness(
         refused: the records that no window accepted, by their newest window's id and by reason.
         spec_fingerprint: of the pipeline.
         run_id: of the run.
-        may_go_unfired: whether the pipeline's windows can go with records that were never told.
+        may_go_unfired: whether windows can be dropped with records that no firing held.
         gap: whether the slots are gaps.
     """
     slots = slots.reset_index(drop=True)

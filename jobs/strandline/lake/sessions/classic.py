@@ -183,7 +183,7 @@ def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
 def _look_up_once(session: SparkSession) -> None:
     """Keep what every column asks the JVM for.
 
-    py4j asks the JVM anew each time that a name is used, and a short name is searched in all jars.
+    py4j asks the JVM again each time that a name is used, and a short name is searched in all jars.
     """
     jvm = session.sparkContext._jvm
     for name, methods in _ASKED_BY_EVERY_COLUMN.items():

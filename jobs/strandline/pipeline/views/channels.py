@@ -24,7 +24,7 @@ class ChannelWatermarks:
     """How far the channels have come after a day.
 
     Attributes:
-        channels: what they have offered, by day, on as many days as it takes to tell.
+        channels: what they have offered, by day, on as many days as it takes to know.
         source: where channels can go idle: where the source stands.
         held_back: what keeps the watermark where it is; None: channels decide nothing.
     """
@@ -39,7 +39,7 @@ def channel_watermarks(
 ) -> ChannelWatermarks:
     """How far the channels have come after a day, None: the last observed one.
 
-    The trailing days tell it, unless an older day may hold a channel's largest watermark, as where
+    The trailing days have it, unless an older day may hold a channel's largest watermark, as where
     a channel has long been silent or its clock was once ahead: then all days of channels are read.
 
     Args:
@@ -68,7 +68,7 @@ def _watermarks_of(
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before those that were read can change how far the channels have come."""
     decide = spec.watermark.lag_ms is None and not isinstance(spec, ResultsSpec)
-    if not decide or spec.watermark.idleness_in_effect:  # then the last day tells of all
+    if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
         return True
     holds = found.held_back
     if spec.source.declared_channels is None or holds is None or holds.watermark_ms is None:

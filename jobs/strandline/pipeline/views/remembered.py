@@ -88,7 +88,7 @@ def _ranges_by_rules(store: Store) -> list[RulesRange]:
 
 
 def _pieces(store: Store) -> Iterator[RulesRange]:
-    """A piece a file; of a day whose files do not tell one rule, a piece a slot, which is read."""
+    """A piece a file; of a day whose files have several rules, a piece a slot, which is read."""
     files = facts_of_files(store, "completeness")
     known = _KNOWN_BY_FILES & files.keys()
     rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]

@@ -142,7 +142,7 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
     """What the report shows, read with delta-rs and counted as it is read.
 
     Of all tables but the ledger only files of the shown days are opened, unless it takes older days
-    to tell where the channels stand.
+    to know where the channels stand.
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(

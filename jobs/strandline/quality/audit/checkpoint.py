@@ -1,6 +1,6 @@
 """Great Expectations at work: a context in memory, and a checkpoint for each table.
 
-Only the validation results are ever stored: everything else of a context is made anew by each
+Only the validation results are ever stored: everything else of a context is made by each
 audit, so that runs at the same time cannot disturb each other.
 """
 

@@ -213,7 +213,7 @@ def _copies(identity: str) -> str:
 
 
 def expectations_of_pairs(keys: Sequence[str]) -> list[Expectation]:
-    """What must hold for `pairs`; `keys`: what tells its rows apart."""
+    """The expectations of `pairs`; `keys`: the columns that identify its rows."""
     identity = ", ".join(f"`{name}`" for name in keys)
     return [ExpectPairsToBeUnique(unexpected_rows_query=_copies(identity))]
 

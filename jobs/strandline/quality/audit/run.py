@@ -60,7 +60,7 @@ class AuditInput:
     Attributes:
         results: the staged windows, or pairs; read by two Spark jobs, and those of the declared
             expectations.
-        pairs: those that the windows tell of, where a pipeline publishes both.
+        pairs: the pairs of the windows, where a pipeline publishes both.
         completeness: the staged slots, on the driver; its instants know their zone. With
             `input_ended` where the input of some of them has been ended (`--close`).
         books: the books of the run.

@@ -59,9 +59,10 @@ class _ChannelWatermark:
 def held_back_by(
     channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
 ) -> HeldBack | None:
-    """Where the watermark of a pipeline stands, and by which channel; None: records do not tell.
+    """Where the watermark of a pipeline stands, and by which channel; None: that is not known.
 
-    Also of a join where a side can go idle, or goes by the clock: its channels alone do not tell.
+    It is not where records alone do not decide it, as of a join with a side that can go idle, or
+    goes by the clock.
 
     Args:
         channels: the timeline's rows of kind `channel`.

@@ -26,7 +26,7 @@ class ReportTables:
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
             and, if it is there, `pending_ms`.
         runs: the ledger `runs`.
-        latest: the same up to the last observed day, as far back as it takes to tell where each
+        latest: the same up to the last observed day, as far back as it takes to know where each
             channel stands; None: `channels`.
         source: where channels can go idle: where the source stands after the last observed day.
         arrivals: the rows of each arrival day shown, where they are known.
