@@ -5,10 +5,12 @@ Also where column mapping gives its columns other names in the files than in the
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from delta.tables import DeltaTable
 from lakes import FIRST_DAY, Line, a_record, a_spec, land
-from pyspark.sql import functions as F
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
@@ -28,39 +30,68 @@ MAPPED = (
 )
 
 
-@pytest.fixture(params=["", MAPPED], ids=["names as they are", "names mapped"])
-def line(spark, tmp_path, request):
-    """Two days have landed; of each some rows are deleted without rewriting their file."""
-    folder = tmp_path / "a lake, 100% its own"
-    folder.mkdir()
+def with_deleted_rows(spark, folder: Path, properties: str = "") -> None:
+    """Land two days; of each some rows are deleted without rewriting their file."""
     uri = str(folder / "landing/meter")
-    if request.param:
-        land(tmp_path / "plain", ROWS)
-        rows = spark.read.format("delta").load(str(tmp_path / "plain/landing/meter"))
+    land(folder, ROWS)
+    if properties:
+        rows = spark.read.format("delta").load(uri)
         columns = ", ".join(f"{name} {kind}" for name, kind in rows.dtypes)
+        plain, uri = uri, str(folder / "landing/mapped")
         spark.sql(
             f"CREATE TABLE delta.`{uri}` ({columns}) USING delta PARTITIONED BY (arrived_on) "
-            f"TBLPROPERTIES ({request.param})"
+            f"TBLPROPERTIES ({properties})"
         )
         rows.write.format("delta").mode("append").save(uri)
-    else:
-        land(folder, ROWS)
+        shutil.rmtree(plain)
+        Path(uri).rename(plain)
+        uri = plain
     spark.sql(
         f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     )
-    DeltaTable.forPath(spark, uri).delete("amount in (1, 5)")
-    DeltaTable.forPath(spark, uri).delete(F.expr("amount = 2 and arrived_on = DATE'2024-03-01'"))
+    DeltaTable.forPath(spark, uri).delete(
+        "amount in (1, 5) or amount = 2 and arrived_on = DATE'2024-03-01'"
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a lake, 100% its own")
+    with_deleted_rows(spark, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mapped(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a lake, 100% its own")
+    with_deleted_rows(spark, folder, MAPPED)
+    return folder
+
+
+@pytest.fixture
+def line(spark, plain, tmp_path):
+    """A lake with such a landing table, to change."""
+    folder = shutil.copytree(plain, tmp_path / "100% its own")
     return Line(spark, folder, a_spec())
 
 
-def test_the_log_counts_the_rows_that_are_left(line):
+@pytest.fixture(params=["names as they are", "names mapped"])
+def either_line(spark, plain, mapped, tmp_path, request):
+    """The same, also where the columns have other names in the files."""
+    source = mapped if request.param == "names mapped" else plain
+    return Line(spark, shutil.copytree(source, tmp_path / "100% its own"), a_spec())
+
+
+def test_the_log_counts_the_rows_that_are_left(either_line):
+    line = either_line
     landing = Landing.open(line.spark, line.lake, line.spec)
     read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
     assert landing.landed == read
     assert sum(read.values()) < len(ROWS)
 
 
-def test_the_books_of_such_a_day_balance(line):
+def test_the_books_of_such_a_day_balance(either_line):
+    line = either_line
     outcome = line.advance("3")
     (first,) = [book for book in outcome.books if book.name == f"arrival day {FIRST_DAY}"]
     assert first.total == first.accounted == 6

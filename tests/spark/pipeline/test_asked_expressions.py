@@ -115,7 +115,12 @@ def test_the_aggregates_of_a_join_are_asked_over_what_they_count(spark, tmp_path
     error = refused(line)
     assert error.place == f"{content['pipeline']}: aggregates.ours"
     assert "my_sum" in error.problem
-    shifted = content | {"aggregates": {"ours": f"sum({column} >>> 1)"}}
+
+
+def test_an_aggregate_of_a_join_that_the_engine_takes_is_planned(spark, tmp_path):
+    for name in ("left", "right"):
+        land(tmp_path, a_week(days=1), table=f"landing/{name}")
+    shifted = COGROUP | {"aggregates": {"ours": "sum(amount >>> 1)"}}
     assert Line(spark, tmp_path, parse_spec(shifted, origin="j.yaml")).backfill(
         "1", "2", dry_run=True
     )

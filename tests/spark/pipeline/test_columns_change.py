@@ -68,7 +68,6 @@ def test_a_retyped_aggregate_is_refused_also_where_rows_are_only_added(one_day, 
     assert unfinished_publish(line.ledger) is None
 
 
-@pytest.mark.story
 def test_a_wider_aggregate_and_a_new_one_go_into_the_table_that_is_there(one_day, tmp_path):
     line = one_day.copy(tmp_path)
     days = {"window_start", "total", "largest"}
