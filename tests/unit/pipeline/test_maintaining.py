@@ -335,7 +335,7 @@ def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake, tmp_p
 
 def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):
     kept = SPEC.model_copy(update={"quarantine_days": 50})
-    with pytest.raises(InputError, match="quarantine_days: no column of the quarantine tells"):
+    with pytest.raises(InputError, match="quarantine_days: no column of the quarantine has"):
         upkeep_of(kept, lake, TODAY)
 
 

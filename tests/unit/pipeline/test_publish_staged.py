@@ -16,6 +16,7 @@ from lakes import SPEC as CONTENT
 from lakes import a_record, a_spec, instant, land
 
 from strandline.cli import in_hand
+from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
@@ -201,7 +202,7 @@ def test_one_that_has_published_is_shown_again_without_a_session(kept, monkeypat
         raise AssertionError("a session is opened")
 
     monkeypatch.setattr(in_hand, "application", no_session)
-    places = {"pipelines": kept.folder, "lake": str(kept.folder)}
-    in_hand.runs_publish("meter", "r-1", as_json=True, **places)
+    at = Places(str(kept.folder), str(kept.folder))
+    in_hand.runs_publish("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
     said = json.loads(capsys.readouterr().out)
     assert (said["run_id"], said["status"], said["diff"]) == ("r-1", "published", published.diff)
