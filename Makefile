@@ -71,7 +71,7 @@ bench: setup ## the engine beside plain Spark (ROWS=20000000 WINDOWS="tumbling s
 	@$(WITH) python benchmarks/bench.py --engine $(ENGINE) $(if $(ROWS),--rows $(ROWS)) $(if $(WINDOWS),--windows $(WINDOWS))
 
 .PHONY: bench-model
-bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count join advise" ENGINE=sail)
+bench-model: setup ## triggers and joins beside the same without, or plain Spark (ROWS=5000000 LINES="continuous count function join advise" ENGINE=sail)
 	@$(WITH) python benchmarks/bench_model.py --engine $(ENGINE) $(if $(ROWS),--rows $(ROWS)) $(if $(LINES),--lines $(LINES))
 
 .PHONY: bench-growth

@@ -1,8 +1,8 @@
 """What triggers and joins cost: ratios to the same windows, or to plain Spark, in one process.
 
     python benchmarks/bench_model.py [--rows 5000000] [--rounds 3] [--lake FOLDER]
-                                     [--output FILE.json] [--lines continuous count join advise]
-                                     [--engine spark|sail]
+                                     [--output FILE.json] [--engine spark|sail]
+                                     [--lines continuous count function join advise]
 
 P is what Apache Spark takes, beside another engine in a process of its own.
 
@@ -10,6 +10,8 @@ P is what Apache Spark takes, beside another engine in a process of its own.
   with every firing kept.
 - count: windows of ten seconds that fire after every tenth record, beside a plain groupBy into
   such windows (P), which ignores lateness.
+- function: windows of ten seconds that hand their bids to a Python function, beside the same
+  windows with aggregates.
 - join: pairs of the bids of two halves within a second, beside Spark's own range join (P), which
   ignores lateness. P tries each with each of its key: four times as long for twice the bids.
 - advise: losses and delays of every setting, beside a plain groupBy of the same bids (P).
@@ -40,6 +42,22 @@ from strandline.lake.sessions.protocol import session_of
 from strandline.lake.sessions.start import start
 from strandline.pipeline.advice import Question
 from strandline.pipeline.advise import advise
+from strandline.spec.process import Process
+
+SPREAD = Process(
+    name="bench_spread:spread",
+    files={
+        "bench_spread.py": """
+import pyarrow.compute as pc
+
+
+def spread(key, window, records, watermark):
+    least_and_most = pc.min_max(records["price"]).as_py()
+    return [{"bids": records.num_rows, "spread": least_and_most["max"] - least_and_most["min"]}]
+"""
+    },
+)
+RETURNS = {"bids": "bigint", "spread": "bigint"}
 
 Jobs = Mapping[str, Callable[[], tuple[float, float] | None]]
 
@@ -67,6 +85,14 @@ def _plain(bench: Bench) -> Callable[[], tuple[float, float] | None]:
     if session_of(bench.spark).engine == "spark":
         return bench.plain
     return PlainBeside(bench.folder, "tumbling")
+
+
+def _function(spark: SparkSession, folder: Path) -> Jobs:
+    called = of_bids(aggregates={}).model_copy(update={"process": SPREAD, "returns": RETURNS})
+    return {
+        "the same windows": Bench(spark, folder, of_bids()).engine_cold,
+        "a function": Bench(spark, folder, called).engine_cold,
+    }
 
 
 def _join(spark: SparkSession, folder: Path) -> Jobs:
@@ -98,7 +124,13 @@ def _plain_join(spark: SparkSession, folder: Path) -> None:
     pairs.select(*columns).write.format("delta").mode("overwrite").save(str(folder / "plain_pairs"))
 
 
-LINES = {"continuous": _continuous, "count": _count, "join": _join, "advise": _advise}
+LINES = {
+    "continuous": _continuous,
+    "count": _count,
+    "function": _function,
+    "join": _join,
+    "advise": _advise,
+}
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_of
 
@@ -76,6 +78,15 @@ def windows_of_two(
     columns = SourceColumns.of(landing)
     scope = Scope(EVERYTHING)
     return close(spark, both.records, columns, both.history, clock_of(scenario), scope)
+
+
+def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
+    """The windows of `windows_of_two` as they count records, also where they tell of pairs."""
+    if not isinstance(rebuild, WindowPairsRebuild):
+        return rebuild
+    replay = rebuild.replay
+    counting = replay.history.spec.model_copy(update={"aggregates": spec.aggregates})
+    return replace(replay, history=replace(replay.history, spec=counting))
 
 
 def clock_of(scenario: Scenario) -> Clock:

@@ -27,6 +27,7 @@ from strandline.conformance.spark_joins import (
     IDS_OF_SIDES,
     answer_pairs,
     clock_of,
+    holding_records,
     windows_of_two,
 )
 from strandline.engine import columns as c
@@ -79,10 +80,11 @@ class SparkEngine:
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            return _answer(rebuild, _firings(rebuild), pairs=spec.join.window is not None)
+            held = holding_records(rebuild, spec)
+            return _answer(rebuild, _firings(rebuild), held)
         rebuild = self._rebuild(scenario)
         firings = _firings(rebuild)
-        answer = _answer(rebuild, firings)
+        answer = _answer(rebuild, firings, rebuild)
         if isinstance(scenario, ChainedScenario):
             return answer.model_copy(update={"then": self._then(scenario, rebuild, firings)})
         return answer
@@ -156,9 +158,16 @@ def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
     return _rows(_firing_rows(rebuild), *_OF_FIRING)
 
 
-def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], *, pairs: bool = False) -> Answer:
-    """What windows did; `pairs`: of a join, whose rows name the pairs of both sides' records."""
-    content = _pairs_of if pairs else _content
+def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], holding: Rebuild) -> Answer:
+    """What windows did.
+
+    Args:
+        rebuild: the windows.
+        firings: of these, as rows.
+        holding: the same windows, as their state holds records; other than `rebuild` of a join,
+            whose firings are of pairs.
+    """
+    content = _content if holding is rebuild else _pairs_of
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
     refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
     return Answer(
@@ -169,7 +178,7 @@ def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], *, pairs: bool = Fa
         late=[_late(row) for row in refused if row["reason"] == "late"],
         no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
         final=[WindowRow(**content(row)) for row in last.values()],
-        open_at_end=[OpenRow(**_held(row)) for row in _rows(rebuild.held(), *_BOUNDS)],
+        open_at_end=[OpenRow(**_held(row)) for row in _rows(holding.held(), *_BOUNDS)],
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -229,10 +238,6 @@ def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _held(row: dict[str, Any]) -> dict[str, Any]:
-    if (of_both := row.get(c.OF_FIRING)) is not None:  # a window of a join holds records, not pairs
-        ids = [record["id"] for record in of_both]
-        values = sum(record["value"] for record in of_both)
-        row = row | {"count": len(ids), "sum": values, "ids": sorted(ids)}
     return _of_all(row) | {"end_passed": row["state"] == "fired"}
 
 

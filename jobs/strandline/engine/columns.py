@@ -112,8 +112,6 @@ UNIT = _PREFIX + "unit"
 FIRING = _PREFIX + "firing"
 """The number of a firing: that of the unit which causes it."""
 
-OF_FIRING = _PREFIX + "of_firing"
-"""The records that a firing told, where these are handed over: to a function, or as pairs."""
 SEEN_FROM = _PREFIX + "seen_from"
 """The first instant whose records are judged by an emitted candidate."""
 RANK = _PREFIX + "rank"

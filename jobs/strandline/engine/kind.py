@@ -91,8 +91,8 @@ class GridWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets under the default trigger, else by a replay."""
-        return ReplayedWindows if self.spec.last_may_lack_records else GridRebuild
+        """By sets or by a replay."""
+        return ReplayedWindows if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """The range itself: windows that start in it."""
@@ -118,8 +118,8 @@ class GlobalWindows(GridWindows):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets where only the end of the input fires them, else by a replay."""
-        return ReplayedOfAllTime if self.spec.last_may_lack_records else GridRebuild
+        """By sets or by a replay."""
+        return ReplayedOfAllTime if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """Everything, whatever is asked for; its end is an instant that can be named."""
@@ -134,8 +134,8 @@ class SessionWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets under the default trigger, else by a replay."""
-        return ReplayedSessions if self.spec.last_may_lack_records else SessionRebuild
+        """By sets or by a replay."""
+        return ReplayedSessions if self.spec.is_replayed else SessionRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
         """All slots that share an instant with the range."""

@@ -1,8 +1,8 @@
-"""Windows whose content a function of the user's own tells: one call a firing, in the workers."""
+"""Windows whose content a function of the user's own gives: one call a firing, in the workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,16 +13,24 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.frames import PerIdentity, computed, with_nulls_for
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
-from strandline.engine.results.aggregates import places_of
-from strandline.engine.results.rows import last_firings, window_key
+from strandline.engine.replay import calls
+from strandline.engine.replay.calls import Calls, call_partition
+from strandline.engine.replay.outcome import IS_SHOWN, NUMBER, PLACE
+from strandline.engine.replay.rebuild import ReplayedRebuild
+from strandline.engine.replay.rows import FIRST, UNTIL, position_of
+from strandline.engine.results.rows import fired_with, window_key
 from strandline.engine.scope import Rebuild
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
 
 cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(calls)  # type: ignore[no-untyped-call]
+
+_RECORD, _FIRING = "_strandline_record", "_strandline_called_for"
 
 
 @dataclass(frozen=True)
@@ -30,90 +38,104 @@ class ProcessedRebuild(Rebuild):
     """A rebuild whose firings hand their records to a function.
 
     Attributes:
-        plain: the same of the pipeline as if it had no function.
-        with_records: the same, its firings with the records that each of them told.
+        replay: the same, without what the function returns.
     """
 
-    plain: Rebuild
-    with_records: Rebuild
+    replay: ReplayedRebuild
 
     def windows(self) -> DataFrame:
-        """Those of `plain`, with what the function returned for their last firing."""
-        spec = self.history.spec
-        plain = self.plain.windows()
-        plain = plain.withColumn("spec_fingerprint", F.lit(spec.spec_fingerprint))
-        told = self._results(identity(spec, self.source_columns))
-        last = told.withColumnRenamed("firing", "firings")
-        last = last.select(*window_key(spec), "firings", *spec.returns)
-        both = plain.join(last, [*window_key(spec), "firings"], "left")
-        return both.select(*plain.columns, *spec.returns)
+        """Those of `replay`, with what the function returned for their last firing."""
+        spec, rows = self.history.spec, self.replay.windows()
+        last = self._returned(identity(spec, self.source_columns))
+        last = last.withColumnRenamed(NUMBER, "firings")
+        both = rows.join(last, [*window_key(spec), "firings"], "left")
+        return both.select(*rows.columns, *spec.returns)
 
     def held(self) -> DataFrame:
-        """Those of `plain`: the function is called as windows fire."""
-        return self.plain.held()
+        """Those of `replay`: the function is called as windows fire."""
+        return self.replay.held()
 
     def accepted_by_slot(self) -> DataFrame | None:
-        """Those of `plain`."""
-        return self.plain.accepted_by_slot()
+        """Those of `replay`."""
+        return self.replay.accepted_by_slot()
 
     def late(self) -> DataFrame:
-        """Those of `plain`."""
-        late = self.plain.late()
-        return late.withColumn("spec_fingerprint", F.lit(self.history.spec.spec_fingerprint))
+        """Those of `replay`."""
+        return self.replay.late()
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings, with what the function returned for each."""
-        return self._results(identity)
+        rows, spec = self.replay.firings(identity), self.history.spec
+        return rows.join(self._returned(identity), [*window_key(spec), NUMBER])
 
     @cached_property
-    def _results(self) -> PerIdentity:
-        """The firings that are kept, each with what the function returned for it, once."""
-        return PerIdentity(self._returned)
+    def _returned(self) -> PerIdentity:
+        """What the function returned for the firings that are kept, by `window_key` and NUMBER."""
+        return PerIdentity(self._call)
 
-    def _returned(self, identity: Column) -> DataFrame:
-        spec, rows = self.history.spec, self.with_records.firings(identity)
-        kept = rows if spec.firings else last_firings(rows, spec)
-        return _called(kept, spec).transform(computed)
+    def _call(self, identity: Column) -> DataFrame:
+        spec, groups, order = self.history.spec, self.replay.groups, self._order
+        both = self._records_and_firings(identity)
+        rows, group = groups.with_texts(groups.partitioned(both))
+        calls = calls_of(spec, group, order)
+
+        def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return call_partition(batches, calls)
+
+        schema = T.StructType([both.schema[name] for name in (*c.keys_of(spec), _FIRING)])
+        for name, kind in spec.returns.items():
+            schema.add(name, T.DataType.fromDDL(kind))
+        firing = F.col(_FIRING)
+        called = rows.mapInArrow(over_partition, schema).select(
+            F.timestamp_millis(firing["start_ms"]).alias("window_start"),
+            F.timestamp_millis(firing["end_ms"]).alias("window_end"),
+            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+            firing["nth"].alias(NUMBER),
+            *map(quoted, spec.returns),
+        )
+        return computed(called)
+
+    @property
+    def _order(self) -> tuple[str, ...]:
+        return (*position_of(self.history.spec), c.RECORD_ID)
+
+    def _records_and_firings(self, identity: Column) -> DataFrame:
+        """The rows of `Calls`: records, and the firings that a function is called for."""
+        spec, replay = self.history.spec, self.replay
+        record = F.struct(*map(quoted, self.source_columns.names)).alias(_RECORD)
+        records = replay.records_of(identity)
+        records = records.select(*replay.group, *self._order, FIRST, UNTIL, record)
+        fired = replay.fired(identity)
+        reported = replay.reported(fired if spec.firings else fired.where(IS_SHOWN))
+        firings = reported.select(*replay.group, _called_for().alias(_FIRING))
+        return with_nulls_for(firings, records).unionByName(with_nulls_for(records, firings))
 
 
-def _called(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with their records as firings with what the function returns for them."""
-    schema = T.StructType([field for field in rows.schema if field.name != c.OF_FIRING])
-    for name, kind in spec.returns.items():
-        schema.add(name, T.DataType.fromDDL(kind))
-    groups = rows.groupBy(*window_key(spec), "firing")
-    return groups.applyInArrow(over_firing_of(spec), schema)
+def _called_for() -> Column:
+    """A firing of `ReplayedRebuild.reported` as `Calls.firing`, and its number in its window."""
+    place = F.col(PLACE)
+    return F.struct(
+        F.col(c.FIRING).alias("number"),
+        F.col(NUMBER).alias("nth"),
+        F.col(c.START).alias("start_ms"),
+        F.col(c.END).alias("end_ms"),
+        fired_with(place["ts_ms"].isNull(), place["window_ms"] - 1),
+    )
 
 
-def over_firing_of(spec: PipelineSpec) -> Callable[[pa.Table], pa.Table]:
-    """What `applyInArrow` calls with each firing."""
+def calls_of(spec: PipelineSpec, group: tuple[str, ...], order: tuple[str, ...]) -> Calls:
+    """How the function of a pipeline is called."""
     if spec.process is None or not spec.process.files:
         problem = "it has no text of the function's module"
         raise InputError(f"{spec.pipeline}: process", problem, "read it from its file")
-    name, files = spec.process.name, spec.process.files
-    keys: Sequence[str] = tuple(spec.source.key)
-    returns, places, of_firing = dict(spec.returns), places_of(spec), c.OF_FIRING
-
-    def records_of(firing: pa.Table) -> pa.Table:
-        told = pa.Table.from_struct_array(firing[of_firing].combine_chunks().flatten())
-        in_order = told.sort_by([(place, "ascending") for place in places])
-        return in_order.drop_columns(places)
-
-    def edge_ms(firing: pa.Table, edge: str) -> int:
-        return int(firing[edge][0].value) // 1_000
-
-    def over_firing(firing: pa.Table) -> pa.Table:
-        found = functions.result_of(
-            functions.function_of(files, name),
-            {key: firing[key][0].as_py() for key in keys},
-            functions.times_of(edge_ms(firing, "window_start"), edge_ms(firing, "window_end")),
-            records_of(firing),
-            firing["watermark_ms"][0].as_py(),
-            returns,
-        )
-        row = firing.drop_columns([of_firing])
-        for column, values in found.items():
-            row = row.append_column(column, values)
-        return row
-
-    return over_firing
+    return Calls(
+        function=spec.process.name,
+        files=dict(spec.process.files),
+        returns=dict(spec.returns),
+        keys={name: c.key_column(name) for name in spec.source.key},
+        group=group,
+        order=order,
+        held=(c.TS, FIRST, UNTIL),
+        record=_RECORD,
+        firing=_FIRING,
+    )

@@ -13,6 +13,7 @@ from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.processed import ProcessedRebuild
 from strandline.engine.records.identity import SourceColumns
+from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.spec.joined import WindowPairsSpec
@@ -55,30 +56,16 @@ def close(
     kind = kind_of(history.spec)
     if kind.needs_probe_order:
         history = in_probe_order(records, history)
-
-    def rebuild(of_spec: History) -> Rebuild:
-        return kind.rebuilt_by(
-            spark,
-            records,
-            source_columns,
-            of_spec,
-            clock,
-            scope,
-            calendar,
-            slots,
-            older,
-            fresh.records,
-        )
-
-    spec = history.spec
-    if isinstance(spec, WindowPairsSpec):
-        plain, of_records = (
-            rebuild(replace(history, spec=of_spec))
-            for of_spec in (spec.of_records, spec.model_copy(update={"aggregates": {}}))
-        )
-        return WindowPairsRebuild.over(plain, plain=plain, of_records=of_records, history=history)
-    if spec.process is None:
-        return rebuild(history)
-    without = spec.model_copy(update={"process": None, "returns": {}})
-    with_records, plain = rebuild(history), rebuild(replace(history, spec=without))
-    return ProcessedRebuild.over(with_records, plain=plain, with_records=with_records)
+    asked = history
+    if isinstance(history.spec, WindowPairsSpec):  # what is counted there is counted of pairs
+        asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
+    rebuilt = kind.rebuilt_by(
+        spark, records, source_columns, asked, clock, scope, calendar, slots, older, fresh.records
+    )
+    if not isinstance(rebuilt, ReplayedRebuild):
+        return rebuilt
+    if isinstance(history.spec, WindowPairsSpec):
+        return WindowPairsRebuild.over(rebuilt, history=history, replay=rebuilt)
+    if history.spec.process is not None:
+        return ProcessedRebuild.over(rebuilt, replay=rebuilt)
+    return rebuilt

@@ -20,7 +20,7 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.results.aggregates import aggregate_columns, records_of
+from strandline.engine.results.aggregates import aggregate_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.model.intervals import TimeRange, day_of
@@ -143,11 +143,7 @@ class Rebuild(ABC):
     @cached_property
     def _aggregates(self) -> dict[str, Column]:
         """The aggregates by name, checked."""
-        spec = self.history.spec
-        aggregates = aggregate_columns(self.records, spec)
-        if not spec.hands_over_records:
-            return aggregates
-        return aggregates | {c.OF_FIRING: records_of(spec, self.source_columns)}
+        return aggregate_columns(self.records, self.history.spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
         return emissions(self.spark, self.records, self.history, self.clock, days)

@@ -5,7 +5,6 @@ Flink: `JoinedStreams`, a co-group whose function loops over both sides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +17,8 @@ from strandline.engine.pairs.of_range import refuse_names_in_use
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content_of, identity
+from strandline.engine.replay.outcome import NUMBER, contents
+from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.results.aggregates import aggregate_columns
 from strandline.engine.results.rows import last_firings, numbered, window_key
 from strandline.engine.scope import Rebuild
@@ -31,12 +32,10 @@ class WindowPairsRebuild(Rebuild):
     """A rebuild of windows that tell of pairs.
 
     Attributes:
-        plain: the same windows, as they count the records of both sides.
-        of_records: the same, each firing with the records of both sides.
+        replay: the same windows, of the records of both sides.
     """
 
-    plain: Rebuild
-    of_records: Rebuild
+    replay: ReplayedRebuild
 
     def require_names(self) -> None:
         """Refuse landing columns that have no name of their own among the columns of `pairs`.
@@ -53,13 +52,12 @@ class WindowPairsRebuild(Rebuild):
         ACCEPTED counts the records of both sides, `records` the pairs.
         """
         spec, window = self.history.spec, window_key(self.history.spec)
-        counted = self.plain.windows()
+        counted = self.replay.windows()
         if c.ACCEPTED not in counted.columns:
             counted = counted.withColumn(c.ACCEPTED, F.col("records"))
         # rows that only count what a window has refused tell nothing
-        counted = counted.drop("records", "firings", "fired_at").withColumns(
-            {"spec_fingerprint": F.lit(spec.spec_fingerprint), _ACCEPTS: F.col(c.ACCEPTED) > 0}
-        )
+        counted = counted.drop("records", "firings", "fired_at")
+        counted = counted.withColumn(_ACCEPTS, F.col(c.ACCEPTED) > 0)
         last = self._last(self._told(identity(spec, self.source_columns)))
         both = counted.join(last.withColumn(_ACCEPTS, F.lit(True)), [*window, _ACCEPTS], "left")
         none = long(0)
@@ -76,20 +74,20 @@ class WindowPairsRebuild(Rebuild):
         return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
 
     def held(self) -> DataFrame:
-        """What the windows hold: the records of both sides, OF_FIRING those themselves."""
-        return self.of_records.held()
+        """See `Rebuild`: the records of both sides."""
+        return self.replay.held()
 
     def accepted_by_slot(self) -> DataFrame | None:
         """See `Rebuild`: the records of both sides."""
-        return self.plain.accepted_by_slot()
+        return self.replay.accepted_by_slot()
 
     def late(self) -> DataFrame:
         """See `Rebuild`: the records of both sides."""
-        return self.of_records.late()
+        return self.replay.late()
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings that told of a pair, each with what is counted of its pairs."""
-        return self._told(identity).drop(_FIRING)
+        return self._told(identity).drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
         """The pairs that the last firing of each of some windows told, as rows of `pairs`.
@@ -99,18 +97,18 @@ class WindowPairsRebuild(Rebuild):
         """
         spec, window = self.history.spec, window_key(self.history.spec)
         by = identity(spec, self.source_columns)
-        last = last_firings(self._told(by), spec).select(*window, _FIRING)
-        last = last.join(windows, window, "left_semi")
-        named = _named(window)
-        pairs = _beside_each_other(self._with_records(by).join(last, [*window, _FIRING]), named)
+        last = last_firings(self._told(by), spec).join(windows, window, "left_semi")
+        told = last.select(*self._firing, *window, c.START, c.END)
+        held = self.replay.records_in(told, by).withColumn(c.RECORD_ID, by)
+        pairs = _beside_each_other(held, self._firing).join(told, self._firing)
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
         ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
-        equal = Window.partitionBy(*named.values(), *ids.values()).orderBy(*self._among_equals)
+        equal = Window.partitionBy(*window, *ids.values()).orderBy(*self._among_equals)
         return pairs.select(
             pair_ts.alias("pair_ts"),
             F.to_date(pair_ts).alias("pair_date"),
-            *(F.col(own).alias(name) for name, own in named.items()),
+            *map(quoted, window),
             *self._columns_of_a_pair,
             *(id_.alias(name) for name, id_ in ids.items()),
             F.row_number().over(equal).cast("bigint").alias("pair"),
@@ -142,38 +140,33 @@ class WindowPairsRebuild(Rebuild):
         }
 
     @cached_property
-    def _with_records(self) -> PerIdentity:
-        """The firings of the windows with the records of both sides, once."""
-        return PerIdentity(
-            lambda by: (
-                self.of_records.firings(by).withColumnRenamed("firing", _FIRING).transform(computed)
-            )
-        )
-
-    @cached_property
     def _told(self) -> PerIdentity:
-        """The firings that told of a pair, with _FIRING, once."""
+        """The firings that told of a pair, with `_which`, once."""
         return PerIdentity(self._tell)
 
     def _tell(self, identity: Column) -> DataFrame:
-        spec, rows = self.history.spec, self._with_records(identity)
-        firing = [*window_key(spec), _FIRING]
-        kept = rows.drop(c.OF_FIRING, "records").join(self._contents(rows, firing), firing)
-        told = numbered(kept, [_FIRING], spec)
+        """What is counted of the pairs of each firing that has some; `records` are the pairs."""
+        spec, firing = self.history.spec, self._firing
+        fired = self.replay.fired(identity)
+        held = self.replay.records_in(fired, identity)
+        pairs = _beside_each_other(held, firing).select(*firing, *self._columns_of_a_pair)
+        aggregates = aggregate_columns(pairs, spec)
+        told = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
+        rows = self.replay.firing_rows(told, *self._which, *aggregates)
+        told = numbered(rows.withColumnRenamed(NUMBER, _NTH), [_NTH], spec)
         if _SUPERSEDED in told.columns:
             told = _of_those_told(told, spec)
         return told.transform(computed)
 
-    def _contents(self, rows: DataFrame, firing: Sequence[str]) -> DataFrame:
-        """What is counted of the pairs of each firing that has some; `records` are the pairs."""
-        named = _named(firing)
-        pairs = _beside_each_other(rows, named).select(*named.values(), *self._columns_of_a_pair)
-        aggregates = aggregate_columns(pairs, self.history.spec)
-        counted = pairs.groupBy(*named.values()).agg(
-            *(column.alias(name) for name, column in aggregates.items()),
-            F.count(F.lit(1)).alias("records"),
-        )
-        return counted.withColumnsRenamed({own: name for name, own in named.items()})
+    @property
+    def _firing(self) -> list[str]:
+        """What tells a firing of the replay from every other one."""
+        return [*self.replay.group, c.FIRING]
+
+    @property
+    def _which(self) -> list[str]:
+        """A firing of the replay, and where its window starts and ends."""
+        return [*self._firing, c.START, c.END]
 
     @property
     def _columns_of_a_pair(self) -> list[Column]:
@@ -186,9 +179,8 @@ class WindowPairsRebuild(Rebuild):
 
 
 _ACCEPTS = "_strandline_accepts"
-_FIRING = "_strandline_nth_with_records"
+_NTH = "_strandline_nth_with_records"
 """The number of a firing among all of its window, those without a pair too."""
-_OWN = "_strandline_of_window_"
 _NAMED = "_strandline_named"
 _SUPERSEDED = "supersedes_windows"
 _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
@@ -200,11 +192,11 @@ def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
 
     Sessions alone do: an earlier firing under another start or end is one that they cover.
     """
-    keys, firing = list(spec.source.key), [*window_key(spec), _FIRING]
+    keys, firing = list(spec.source.key), [*window_key(spec), _NTH]
     edges = ("window_start", "window_end")
     earlier = told.select(
         *keys,
-        F.struct(*edges, F.col(_FIRING).alias("firing")).alias(_SUPERSEDED),
+        F.struct(*edges, F.col(_NTH).alias("firing")).alias(_SUPERSEDED),
         F.struct(*edges, "firing").alias(_NAMED),
     )
     named = (
@@ -216,21 +208,15 @@ def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
     return told.drop(_SUPERSEDED).join(named, firing, "left")
 
 
-def _named(columns: Sequence[str]) -> dict[str, str]:
-    """Names for a firing's own columns beside those of its records: none of a table has them."""
-    return {name: f"{_OWN}{number}" for number, name in enumerate(columns)}
+def _beside_each_other(held: DataFrame, firing: list[str]) -> DataFrame:
+    """Each left record of a firing beside each right one: the columns of the firing, `_SIDES`.
 
-
-def _beside_each_other(rows: DataFrame, named: Mapping[str, str]) -> DataFrame:
-    """Each left record of a firing beside each right one: the columns `named`, and `_SIDES`."""
-
-    def of_side(name: str) -> Column:
-        return F.filter(c.OF_FIRING, lambda record: record[INPUT] == name)
-
-    pairs = rows.select(
-        *(quoted(name).alias(own) for name, own in named.items()),
-        *(of_side(name).alias(side) for name, side in _SIDES.items()),
+    Args:
+        held: records, once for each firing that holds them.
+        firing: the columns that tell a firing from every other one.
+    """
+    left, right = (
+        held.where(F.col(INPUT) == name).select(*firing, F.struct("*").alias(side))
+        for name, side in _SIDES.items()
     )
-    for side in _SIDES.values():
-        pairs = pairs.withColumn(side, F.explode(side))
-    return pairs
+    return left.join(right, firing)

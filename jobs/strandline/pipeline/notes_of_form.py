@@ -19,16 +19,16 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
         )
     if spec.process is not None:
         yield (
-            f"process: per group in workers. The records that a firing tells are fed to a Python "
-            f"worker, which holds those of one firing at a time and calls {spec.process.name}; its "
-            "executors need Python with pyarrow, and what the function imports"
+            f"process: per group in workers. The records that firings hold are handed to a Python "
+            f"worker, which calls {spec.process.name} once a firing; its executors need what the "
+            "function imports"
         )
     if isinstance(spec, WindowPairsSpec):
         yield (
-            "pairs: sets. The records of a firing are gathered in one row, and each left one meets "
-            "each right one: once for each firing that holds both"
+            "pairs: sets. Each left record of a firing is put beside each right one, once for each "
+            "firing that holds both"
         )
-    if not spec.last_may_lack_records:
+    if not spec.is_replayed:
         return
     yield (
         "firings: replayed in workers. The accepted records of each window of a key, of sessions "

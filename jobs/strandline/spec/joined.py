@@ -139,12 +139,6 @@ class WindowPairsSpec(CogroupSpec):
         return False
 
     @property
-    def of_records(self) -> CogroupSpec:
-        """The same windows, as they count the records of both sides."""
-        said = {name: getattr(self, name) for name in CogroupSpec.model_fields}
-        return CogroupSpec.model_construct(**said | {"aggregates": {}})
-
-    @property
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`."""
         return _digest("window", super().spec_fingerprint)

@@ -89,7 +89,7 @@ class WindowedSpec(CommonSpec):
 
     @property
     def hands_over_records(self) -> bool:
-        """Whether a function gets the records of each firing, beside the aggregates."""
+        """Whether the records of each firing are asked for, not only what is counted of them."""
         return self.process is not None
 
     @property
@@ -146,3 +146,11 @@ class WindowedSpec(CommonSpec):
     def last_may_lack_records(self) -> bool:
         """Whether the last firing of a window, ended or not, need not hold all that it accepted."""
         return self.lets_records_go or self.fires_at_times
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether records go one by one through the window operator, and not as sets.
+
+        Under the default trigger sets do, unless the records of each firing are asked for.
+        """
+        return self.last_may_lack_records or self.hands_over_records

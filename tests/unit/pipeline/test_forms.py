@@ -26,7 +26,7 @@ WORKERS, HISTORY = "per group in workers", "whole history"
         ({"evictor": {"time": "5m"}}, [REPLAY]),
         ({"window": {"session": "1h"}, "trigger": {"continuous": "10m"}}, [REPLAY]),
         ({"window": {"global": {}}, "trigger": {"continuous": "1h"}}, [HISTORY, REPLAY]),
-        ({"process": "a:b", "returns": {"n": "int"}}, [WORKERS]),
+        ({"process": "a:b", "returns": {"n": "int"}}, [WORKERS, REPLAY]),
         ({"window": {"count": 3}}, [HISTORY, REPLAY]),
         ({"window": {"global": {}}, "trigger": {"end_of_input": {}}}, [HISTORY]),
     ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from strandline.engine.processed import over_firing_of
+from strandline.engine.processed import calls_of
 from strandline.errors import InputError
 from strandline.spec import find_spec, parse_spec
 from strandline.spec.functions import ProcessError, function_of, result_of, times_of
@@ -212,7 +212,7 @@ def test_what_a_file_says_wrongly_of_a_function_is_told(fields, told):
 def test_a_function_without_its_text_is_not_called():
     content = PLAIN | {"process": "a:b", "returns": {"n": "int"}}
     with pytest.raises(InputError, match="p: process: it has no text of the function's module"):
-        over_firing_of(parse_spec(content, origin="p.yaml"))
+        calls_of(parse_spec(content, origin="p.yaml"), (), ())
 
 
 def test_a_pipeline_without_a_function_keeps_its_fingerprint():

@@ -21,6 +21,7 @@ from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
 from strandline.engine.position.axis import TICK_RANK
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.watermarks import Ticks
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFra
     for run in runs:
         rising += _rises_of_source(run, rules) if rules.splits else _rises_of_valve(run, rules)
         offering = run.offering
-    steps = _step_rows(rising, rules)
+    steps = _step_rows(rising, rules.ticks, rules.lag_ms or 0)
     before = interval.before
     return steps, replace(
         before,
@@ -67,6 +68,26 @@ def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFra
         says_idle=_says_idle(rules, interval, offering),
         changes=tuple(_changes(runs, rules, interval)),
     )
+
+
+def steps_without_idleness(
+    joined: Sequence[int], ticks: Ticks, lag_ms: int, last_ms: int
+) -> pd.DataFrame:
+    """The steps of channels none of which goes idle: the last one to join decides on each tick.
+
+    Args:
+        joined: the instants at which they did, in order.
+        ticks: on which all offer.
+        lag_ms: how far the watermark is behind the clock.
+        last_ms: the last tick of all.
+    """
+    firsts = [ticks.after(max(at, ticks.start_ms)) for at in joined]
+    runs = pairwise([*firsts, last_ms + ticks.interval_ms])
+    rising = (
+        _RisingTicks(first_ms, next_ms - ticks.interval_ms, number)
+        for number, (first_ms, next_ms) in enumerate(runs)
+    )
+    return _step_rows(rising, ticks, lag_ms)
 
 
 # ------------------------------------------------------------------------------------ who offers
@@ -147,15 +168,14 @@ def _rises_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTick
         yield _RisingTicks(second_ms, run.last_ms, TICK_RANK + max(run.offering))
 
 
-def _step_rows(rising: Iterable[_RisingTicks], rules: IdlenessRules) -> pd.DataFrame:
+def _step_rows(rising: Iterable[_RisingTicks], ticks: Ticks, lag_ms: int) -> pd.DataFrame:
     """Steps: one row for ticks one after the other; an offer of MIN_WATERMARK or below is none."""
-    lag_ms, interval_ms = rules.lag_ms or 0, rules.ticks.interval_ms
-    rows = []
-    for ticks in rising:
-        missing_ms = max(MIN_WATERMARK + lag_ms + 1 - ticks.first_ms, 0)
-        first_ms = ticks.first_ms + -(-missing_ms // interval_ms) * interval_ms
-        if first_ms <= ticks.last_ms:
-            rows.append((first_ms, ticks.rank, first_ms - lag_ms, ticks.last_ms))
+    interval_ms, rows = ticks.interval_ms, []
+    for run in rising:
+        missing_ms = max(MIN_WATERMARK + lag_ms + 1 - run.first_ms, 0)
+        first_ms = run.first_ms + -(-missing_ms // interval_ms) * interval_ms
+        if first_ms <= run.last_ms:
+            rows.append((first_ms, run.rank, first_ms - lag_ms, run.last_ms))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     return step_rows(*columns)
 

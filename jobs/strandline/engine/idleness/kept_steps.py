@@ -6,7 +6,7 @@ Values rise strictly, so the watermark after each day tells on which day a thres
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import pandas as pd
 
 from strandline.engine.idleness.state import StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 
@@ -64,6 +64,11 @@ class KeptSteps:
     horizon_ms: int
     at_end: tuple[tuple[int, int], ...] = ()
     changes: tuple[StatusChange, ...] = ()
+
+    @property
+    def tick_rank(self) -> int:
+        """The rank of what the first channel offers on a tick."""
+        return TICK_RANK
 
     def reaching(self, thresholds: Sequence[int]) -> Steps:
         """All steps of the days on which the watermark reached one of some thresholds."""
@@ -146,3 +151,24 @@ class KeptSteps:
         """The last day up to each day on which the watermark rose."""
         numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
         return np.maximum.accumulate(numbers) if len(numbers) else numbers
+
+
+@dataclass(frozen=True)
+class EndlessSteps(KeptSteps):
+    """The steps of a watermark that goes by the clock alone: known for all times, in few rows.
+
+    Whatever the horizon, `at_end` is what the end of the input would cause there.
+    """
+
+    @property
+    def tick_rank(self) -> int:
+        """See `KeptSteps`: nothing but ticks offers."""
+        return 0
+
+    def before(self, steps: Steps, horizon_ms: int) -> Steps:
+        """See `KeptSteps`."""
+        return replace(steps.before(horizon_ms), at_end=self.at_end)
+
+    def dates(self) -> set[date]:
+        """None: a step is on every day."""
+        return set()

@@ -41,7 +41,8 @@ class Steps:
         """The steps that happened before a horizon; what an end would do then is not known."""
         first = self.axis.first_of(horizon_ms)
         table = self.table
-        on_ticks = (table["rank"] >= TICK_RANK).to_numpy(dtype=bool)
+        only_ticks = self.axis.interval_ms is not None
+        on_ticks = only_ticks | (table["rank"] >= TICK_RANK).to_numpy(dtype=bool)
         happened = np.where(on_ticks, table["seen_from"] < first, table["seen_from"] <= first)
         known = table[happened.astype(bool)]
         runs_on = (known["until"] > known["seen_from"]) & (known["until"] >= first)

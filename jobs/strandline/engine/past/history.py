@@ -12,7 +12,6 @@ from strandline.engine.past.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Timeline
-from strandline.engine.watermark.by_clock import ClockCrossings
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.crossings import Crossings
@@ -89,7 +88,7 @@ def history_of(
     if steps is not None:
         crossings = StepCrossings(steps, order)
     elif spec.watermark.goes_by_the_clock:
-        crossings = ClockCrossings(spec, axis, order)
+        crossings = StepCrossings.by_clock(spec, axis, order)
     else:
         crossings = RecordCrossings(with_ends(timeline, spec, axis), spec, axis, order)
     return History(spec, axis, timeline, crossings)

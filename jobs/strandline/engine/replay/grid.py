@@ -22,10 +22,8 @@ from strandline.engine.replay.outcome import (
     NUMBER,
     PLACE,
     REACHES,
-    as_probes,
     contents,
     firings_of,
-    in_firings,
     placed,
     supersedes,
     timing,
@@ -68,7 +66,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         Their content is that of the last firing; ACCEPTED counts all records, UNFIRED those that a
         window has closed with before any firing held them.
         """
-        spec, window, aggregates = self._spec, window_of(self._spec), self._aggregates
+        spec, window, aggregates = self._spec, self.group, self._aggregates
         records = self._replayed(self._identity)
         parts = records.groupBy(*window, IS_SHOWN).agg(
             *(column.alias(name) for name, column in aggregates.items()),
@@ -97,28 +95,27 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def held(self) -> DataFrame:
         """What the windows that have not closed hold, each with the `state` of its slot."""
-        spec, window = self._spec, window_of(self._spec)
-        records = self._replayed(self._identity).where(IS_HELD)
-        shown = contents(records, window, self._aggregates).join(
+        records, state = self._replayed(self._identity).where(IS_HELD), F.col(c.SLOT_STATE)
+        shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
-        state = F.col(c.SLOT_STATE)
-        columns = window_columns(c.SLOT, c.SLOT_END, spec)
+        columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
         return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
-        spec, firing = self._spec, [*window_of(self._spec), c.FIRING]
-        held, fired = self._contents(identity), self._fired(identity)
-        rows = fired.join(held, firing, "left")
-        if _may_hold_nothing(spec):
+        firing = [*self.group, c.FIRING]
+        rows = self.reported(self.fired(identity)).join(self._contents(identity), firing, "left")
+        if _may_hold_nothing(self._spec):
             rows = with_contents_of_none(
                 rows, self._replayed(identity), self._aggregates, "records"
             )
-        rows = rows.withColumn("records", F.coalesce("records", long(0)))
-        emitted = self._emitted.at(as_probes(rows))
-        columns = firing_columns(timing(), F.col(PLACE), spec)
-        return emitted.select(*columns, NUMBER, supersedes().alias("supersedes"))
+        return self.firing_rows(rows.withColumn("records", F.coalesce("records", long(0))))
+
+    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
+        """See `ReplayedRebuild`."""
+        columns = firing_columns(timing(), F.col(PLACE), self._spec)
+        return filled.select(*columns, NUMBER, supersedes().alias("supersedes"), *map(quoted, more))
 
     # ------------------------------------------------------------------------------- the replay
 
@@ -137,10 +134,11 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
         used += columns_read(self.records, spec, self.source_columns)
         identifying = self.source_columns.names
-        return replayed(records, self._groups, spec, identity, used, identifying)
+        return replayed(records, self.groups, spec, identity, used, identifying)
 
     @property
-    def _groups(self) -> Groups:
+    def groups(self) -> Groups:
+        """See `ReplayedRebuild`: windows of a key."""
         about = int(self.slots["records"].sum()) * self.history.grid.most_windows
         return Groups(window_of(self._spec), about)
 
@@ -208,7 +206,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     # ------------------------------------------------------------------------------ its firings
 
     def _place(self, identity: Column) -> DataFrame:
-        fired = firings_of(self._replayed(identity), window_of(self._spec), self._spec)
+        fired = firings_of(self._replayed(identity), self.group, self._spec)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
         return placed(timed, F.col(_AT_MS), own_window, self._spec)
@@ -238,18 +236,18 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def _contents(self, identity: Column) -> DataFrame:
         """What each FIRING of each window holds."""
-        window, records = window_of(self._spec), self._replayed(identity)
+        window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
         if not keeps_all or partials is None:
-            fired = self._fired(identity)
-            members = in_firings(records, fired, window)
+            members = self.records_in(self.fired(identity), identity)
             return contents(members, [*window, c.FIRING], self._aggregates)
         _ = self._aggregates  # checked
         parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
         last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (
-            records.groupBy(*window, F.col(FIRST).alias(FIRST_HELD_BY))
+            self._replayed(identity)
+            .groupBy(*window, F.col(FIRST).alias(FIRST_HELD_BY))
             .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
             .join(last, window)
         )

@@ -207,12 +207,12 @@ def replay_partition(
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
         return
-    ordered = _sorted(pa.Table.from_batches(parts), names)
+    ordered = in_order(pa.Table.from_batches(parts), [*names.group, *names.order])
     for name, problem in names.compared:
         if ordered[name].null_count:
             raise ValueError(NULL_VALUE + problem)
     columns = [[] if name is None else ordered[name].to_pylist() for name in names.records]
-    bounds = _bounds(ordered, names.group)
+    bounds = bounds_of(ordered, names.group)
     until_ms = ordered[names.until_ms].take(pa.array(bounds[:-1])).to_pylist()
     partition = _Partition(rules)
     for number, (begin, end) in enumerate(pairwise(bounds)):
@@ -223,9 +223,8 @@ def replay_partition(
     yield from ordered.combine_chunks().to_batches()
 
 
-def _sorted(rows: pa.Table, names: Names) -> pa.Table:
-    """The rows in the order of their groups and positions, as most engines hand them over."""
-    by = [*names.group, *names.order]
+def in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
+    """The rows in the order of some columns, as most engines hand them over."""
     if _is_sorted(rows, by):
         return rows
     return rows.sort_by([(name, "ascending") for name in by])
@@ -245,7 +244,7 @@ def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
     return True
 
 
-def _bounds(ordered: pa.Table, group: Sequence[str]) -> list[int]:
+def bounds_of(ordered: pa.Table, group: Sequence[str]) -> list[int]:
     """Where the groups of a sorted table begin, and where the last one ends."""
     begins = pa.array([False] * (ordered.num_rows - 1), _FLAG)
     for name in group:

@@ -7,14 +7,51 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
+from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.replay.outcome import as_probes, in_firings
+from strandline.engine.replay.rows import Groups
 from strandline.engine.scope import Rebuild
+from strandline.engine.values.emissions import Emissions
 
 
 @dataclass(frozen=True)
 class ReplayedRebuild(Rebuild, ABC):
-    """A rebuild whose accepted records are replayed."""
+    """A rebuild whose accepted records are replayed, group by group."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> Groups:
+        """What is replayed by itself: a window of a key, or the records that end in one session."""
+
+    @property
+    def group(self) -> list[str]:
+        """The columns that tell a group from every other one."""
+        return [*self.groups.by]
+
+    def fired(self, identity: Column) -> DataFrame:
+        """The firings of windows that start in the range, with PLACE and FIRED_AT."""
+        within = self.scope.windows
+        in_range = F.col(c.START).between(within.start_ms, within.end_ms - 1)
+        return self._fired(identity).where(in_range)
+
+    def reported(self, fired: DataFrame) -> DataFrame:
+        """The same firings, each with the WATERMARK that it reports."""
+        return self._emitted.at(as_probes(fired))
+
+    @abstractmethod
+    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
+        """Firings of `reported` with their contents as rows of `firings`; and further columns."""
+
+    def records_of(self, identity: Column) -> DataFrame:
+        """The accepted records with the outcome of their replay."""
+        return self._replayed(identity)
+
+    def records_in(self, firings: DataFrame, identity: Column) -> DataFrame:
+        """The accepted records, once for each FIRING of some that holds them."""
+        return in_firings(self._replayed(identity), firings, self.group)
 
     @cached_property
     def _replayed(self) -> PerIdentity:
@@ -33,3 +70,8 @@ class ReplayedRebuild(Rebuild, ABC):
     @abstractmethod
     def _place(self, identity: Column) -> DataFrame:
         """The firings with PLACE and FIRED_AT (`outcome.placed`)."""
+
+    @property
+    @abstractmethod
+    def _emitted(self) -> Emissions:
+        """The emissions of all days of the records, and on which a window can fire."""

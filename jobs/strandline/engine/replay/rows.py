@@ -64,6 +64,18 @@ class Groups:
         """The rows, all of a group in one partition, which a worker can hold."""
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
+    def with_texts(self, rows: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+        """The rows, and the columns that a worker tells their groups by.
+
+        Arrow cannot sort by a column that is nested: its JSON stands beside it.
+        """
+        nested = {field.name for field in rows.schema.fields if isinstance(field.dataType, NESTED)}
+        texts = {name: f"{_ADDED}text_of_{name}" for name in self.by if name in nested}
+        for name, text in texts.items():
+            as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
+            rows = rows.withColumn(text, as_json)
+        return rows, tuple(texts.get(name, name) for name in self.by)
+
 
 def replayed(
     records: DataFrame,
@@ -90,17 +102,13 @@ def replayed(
     kept = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
     read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
-    fields = rows.schema.fields
-    texts = _texts_of(groups.by, fields)
-    for name, text in texts.items():
-        as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
-        rows = rows.withColumn(text, as_json)
+    rows, group = groups.with_texts(rows)
+    fields = [*rows.schema.fields, T.StructField(c.RECORD_ID, T.StringType())]
     rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
-    own = [T.StructField(name, T.StringType()) for name in (*texts.values(), c.RECORD_ID)]
     added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
-    schema = T.StructType([*fields, *own, *from_arrow_schema(added).fields])
+    schema = T.StructType([*fields, *from_arrow_schema(added).fields])
     names = Names(
-        group=tuple(texts.get(name, name) for name in groups.by),
+        group=group,
         order=(*position, c.RECORD_ID),
         records=tuple(_columns_of(rules)),
         until_ms=UNTIL_MS,
@@ -128,12 +136,6 @@ def _columns_of(rules: Rules) -> list[str | None]:
         TRIGGER_VALUE if rules.delta is not None else None,
         EVICTOR_VALUE if rules.near is not None else None,
     ]
-
-
-def _texts_of(group: Sequence[str], fields: Sequence[T.StructField]) -> dict[str, str]:
-    """The columns of a group that Arrow cannot sort by, each with the name of its JSON."""
-    nested = {field.name for field in fields if isinstance(field.dataType, NESTED)}
-    return {name: f"{_ADDED}text_of_{name}" for name in group if name in nested}
 
 
 def _in_order(

@@ -16,6 +16,7 @@ from strandline.engine import columns as c
 from strandline.engine.frames import long
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.records.met import met_by
 from strandline.engine.replay.outcome import (
@@ -24,11 +25,9 @@ from strandline.engine.replay.outcome import (
     OWN_END,
     PLACE,
     REACHES,
-    as_probes,
     contents,
     firings_of,
     happened,
-    in_firings,
     in_shown,
     placed,
     supersedes,
@@ -80,7 +79,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
 
     def windows(self) -> DataFrame:
         """The windows that have been emitted and not superseded."""
-        session, aggregates = session_of(self._spec), self._aggregates
+        session, aggregates = self.group, self._aggregates
         window = Window.partitionBy(*session, c.START, c.END)
         fired = self._fired(self._identity)
         shown = fired.withColumns(
@@ -105,7 +104,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
 
     def held(self) -> DataFrame:
         """The sessions that the state still holds, each with all records that remain in it."""
-        session = session_of(self._spec)
+        session = self.group
         sessions = self._sessions.where(F.col("state") != "closed").drop("records")
         records = self._replayed(self._identity)
         held = contents(records.where(IS_HELD), session, self._aggregates)
@@ -114,12 +113,12 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
 
     def accepted_by_slot(self) -> DataFrame:
         """How many records sessions accepted, and how many these closed with unfired."""
-        closed = self._sessions.select(*session_of(self._spec), "state")
+        closed = self._sessions.select(*self.group, "state")
         unfired = (F.col("state") == "closed") & F.col(IS_UNFIRED)
         return (
             self._replayed(self._identity)
             .where(starts_in(F.col(c.TS), self.scope.windows))
-            .join(closed, session_of(self._spec))
+            .join(closed, self.group)
             .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
             .agg(
                 F.count(F.lit(1)).alias("accepted"),
@@ -130,18 +129,27 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
 
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
-        spec, firing = self._spec, [*session_of(self._spec), c.FIRING]
-        fired, records = self._fired(identity), self._replayed(identity)
-        members = in_firings(records, fired, session_of(spec))
+        firing = [*self.group, c.FIRING]
+        members = self.records_in(self.fired(identity), identity)
         held = contents(members, firing, self._aggregates)
-        rows = self._filled(fired.join(held, firing, "left"), records)
-        emitted = self._emitted.at(as_probes(rows))
-        columns = firing_columns(timing(), F.col(PLACE), spec)
-        more = supersedes().alias("supersedes"), supersedes_windows().alias("supersedes_windows")
-        rows = emitted.select(*columns, NUMBER, *more)
-        return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
+        rows = self.reported(self.fired(identity)).join(held, firing, "left")
+        return self.firing_rows(self._filled(rows, self._replayed(identity)))
+
+    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
+        """See `ReplayedRebuild`."""
+        columns = firing_columns(timing(), F.col(PLACE), self._spec)
+        earlier = [
+            supersedes().alias("supersedes"),
+            supersedes_windows().alias("supersedes_windows"),
+        ]
+        return filled.select(*columns, NUMBER, *earlier, *map(quoted, more))
 
     # ------------------------------------------------------------------------------- the replay
+
+    @property
+    def groups(self) -> Groups:
+        """See `ReplayedRebuild`: the records of a key that end in one session."""
+        return Groups(session_of(self._spec), int(self.slots["records"].sum()))
 
     @cached_property
     def _emitted(self) -> Emissions:
@@ -158,7 +166,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         return identity(self._spec, self.source_columns)
 
     def _replay(self, identity: Column) -> DataFrame:
-        spec, session = self._spec, session_of(self._spec)
+        spec, session = self._spec, self.group
         accepted = self._records_in_sessions()
         records = accepted.withColumns(
             {
@@ -172,8 +180,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         records = records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
         used = [SESSION_START, *columns_read(self.records, spec, self.source_columns)]
         identifying = self.source_columns.names
-        groups = Groups(session, int(self.slots["records"].sum()))
-        return replayed(records, groups, spec, identity, used, identifying)
+        return replayed(records, self.groups, spec, identity, used, identifying)
 
     def _records_in_sessions(self) -> DataFrame:
         """The accepted records, each with its session and the WATERMARK at its arrival."""
@@ -189,7 +196,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         return met.drop(c.SEEN_FROM, c.RANK)
 
     def _place(self, identity: Column) -> DataFrame:
-        spec, axis, session = self._spec, self.history.axis, session_of(self._spec)
+        spec, axis, session = self._spec, self.history.axis, self.group
         fired = with_crossings(
             firings_of(self._replayed(identity), [*session, SESSION_START], spec),
             F.col(REACHES),

@@ -13,13 +13,12 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.records.expressions import REFUSED_BY_THE_ENGINE, first_line, quoted
-from strandline.engine.records.identity import SourceColumns, identity
+from strandline.engine.records.expressions import REFUSED_BY_THE_ENGINE, first_line
+from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.sql import NotUnderstood, read_sql
-from strandline.spec.window import Session
 
 _NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(
@@ -55,12 +54,7 @@ Problem = tuple[str, str]
 
 
 def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
-    """The aggregates such that the aggregates of parts can be put together; None: one cannot.
-
-    Nor can the records themselves, where these are to be handed over.
-    """
-    if spec.hands_over_records:
-        return None
+    """The aggregates such that the aggregates of parts can be put together; None: one cannot."""
     found = _partials(records, spec)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
     return cast("dict[str, Partial]", partials) if len(partials) == len(found) else None
@@ -117,19 +111,6 @@ def _partial(kinds: Mapping[str, T.DataType], name: str, text: str) -> Partial |
     )
 
 
-def records_of(spec: PipelineSpec, source: SourceColumns) -> Column:
-    """The records of a firing themselves, with `places_of` them."""
-    own = (quoted(name) for name in source.names)
-    *position, last = places_of(spec)
-    return F.collect_list(F.struct(*position, identity(spec, source).alias(last), *own))
-
-
-def places_of(spec: PipelineSpec) -> list[str]:
-    """The columns that records go by in their order of arrival."""
-    gap = [c.END] if isinstance(spec.window, Session) else []
-    return [c.INSTANT, c.SEQUENCE, c.TS, *gap, c.RECORD_ID]
-
-
 def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) -> list[str]:
     """The columns of the records that the contents of windows are made of.
 
@@ -139,7 +120,7 @@ def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) 
         source: the columns of its landing table.
     """
     if spec.hands_over_records:
-        return sorted({*source.names, *places_of(spec)[:-1], c.ARRIVAL} & {*records.columns})
+        return [*source.names]
     read: set[str] = set()
     for text in spec.aggregates.values():
         sql = read_sql(text)

@@ -26,7 +26,6 @@ def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
         F.timestamp_millis(end).alias("window_end"),
         *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
         *(F.col(name) for name in spec.aggregates),
-        *([F.col(c.OF_FIRING)] if spec.hands_over_records else []),
     ]
 
 

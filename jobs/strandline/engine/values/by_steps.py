@@ -1,4 +1,4 @@
-"""The watermark's values where channels can go idle: those of its steps."""
+"""The watermark's values where its steps are known: channels can go idle, or ticks alone decide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -26,11 +26,13 @@ _UNTIL = "_strandline_until"
 _HIGHEST = "_strandline_highest_ms"
 _BELOW = "_strandline_below_ms"
 _LAST = "_strandline_last"
+_FEW = 64
+"""So many runs of ticks are an expression; more are sorted with what asks for them."""
 
 
 @dataclass(frozen=True)
 class StepEmissions:
-    """The watermark by the steps of the combined one: where channels can go idle.
+    """The watermark by the steps of the combined one.
 
     Attributes:
         rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), _UNTIL. A day's rows begin
@@ -51,23 +53,42 @@ class StepEmissions:
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the WATERMARK of the last step that they see."""
+        if self.history.spec.watermark.goes_by_the_clock and len(self.steps.table) <= _FEW:
+            return self._at_few(probes)
         rows = with_probes(self.rows, probes)
         step = F.struct(c.CANDIDATE, c.SEEN_FROM, _UNTIL, c.RANK)
         last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen_of_day())
-        reached = F.col(f"{_LAST}.{c.CANDIDATE}")
-        axis = self.history.axis
-        if axis.interval_ms:
-            # a run of ticks: the watermark has risen with the clock since its first one
-            interval = F.lit(axis.interval_ms)
-            first = F.col(f"{_LAST}.{c.SEEN_FROM}")
-            elapsed = F.least(F.col(c.SEEN_FROM), F.col(f"{_LAST}.{_UNTIL}")) - first
-            whole = elapsed - F.pmod(elapsed, interval)
-            unfinished = (F.col(c.SEEN_FROM) == first + whole) & (
-                F.col(c.RANK) < F.col(f"{_LAST}.{c.RANK}")
-            )
-            reached += F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
+        names = (c.SEEN_FROM, _UNTIL, c.RANK, c.CANDIDATE)
+        reached = self._risen(*(F.col(_LAST)[name] for name in names))
         watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
         return answered(rows.withColumn(_LAST, last).withColumn(c.WATERMARK, watermark), probes)
+
+    def _at_few(self, probes: DataFrame) -> DataFrame:
+        """The same of few runs of ticks: no probe has to be sorted among them."""
+        columns = ("seen_from", "until", "rank", "watermark_ms")
+        runs = [*zip(*(self.steps.table[name].tolist() for name in columns), strict=True)]
+        if self.clock.closes_now:
+            end = self.history.axis.end
+            runs += [(end, end, rank, value) for rank, value in self.steps.at_end]
+        seen_from, rank, watermark = F.col(c.SEEN_FROM), F.col(c.RANK), long(MIN_WATERMARK)
+        for run in runs:
+            first, until, own_rank, value = map(long, run)
+            is_seen = (seen_from > first) | ((seen_from == first) & (rank >= own_rank))
+            here = self._risen(first, until, own_rank, value)
+            watermark = F.when(is_seen, here).otherwise(watermark)
+        return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+
+    def _risen(self, first: Column, until: Column, rank: Column, value: Column) -> Column:
+        """What a step has let the watermark rise to, at the position of a probe that sees it."""
+        axis = self.history.axis
+        if not axis.interval_ms:
+            return value
+        # a run of ticks: the watermark has risen with the clock since its first one
+        interval = F.lit(axis.interval_ms)
+        elapsed = F.least(F.col(c.SEEN_FROM), until) - first
+        whole = elapsed - F.pmod(elapsed, interval)
+        unfinished = (F.col(c.SEEN_FROM) == first + whole) & (F.col(c.RANK) < rank)
+        return value + F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct thresholds with the step that reaches them: see `Emissions.crossings`."""

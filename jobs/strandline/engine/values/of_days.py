@@ -9,11 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.values.by_clock import ClockEmissions
 from strandline.engine.values.by_records import record_emissions
 from strandline.engine.values.by_steps import step_emissions
 from strandline.engine.values.emissions import Emissions
-from strandline.engine.watermark.by_clock import ClockCrossings
 from strandline.engine.watermark.by_steps import StepCrossings
 
 
@@ -37,6 +35,4 @@ def emissions(
         return step_emissions(
             spark, crossings.on_days(days, clock.horizon_ms), history, clock, days
         )
-    if isinstance(crossings, ClockCrossings):
-        return ClockEmissions(crossings, clock)
     return record_emissions(spark, records, history, clock, days)

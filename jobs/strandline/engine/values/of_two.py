@@ -75,7 +75,8 @@ class InputEmissions:
             same = (phase == int(on_tick)) & (side == number)
             return F.when(earlier, long(everything)).when(same, channel + base)
 
-        if isinstance(self.place.crossings, StepCrossings):
+        crossings = self.place.crossings
+        if isinstance(crossings, StepCrossings) and crossings.kept.tick_rank:
             ticks = seen(on_tick=True, base=TICK_RANK, everything=AFTER_CHANNELS)
             at_once = seen(on_tick=False, base=0, everything=TICK_RANK - 1)
             return F.coalesce(ticks, at_once, F.lit(-1))

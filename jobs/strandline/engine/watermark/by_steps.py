@@ -1,4 +1,8 @@
-"""When thresholds were reached, where channels can go idle: the steps before decide as well."""
+"""When thresholds were reached, by the steps of the combined watermark.
+
+They are observed where channels can go idle: there the steps before decide as well. Where ticks
+alone decide, each channel offers the same on every tick from when it has joined on.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,16 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from strandline.engine.idleness.kept_steps import KeptSteps
+from strandline.engine.idleness.by_clock import steps_without_idleness
+from strandline.engine.idleness.kept_steps import EndlessSteps, KeptSteps, StepDays
 from strandline.engine.idleness.steps import Steps
+from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.watermark.crossings import Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.model.intervals import midnight_of
+from strandline.model.intervals import END_OF_INSTANTS_MS, midnight_of
+from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,30 @@ class StepCrossings:
 
     kept: KeptSteps
     order: ProbeOrder
+
+    @classmethod
+    def by_clock(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
+        """Of a pipeline that goes by the clock, and whose channels never go idle.
+
+        A source of splits has a main output that offers, too, and that needs no split.
+
+        Raises:
+            TypeError: it does not go by ticks.
+        """
+        ticks, lag_ms = axis.ticks, spec.watermark.lag_ms
+        if ticks is None or lag_ms is None:
+            msg = f"{spec.watermark.strategy} does not go by ticks"
+            raise TypeError(msg)
+        is_source = spec.watermark.combine == "splits"
+        joined = [axis.start_ms] if is_source else order.joined
+        last_ms = axis.last_tick_before(END_OF_INSTANTS_MS)
+        steps = steps_without_idleness(joined, ticks, lag_ms, last_ms)
+        if is_source:
+            steps["rank"] = ALL_SPLITS
+        last_rank = ALL_SPLITS if is_source else len(joined) - 1
+        at_end = ((last_rank, MAX_WATERMARK),) if joined else ()
+        kept = EndlessSteps(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end)
+        return cls(kept, order)
 
     def in_order(self, order: ProbeOrder) -> Self:
         """See `Crossings.in_order`."""

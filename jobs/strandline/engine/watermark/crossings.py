@@ -1,7 +1,7 @@
-"""When the combined watermark reached a threshold: three forms of one question, chosen once.
+"""When the combined watermark reached a threshold: two forms of one question, chosen once.
 
-By records (each channel's first record that offers it), by the clock (ticks alone decide), or by
-steps (where channels can go idle, no threshold can be found without the steps before it).
+By records (each channel's first record that offers it), or by steps: where channels can go idle, no
+threshold can be found without the steps before it, and where ticks alone decide, they are one.
 """
 
 from __future__ import annotations

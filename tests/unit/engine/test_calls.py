@@ -1,0 +1,92 @@
+"""A worker calls a function once a firing, with the records that this holds, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strandline.engine.replay.calls import Calls, call_partition
+from strandline.engine.replay.plain import HELD
+from strandline.spec.functions import ProcessError
+
+SOURCE = """
+def told(key, window, records, watermark):
+    ids = records["id"].to_pylist()
+    if not ids:
+        raise ValueError("no record")
+    return [{"said": f"{key['k']} {window.start:%S} {window.end:%S} {watermark} {ids}"}]
+"""
+CALLS = Calls(
+    function="called_words:told",
+    files={"called_words.py": SOURCE},
+    returns={"said": "string"},
+    keys={"k": "own_k"},
+    group=("own_k", "window"),
+    order=("at",),
+    held=("ts", "first", "until"),
+    record="record",
+    firing="firing",
+)
+FIRING = pa.struct(
+    [(name, pa.int64()) for name in ("number", "start_ms", "end_ms", "watermark_ms")]
+)
+COLUMNS = pa.schema(
+    [
+        ("own_k", pa.string()),
+        *((name, pa.int64()) for name in ("window", "at", "ts", "first", "until")),
+        ("record", pa.struct([("id", pa.int64())])),
+        ("firing", FIRING),
+    ]
+)
+
+
+def record(key: str, at: int, ts_ms: int, first: int, until: int = HELD) -> dict[str, Any]:
+    own = {"own_k": key, "window": 0, "at": at, "ts": ts_ms, "first": first, "until": until}
+    return own | {"record": {"id": at}}
+
+
+def firing(key: str, number: int, start_ms: int, end_ms: int) -> dict[str, Any]:
+    of = {"number": number, "start_ms": start_ms, "end_ms": end_ms, "watermark_ms": 7 * number}
+    return {"own_k": key, "window": 0, "firing": of}
+
+
+def said(rows: list[dict[str, Any]]) -> list[str]:
+    table = pa.Table.from_pylist(rows, schema=COLUMNS)
+    batches = call_partition(table.to_batches(max_chunksize=2), CALLS)
+    return sorted(row["said"] for batch in batches for row in batch.to_pylist())
+
+
+def test_a_firing_has_the_records_of_its_group_that_came_before_it_and_were_not_evicted():
+    rows = [
+        firing("b", 1, 0, 9_000),
+        record("a", 3, 100, first=2),
+        record("a", 1, 4_000, first=1, until=2),
+        firing("a", 2, 0, 9_000),
+        record("b", 4, 100, first=1),
+        record("a", 2, 100, first=1),
+        firing("a", 1, 0, 9_000),
+    ]
+    assert said(rows) == ["a 00 09 14 [2, 3]", "a 00 09 7 [1, 2]", "b 00 09 7 [4]"]
+
+
+def test_a_firing_of_a_session_has_the_records_that_lie_in_it():
+    rows = [
+        record("a", 1, 1_000, first=1),
+        record("a", 2, 5_000, first=1),
+        record("a", 3, 2_000, first=1),
+        firing("a", 1, 1_000, 4_000),
+        firing("a", 2, 1_000, 8_000),
+    ]
+    assert said(rows) == ["a 01 04 7 [1, 3]", "a 01 08 14 [1, 2, 3]"]
+
+
+def test_a_partition_without_a_row_gives_none():
+    assert not said([])
+
+
+def test_a_function_that_fails_names_its_key_and_its_window():
+    place = r"strandline process: key {'k': 'a'}, window 1970-01-01T00:00:00\+00:00 to .*: "
+    with pytest.raises(ProcessError, match=place + "ValueError: no record"):
+        said([firing("a", 1, 0, 1_000)])
