@@ -1,8 +1,7 @@
-"""The loss curve as sets: two narrow aggregations of the landing give it for every setting.
+"""When the watermark without a bound reached the thresholds that decide which setting loses what.
 
-The first finds when the watermark without a bound reached the thresholds that matter: the last
-millisecond of each window plus each total lateness on offer. The second counts, for each record,
-how many totals lose it. Counts are exact at the totals on offer, and not given between them.
+They are the last millisecond of each window plus each total lateness on offer: a narrow aggregation
+of the landing finds them. `losses_by` counts by them what each total loses.
 """
 
 from __future__ import annotations
@@ -12,22 +11,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, from_arrow
+from strandline.engine.frames import collected
 from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
 from strandline.engine.past.observed import KnownSteps, observe_days, put_together
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.arithmetic import candidate_of, date_of, floor, slot_of
+from strandline.engine.records.arithmetic import candidate_of, floor
 from strandline.engine.timeline import Observed, cells_from
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
-from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import EventTime
@@ -35,11 +32,6 @@ from strandline.spec.window import Tumbling
 
 MOST_CELLS = 4_000_000
 """So many cells the driver holds at most; of a history that has more a part is looked at."""
-DAY = "_strandline_day"
-"""The date that a record's newest window starts on."""
-_CLOSE_FIRST, _LOST_IN = "_strandline_close_first", "_strandline_lost_in"
-LOST_BY = "_strandline_lost_by"
-"""How many of the totals on offer, from the smallest on, lose a record."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,7 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
     """
     spec = offer.without_bound
     offered = records.withColumn(c.CANDIDATE, _candidate(spec))
-    counted = observe(_between(offered, offer.watermarks, spec), spec, axis)
+    counted = observe(_placed(offered, offer), spec, axis, with_activity=False)
     found = collected(counted.limit(MOST_CELLS + 1))
     if len(found) > MOST_CELLS:
         raise InputError(
@@ -158,49 +150,6 @@ def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
     return Reached(slots_ms, seen[place], happened[place])
 
 
-def count_lost(
-    records: DataFrame, history: History, offer: Offer, closes: Reached, horizon_ms: int
-) -> DataFrame:
-    """The records of the range by DAY, CHANNEL, the engine's key columns and LOST_BY: RECORDS."""
-    axis, within = history.axis, offer.event_times
-    days = history.days.of_events(within)
-    seen_from = [[int(instant) for instant in of_slot] for of_slot in closes.seen_from]
-    slots = pa.array(closes.slots_ms, pa.int64())
-    first = pa.array([of_slot[0] for of_slot in seen_from], axis.kind)
-    # most records are lost by no total: the totals of their slot need not go along with them
-    firsts, every = (
-        F.broadcast(from_arrow(records.sparkSession, pa.table(table)))
-        for table in (
-            {c.SLOT: slots, _CLOSE_FIRST: first},
-            {_LOST_IN: slots, c.CLOSE_FROM: pa.array(seen_from, pa.list_(axis.kind))},
-        )
-    )
-    known = known_records(records, history, horizon_ms, days)
-    placed = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid)).join(firsts, c.SLOT)
-    is_lost = F.col(c.INSTANT) >= F.col(_CLOSE_FIRST)
-    of_slots = placed.withColumn(_LOST_IN, F.when(is_lost, F.col(c.SLOT))).join(
-        every, _LOST_IN, "left"
-    )
-    lost_by = F.when(F.col(_LOST_IN).isNull(), 0).otherwise(_lost_by(1, len(offer.totals_ms)))
-    grouped = {
-        DAY: date_of(F.col(c.SLOT)),
-        c.CHANNEL: F.col(c.CHANNEL),
-        **{key: F.col(key) for key in c.keys_of(offer.spec)},
-        LOST_BY: lost_by,
-    }
-    narrow = of_slots.select(*(column.alias(name) for name, column in grouped.items()))
-    return narrow.groupBy(*grouped).agg(F.count(F.lit(1)).alias(c.RECORDS))
-
-
-def _lost_by(least: int, most: int) -> Column:
-    """How many totals lose a record, of `least` to `most`: by halves, since they only ascend."""
-    if least == most:
-        return F.lit(least)
-    middle = (least + most) // 2
-    is_kept = F.col(c.INSTANT) < F.get(F.col(c.CLOSE_FROM), F.lit(middle))
-    return F.when(is_kept, _lost_by(least, middle)).otherwise(_lost_by(middle + 1, most))
-
-
 def _slots(history: History, offer: Offer) -> npt.NDArray[np.int64]:
     """The starts of the windows of the range that are the newest of a record."""
     days = history.days.of_events(offer.event_times)
@@ -222,17 +171,18 @@ def _candidate(spec: PipelineSpec) -> Column:
     return F.col(c.CANDIDATE)
 
 
-def _between(records: DataFrame, times: TimeRange, spec: PipelineSpec) -> DataFrame:
-    """The records with event times and candidates cut to a range, placed in windows of a unit."""
-    unit_ms, grid = Grid.of(spec).step_ms, Grid.of(spec)
+def _placed(records: DataFrame, offer: Offer) -> DataFrame:
+    """The records in windows of a unit, their event times and candidates cut to a range."""
+    grid, times = Grid.of(offer.without_bound), offer.watermarks
 
     def cut(name: str) -> Column:
         least, largest = (F.lit(ms).cast("bigint") for ms in (times.start_ms, times.end_ms))
         inside = F.greatest(F.least(F.col(name), largest), least)
         return F.when(F.col(name).isNotNull(), inside)
 
-    cut_times = records.withColumns({name: cut(name) for name in (c.TS, c.CANDIDATE)})
-    return cut_times.withColumn(c.STEP, floor(F.col(c.TS), unit_ms, grid.offset_ms))
+    if offer.within != EVERYTHING:
+        records = records.withColumns({name: cut(name) for name in (c.TS, c.CANDIDATE)})
+    return records.withColumn(c.STEP, floor(F.col(c.TS), grid.step_ms, grid.offset_ms))
 
 
 def _inside(instant_ms: int) -> int:

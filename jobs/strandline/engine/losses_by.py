@@ -1,69 +1,186 @@
-"""Who loses records: the loss curve of each channel, key and day, the worst of them first."""
+"""Who loses records: the loss curve of all, and of each channel, key and day, the worst first.
+
+Most records are lost by no total on offer. How many there are of each day and channel is observed
+already, and of each key is a plain count: only the lost ones are looked at one total after another.
+Counts are exact at the totals on offer, and not given between them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected
-from strandline.engine.loss_curve import LOST_BY
+from strandline.engine.frames import collected, computed, from_arrow, long
+from strandline.engine.loss_curve import Offer, Reached
+from strandline.engine.past.history import History
+from strandline.engine.past.known_records import known_records
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.arithmetic import date_of, slot_of
+from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
 
 Parts = tuple[list[tuple[tuple[str, ...], LossCurve]], int]
 """The loss curves of parts of the records by their names, and how many parts there are in all."""
-_LOST = "_strandline_lost_"
-_PARTS = "_strandline_parts"
+DAY = "_strandline_day"
+"""The date that a record's newest window starts on."""
+LOST_BY = "_strandline_lost_by"
+"""How many of the totals on offer, from the smallest on, lose a record."""
+_CLOSE = "_strandline_close_"
+"""The first instant whose records of a slot are lost, by the place of a total on offer."""
+_EVERY, _LOST = "_strandline_every", "_strandline_lost_"
 
 
-def curve_of_all(counted: DataFrame, totals_ms: Sequence[int]) -> LossCurve:
-    """The loss curve of all records.
+@dataclass(frozen=True)
+class Losses:
+    """How many records of a range there are, and how many of them the totals on offer lose.
 
-    Args:
-        counted: as `count_lost` counts them.
+    Attributes:
         totals_ms: on offer, ascending.
+        records: RECORDS of each DAY and CHANNEL.
+        of_keys: RECORDS of each key, by the engine's key columns.
+        lost: RECORDS that some total loses, by DAY, CHANNEL, the key columns and LOST_BY.
     """
-    sums = collected(counted.groupBy(LOST_BY).agg(F.sum(c.RECORDS).alias(c.RECORDS)))
-    by_totals = dict(zip(sums[LOST_BY], sums[c.RECORDS], strict=True))
-    kept_from = [int(by_totals.get(place, 0)) for place in range(len(totals_ms) + 1)]
-    return curve_of(totals_ms, kept_from)
 
+    totals_ms: tuple[int, ...]
+    records: pd.DataFrame
+    of_keys: DataFrame
+    lost: DataFrame
 
-def worst(
-    counted: DataFrame, names: Sequence[str], totals_ms: Sequence[int], *, at_ms: int, most: int
-) -> Parts:
-    """The loss curves of the parts that lose most, and how many parts there are.
+    @property
+    def computed(self) -> Losses:
+        """The same, read from the landing once."""
+        return replace(self, of_keys=computed(self.of_keys), lost=computed(self.lost))
 
-    Args:
-        counted: as `count_lost` counts them.
-        names: the columns that name a part.
-        totals_ms: on offer, ascending.
-        at_ms: the total at which parts are compared: by the records that they lose.
-        most: so many parts are given.
-    """
-    place_of = list(totals_ms).index(at_ms)
-    named = counted.select(
-        *(F.col(name).cast("string").alias(name) for name in names), LOST_BY, c.RECORDS
-    )
-    lost = {
-        f"{_LOST}{place}": F.sum(F.when(F.col(LOST_BY) > place, F.col(c.RECORDS)).otherwise(0))
-        for place in range(len(totals_ms))
-    }
-    parts = named.groupBy(*names).agg(
-        F.sum(c.RECORDS).alias(c.RECORDS), *(count.alias(name) for name, count in lost.items())
-    )
-    first = parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most)
-    rows = collected(first)
-    many = collected(named.select(*names).distinct().agg(F.count(F.lit(1)).alias(_PARTS)))
-    found = [
-        (
-            tuple("" if row[name] is None else str(row[name]) for name in names),
-            LossCurve(
-                tuple(totals_ms), tuple(int(row[name]) for name in lost), int(row[c.RECORDS])
-            ),
+    @property
+    def curve(self) -> LossCurve:
+        """The loss curve of all records."""
+        sums = collected(self.lost.groupBy(LOST_BY).agg(F.sum(c.RECORDS).alias(c.RECORDS)))
+        by_totals = dict(zip(sums[LOST_BY], sums[c.RECORDS], strict=True))
+        lost = [int(by_totals.get(many, 0)) for many in range(1, len(self.totals_ms) + 1)]
+        kept = int(self.records[c.RECORDS].sum()) - sum(lost)
+        return curve_of(self.totals_ms, [kept, *lost])
+
+    def worst(self, names: Sequence[str], *, at_ms: int, most: int) -> Parts:
+        """The loss curves of the parts that lose most, and how many parts there are.
+
+        Args:
+            names: the columns that name a part: DAY, CHANNEL or all key columns.
+            at_ms: the total at which parts are compared: by the records that they lose.
+            most: so many parts are given.
+        """
+        place_of = self.totals_ms.index(at_ms)
+        every, of_lost = F.col(_EVERY), F.col(c.RECORDS)
+        counted = self._all_by(names).select(
+            *names, of_lost.alias(_EVERY), long(0).alias(c.RECORDS), F.lit(0).alias(LOST_BY)
         )
-        for row in rows.to_dict("records")
-    ]
-    return found, int(many[_PARTS].iloc[0])
+        lost = self.lost.select(*names, long(0).alias(_EVERY), of_lost, LOST_BY)
+        named = counted.unionAll(lost).withColumns(
+            {name: F.col(name).cast("string") for name in names}
+        )
+        sums = {
+            f"{_LOST}{place}": F.sum(F.when(F.col(LOST_BY) > place, of_lost).otherwise(long(0)))
+            for place in range(len(self.totals_ms))
+        }
+        parts = named.groupBy(*names).agg(
+            F.sum(every).alias(_EVERY), *(count.alias(name) for name, count in sums.items())
+        )
+        rows = collected(parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most))
+        found = [
+            (
+                tuple("" if row[name] is None else str(row[name]) for name in names),
+                LossCurve(self.totals_ms, tuple(int(row[name]) for name in sums), int(row[_EVERY])),
+            )
+            for row in rows.to_dict("records")
+        ]
+        return found, self._many(names)
+
+    def _many(self, names: Sequence[str]) -> int:
+        """How many parts there are."""
+        if set(names) <= set(self.records.columns):
+            return len(self.records[[*names]].drop_duplicates())
+        return self.of_keys.count()
+
+    def _all_by(self, names: Sequence[str]) -> DataFrame:
+        """RECORDS of each part, or of parts of it."""
+        if not set(names) <= set(self.records.columns):
+            return self.of_keys
+        sums = self.records.groupby([*names], as_index=False)[[c.RECORDS]].sum()
+        return from_arrow(self.lost.sparkSession, pa.Table.from_pandas(sums, preserve_index=False))
+
+
+def losses_of(
+    records: DataFrame, history: History, offer: Offer, closes: Reached, horizon_ms: int
+) -> Losses:
+    """What the totals on offer lose.
+
+    Args:
+        records: as `observe_without_bound` takes them.
+        history: the one that it gives.
+        offer: what is asked.
+        closes: when each total closes each window.
+        horizon_ms: arrivals before it are known.
+    """
+    known = known_records(records, history, horizon_ms, history.days.of_events(offer.event_times))
+    placed = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid))
+    counted = F.count(F.lit(1)).alias(c.RECORDS)
+    keys = c.keys_of(offer.spec)
+    of_keys = _within(placed, offer).groupBy(*keys).agg(counted)
+    lost = _lost(placed, offer, closes, history.axis)
+    by = (DAY, c.CHANNEL, *keys, LOST_BY)
+    lost = lost.select(*by).groupBy(*by).agg(counted)
+    return Losses(offer.totals_ms, _observed(history, offer), of_keys, lost)
+
+
+def _within(placed: DataFrame, offer: Offer) -> DataFrame:
+    """The records whose newest window starts in the range."""
+    start_ms, end_ms = offer.within.start_ms, offer.within.end_ms
+    if offer.within == EVERYTHING:
+        return placed
+    return placed.where((F.col(c.SLOT) >= start_ms) & (F.col(c.SLOT) < end_ms))
+
+
+def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataFrame:
+    """The records of the range that some total loses, with DAY and LOST_BY.
+
+    They are found by the smallest total first: the others of a slot go along with few records.
+    """
+    slots = {c.SLOT: pa.array(closes.slots_ms, pa.int64())}
+    names = [f"{_CLOSE}{place}" for place in range(len(offer.totals_ms))]
+    smallest, *others = (pa.array(of_total.tolist(), axis.kind) for of_total in closes.seen_from.T)
+    first, rest = (
+        F.broadcast(from_arrow(placed.sparkSession, pa.table(slots | part)))
+        for part in ({names[0]: smallest}, dict(zip(names[1:], others, strict=True)))
+    )
+    lost = placed.join(first, c.SLOT).where(_loses(names[0])).join(rest, c.SLOT)
+    lost_by = reduce(Column.__add__, (_loses(name).cast("int") for name in names[1:]), F.lit(1))
+    return lost.withColumns({DAY: date_of(F.col(c.SLOT)), LOST_BY: lost_by})
+
+
+def _loses(close: str) -> Column:
+    """Whether a record has arrived when its window was closed already, by a column of CLOSE."""
+    return F.col(c.INSTANT) >= F.col(close)
+
+
+def _observed(history: History, offer: Offer) -> pd.DataFrame:
+    """RECORDS of each DAY and CHANNEL of the range: a cell lies in one window."""
+    days = history.days.of_events(offer.event_times)
+    cells = history.timeline.cells(days, columns=("channel", "least_ts_ms", "records"))
+    slots_ms = offer.grid.newest_starts(cells["least_ts_ms"].to_numpy(dtype="int64"))
+    inside = (slots_ms >= offer.within.start_ms) & (slots_ms < offer.within.end_ms)
+    midnights = (slots_ms // DAY_MS * DAY_MS).astype("datetime64[ms]")
+    counted = pd.DataFrame(
+        {
+            DAY: np.asarray(midnights, dtype="datetime64[D]").astype(object),
+            c.CHANNEL: cells["channel"],
+            c.RECORDS: cells["records"],
+        }
+    )[inside]
+    return counted.groupby([DAY, c.CHANNEL], as_index=False)[[c.RECORDS]].sum()

@@ -10,16 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, computed
-from strandline.engine.loss_curve import (
-    DAY,
-    Offer,
-    Reached,
-    count_lost,
-    observe_without_bound,
-    reached,
-)
-from strandline.engine.losses_by import Parts, curve_of_all, worst
+from strandline.engine.frames import collected
+from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, reached
+from strandline.engine.losses_by import DAY, Losses, Parts, losses_of
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
@@ -160,10 +153,10 @@ class _Count:
         return reached(self.history, self.offer, self.horizon_ms)
 
     @property
-    def lost(self) -> DataFrame:
-        """How many records each number of totals loses, by day, channel and key."""
+    def losses(self) -> Losses:
+        """What the totals lose, by day, channel and key."""
         records, horizon_ms = self.landing.records(self.axis), self.horizon_ms
-        return count_lost(records, self.history, self.offer, self.closes, horizon_ms)
+        return losses_of(records, self.history, self.offer, self.closes, horizon_ms)
 
     def may_be_ahead(self, limit_ms: int) -> bool:
         """Whether a record may be more than a limit ahead of its arrival, by what was observed.
@@ -186,22 +179,17 @@ class _Count:
         counted = collected(ahead.agg(F.count(F.lit(1)).alias(c.RECORDS)))
         return int(counted[c.RECORDS].iloc[0])
 
-    @property
-    def curve(self) -> LossCurve:
-        """The loss curve of all records."""
-        return curve_of_all(self.lost, self.offer.totals_ms)
-
 
 def _advice(count: _Count, question: Question, progress: Progress) -> Advice:
     spec, offer = count.offer.spec, count.offer
     progress("observe")
     closes = count.closes
     progress("count")
-    lost = computed(count.lost)
-    curve = curve_of_all(lost, offer.totals_ms)
+    losses = count.losses.computed
+    curve = losses.curve
 
     def parts(names: Sequence[str], *, at_ms: int, most: int = _MOST_PARTS) -> Parts:
-        return worst(lost, names, offer.totals_ms, at_ms=at_ms, most=most) if names else ([], 0)
+        return losses.worst(names, at_ms=at_ms, most=most) if names else ([], 0)
 
     in_force_ms, chosen_ms = spec.total_lateness_ms, curve.smallest(question.keep)
     channels = parts([c.CHANNEL] if spec.source.channel else [], at_ms=in_force_ms)
@@ -263,6 +251,6 @@ def _clocks_ahead(count: _Count, curve: LossCurve, asked_ms: int | None) -> Cloc
     if not many:
         return ClocksAhead(limit_ms, limit_ms == own_ms, 0)
     of_limit, of_none = (
-        curve if ms == own_ms else count.with_max_ahead(ms).curve for ms in (limit_ms, None)
+        curve if ms == own_ms else count.with_max_ahead(ms).losses.curve for ms in (limit_ms, None)
     )
     return ClocksAhead(limit_ms, limit_ms == own_ms, many, of_limit, of_none)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.steps import (
@@ -41,7 +42,7 @@ def already_processed(
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
-    if request.kind != "advance" or request.recreate:
+    if request.kind != "advance":
         return None
     request = request.ready(spec.source.ready_after)
     known_until_ms = None if log is None else log.known_until_ms
@@ -49,7 +50,8 @@ def already_processed(
     ledger = Ledger(lake.pipeline(spec.pipeline))
     entries = of_these_tables(ledger.entries())
     reached_ms = frontier_within(entries, known_until_ms)
-    if reached_ms is None or request.until_ms >= reached_ms:
+    require_no_earlier_recreation(request, entries, known_until_ms)
+    if reached_ms is None or request.until_ms >= reached_ms or request.recreate:
         return None
     notes = [
         f"already processed up to {text_of(reached_ms)}; nothing is computed. To compute older "
@@ -80,6 +82,31 @@ def already_processed(
         horizon_ms=request.until_ms,
         frontier_ms=reached_ms,
         notes=[*request.notes, *notes],
+    )
+
+
+def require_no_earlier_recreation(
+    request: Request, entries: list[Entry], known_until_ms: int | None
+) -> None:
+    """A scheduled run that replaces all that was published reaches as far as that does.
+
+    Args:
+        request: what is asked.
+        entries: the ledger.
+        known_until_ms: see `frontier_within`.
+
+    Raises:
+        InputError: it would end earlier, and the windows after its end would go.
+    """
+    reached_ms = frontier_within(of_these_tables(entries), known_until_ms)
+    recreates = request.kind == "advance" and request.recreate
+    if not recreates or reached_ms is None or request.until_ms >= reached_ms:
+        return
+    raise InputError(
+        "--recreate",
+        f"all is processed up to {text_of(reached_ms)}, and this run would end at "
+        f"{text_of(request.until_ms)}: the windows after that would go",
+        f"give --to {text_of(reached_ms)}, or a later instant",
     )
 
 

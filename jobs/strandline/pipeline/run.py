@@ -20,6 +20,7 @@ from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.books import Book
+from strandline.pipeline.already_processed import require_no_earlier_recreation
 from strandline.pipeline.arrivals import RunArrivals
 from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.checks import checks_of, note_of_dates
@@ -82,6 +83,7 @@ def run(
     request = request.ready(spec.source.ready_after).known(landing.log.known_until_ms)
     ledger = Ledger(lake.pipeline(spec.pipeline))
     require_same_layout(spec, ledger.entries(), recreate=request.recreate)
+    require_no_earlier_recreation(request, ledger.entries(), landing.log.known_until_ms)
     of_changed = of_changed_results(landing, request, ledger.entries())
     before = [] if request.dry_run else of_changed
     run_ids: list[str] = []

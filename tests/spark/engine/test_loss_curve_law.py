@@ -9,8 +9,8 @@ from engine_under_test import Engine, each
 from law_streams import ON_A_GRID, drawn_streams, rows
 from strategies import Stream
 
-from strandline.engine.loss_curve import Offer, count_lost, observe_without_bound, reached
-from strandline.engine.losses_by import curve_of_all
+from strandline.engine.loss_curve import Offer, observe_without_bound, reached
+from strandline.engine.losses_by import losses_of
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.loss_curve import LossCurve
 from strandline.reference import Record
@@ -55,8 +55,7 @@ def test_the_engine_loses_at_each_total_as_many_records_as_the_reference(session
         horizon_ms = stream.horizon_ms
         history = observe_without_bound(engine.known, offer, engine.axis, horizon_ms)
         closes = reached(history, offer, horizon_ms)
-        counted = count_lost(engine.records, history, offer, closes, horizon_ms)
-        return curve_of_all(counted, offer.totals_ms)
+        return losses_of(engine.records, history, offer, closes, horizon_ms).curve
 
     judged = 0
     for stream, found in each(streams, by_engine):

@@ -41,6 +41,10 @@ def test_another_window_and_key_are_refused_and_built_once_somebody_says_so(hour
     with pytest.raises(InputError, match="the range leaves out windows"):
         line.backfill("2", "3", dry_run=True, **WHY)
     assert line.files() == before
+    with pytest.raises(InputError, match="all is processed up to 2024-03-04") as caught:
+        line.advance("3", **WHY)
+    assert (caught.value.exit_code, "--to 2024-03-04" in str(caught.value)) == (2, True)
+    assert line.files() == before
     preview = line.advance("4", dry_run=True, **WHY)
     assert line.files() == before
 

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 from lakes import a_record, a_spec, instant, land
 
+from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
@@ -71,10 +72,18 @@ def test_a_run_to_the_frontier_or_beyond_is_computed(processed, to):
     assert processed.answer(replace(OLDER, to_ms=instant(to))) is None
 
 
-def test_a_run_by_hand_and_one_that_creates_the_tables_again_are_computed(processed):
+def test_a_run_by_hand_is_computed(processed):
     within = TimeRange(instant("1"), instant("2"))
     assert processed.answer(Request("backfill", within, now_ms=instant("20"))) is None
-    assert processed.answer(replace(OLDER, recreate=True, reason="another key")) is None
+
+
+def test_one_that_creates_the_tables_again_reaches_as_far_as_what_it_replaces(processed):
+    again = replace(OLDER, recreate=True, reason="another key")
+    with pytest.raises(InputError, match="all is processed up to 2024-03-05") as caught:
+        processed.answer(again)
+    assert (caught.value.place, caught.value.exit_code) == ("--recreate", 2)
+    assert "--to 2024-03-05T00:00" in caught.value.way_out
+    assert processed.answer(replace(again, to_ms=instant("5"))) is None
 
 
 def test_a_pipeline_that_has_published_nothing_is_computed(tmp_path):

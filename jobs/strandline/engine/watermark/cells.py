@@ -45,17 +45,29 @@ _PART = "_strandline_part"
 """The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
 
 
-def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
+def observe(
+    records: DataFrame, spec: PipelineSpec, axis: Axis, *, with_activity: bool = True
+) -> DataFrame:
     """Count the records of each cell, with its first instant and its least and largest times.
 
     All records of a cell lie on one event date, have the same windows and reach the same
     thresholds, so the cells tell first positions at thresholds, the day map, and the records of
     every slot, exactly.
+
+    Args:
+        records: as `read_records` reads them.
+        spec: the pipeline.
+        axis: of the instants.
+        with_activity: whether LAST_ARRIVAL and ARRIVAL_HOURS are wanted; they are null otherwise.
     """
     grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
     keys = _keys(spec, axis, grid)
     measured = _measured(spec)
+    last_arrival, hours = F.lit(None).cast("bigint"), F.lit(None).cast("bigint")
+    if with_activity:
+        last_arrival = F.when(lies_in_its_day(), F.col(c.ARRIVAL))
+        hours = F.when(well_formed, _hour_of_arrival())
     counted = (
         records.select(
             *(column.alias(name) for name, column in keys.items()),
@@ -63,8 +75,8 @@ def observe(records: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
                 F.when(well_formed, F.col(name)).alias(name)
                 for name in dict.fromkeys(name for _, name in measured.values())
             ),
-            F.when(lies_in_its_day(), F.col(c.ARRIVAL)).alias(c.LAST_ARRIVAL),
-            F.when(well_formed, _hour_of_arrival()).alias(c.ARRIVAL_HOURS),
+            last_arrival.alias(c.LAST_ARRIVAL),
+            hours.alias(c.ARRIVAL_HOURS),
         )
         .groupBy(*keys)
         .agg(
