@@ -1,24 +1,22 @@
-"""Files that an engine has written become part of a table, in one commit of this process.
+"""Files that a run has written become part of a table, in one commit.
 
-An engine may outlive the process that asked it to write, and write on. So it only ever writes
-Parquet files into a folder that is of this attempt alone; they are rows of the table once a commit
-names them, and what no commit names is removed by the table's upkeep.
+They lie in a folder that is of this attempt alone. They are rows of the table once a commit names
+them; what no commit names is removed by the table's upkeep.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -27,13 +25,10 @@ from pyarrow import fs
 
 from strandline.errors import RetryableError
 from strandline.lake.file_statistics import statistics_of
+from strandline.lake.places import path_of
 from strandline.lake.reads import files_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_FOOTERS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -58,13 +53,17 @@ class Written:
     files: list[AddAction]
     rows: int
 
+    def __add__(self, other: Written) -> Written:
+        """The files of both."""
+        return Written([*self.files, *other.files], self.rows + other.rows)
+
 
 @dataclass(frozen=True)
 class Adoption:
-    """Takes the files that an engine writes into one table.
+    """Takes the files that a run writes into one table.
 
     Attributes:
-        uri: of the table, as the engine reads it.
+        uri: of the table.
         partition: the date that it is partitioned by.
         attempt: whose files these are.
     """
@@ -74,37 +73,59 @@ class Adoption:
     attempt: Attempt
 
     def folder(self, part: str) -> str:
-        """Where below the table's root the engine writes a part of an attempt."""
+        """Where below the table's root a part of an attempt is written."""
         # upkeep removes what nobody needs, but not from a folder that begins with _ or .
         run = re.sub(r"[^A-Za-z0-9]+", "-", self.attempt.run_id)
         return f"{part}-{run}-{self.attempt.token}"
 
-    def write(self, rows: DataFrame, table: DeltaTable, part: str = "rows") -> Written:
-        """Let the engine write rows, by the names and in the types of the table, beside its files.
+    def write(self, pieces: Iterable[pa.Table], table: DeltaTable, part: str = "rows") -> Written:
+        """Write rows, by the names and in the types of the table, beside its files.
 
         Args:
-            rows: what is written.
+            pieces: the rows; of each date that a piece has there is a file.
             table: as it was opened.
             part: the name of what is written; one attempt writes each into a table once.
-        """
-        # a run that only repeats one imports this module, and need not load PySpark
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
-        from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
-
-        folder = self.folder(part)
-        # as a text: of a date that is null Sail names the folder by the first of 1970
-        named = F.coalesce(F.col(self.partition).cast("string"), F.lit(_NULL))
-        partitioned = rows.withColumn(self.partition, named).repartition(self.partition)
-        place = session_of(rows.sparkSession).to_write(f"{self.uri}/{folder}")
-        partitioned.write.partitionBy(self.partition).parquet(place)
-        return self._written(files_of(table), folder)
-
-    def require(self, written: Written, least: int, most: int) -> None:
-        """Refuse what an engine has written if it is not as many rows as it must be.
 
         Raises:
-            RetryableError: it has lost some, or written some twice.
+            FileExistsError: it has been written already.
+        """
+        files, folder = files_of(table), self.folder(part)
+        if files.get_file_info(folder).type != fs.FileType.NotFound:
+            raise FileExistsError(f"{self.uri}/{folder} already exists")
+        added, count = list[AddAction](), 0
+        for number, rows in enumerate(pieces):
+            for day, of_day in _by_day(rows, self.partition):
+                path = self._path(part, day, f"part-{number:05}.parquet")
+                if path_of(self.uri) is not None:
+                    files.create_dir(str(PurePosixPath(path).parent))
+                footer = _put(of_day.drop(self.partition), files, path)
+                added.append(self._added(path, files, footer, day))
+                count += len(of_day)
+        return Written(added, count)
+
+    def link(self, place: Path, days: Mapping[str, date | None], table: DeltaTable) -> Written:
+        """Make files of a folder of this machine files beside those of the table, without a copy.
+
+        Args:
+            place: the folder; its files stay as they are.
+            days: the names of the files, each with the date of all its rows.
+            table: as it was opened.
+        """
+        root, files = Path(self.uri), files_of(table)
+        added, count = list[AddAction](), 0
+        for name, day in days.items():
+            path = self._path("staged", day, name)
+            _link(place / name, root / path)
+            footer = pq.read_metadata(files.open_input_file(path))
+            added.append(self._added(path, files, footer, day))
+            count += footer.num_rows
+        return Written(added, count)
+
+    def require(self, written: Written, least: int, most: int) -> None:
+        """Refuse what is written if it is not as many rows as it must be.
+
+        Raises:
+            RetryableError: some were lost, or written twice.
         """
         if not least <= written.rows <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
@@ -173,23 +194,45 @@ class Adoption:
                 commit_properties=properties,
             )
 
-    def _written(self, files: fs.FileSystem, folder: str) -> Written:
-        sizes = parquet_files(files, folder)
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            footers = pool.map(partial(pq.read_metadata, filesystem=files), sizes)
-            held = {path: foot for path, foot in zip(sizes, footers, strict=True) if foot.num_rows}
-        actions = [
-            AddAction(
-                path=path,
-                size=sizes[path],
-                partition_values={self.partition: _value(path, self.partition)},
-                modification_time=self.attempt.at_ms,
-                data_change=True,
-                stats=statistics_of(footer),
-            )
-            for path, footer in held.items()
-        ]
-        return Written(actions, sum(footer.num_rows for footer in held.values()))
+    def _path(self, part: str, day: date | None, name: str) -> str:
+        """Where below the table's root a file of a part is written."""
+        of_day = _NULL if day is None else day.isoformat()
+        return f"{self.folder(part)}/{self.partition}={of_day}/{name}"
+
+    def _added(
+        self, path: str, files: fs.FileSystem, footer: pq.FileMetaData, day: date | None
+    ) -> AddAction:
+        return AddAction(
+            path=path,
+            size=files.get_file_info(path).size,
+            partition_values={self.partition: None if day is None else day.isoformat()},
+            modification_time=self.attempt.at_ms,
+            data_change=True,
+            stats=statistics_of(footer),
+        )
+
+
+def _link(file: Path, to: Path) -> None:
+    """Give a file another name; where a file system cannot, a copy."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        to.hardlink_to(file)
+    except OSError:
+        shutil.copyfile(file, to)
+
+
+def _by_day(rows: pa.Table, partition: str) -> Iterator[tuple[date | None, pa.Table]]:
+    column = pc.field(partition)
+    for day in pc.unique(rows[partition]).to_pylist():
+        yield day, rows.filter(column.is_null() if day is None else column == day)
+
+
+def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> pq.FileMetaData:
+    """Write rows into a file; its footer."""
+    footers: list[pq.FileMetaData] = []
+    with files.open_output_stream(path) as out:
+        pq.write_table(rows, out, store_schema=False, metadata_collector=footers)
+    return footers[0]
 
 
 def rows_by_log(
@@ -212,21 +255,6 @@ def _files_of(
     return [file for file in known.to_pylist() if days is None or file["day"] in days]
 
 
-def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
-    """The bytes of the files below a folder; what an engine notes beside them is left out."""
-    below = fs.FileSelector(folder, allow_not_found=True, recursive=True)
-    sizes = {
-        one.path.lstrip("/"): one.size
-        for one in files.get_file_info(below)
-        if one.type == fs.FileType.File
-    }
-    return {
-        path: sizes[path]
-        for path in sorted(sizes)
-        if not any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
-    }
-
-
 @contextmanager
 def no_other_writer(place: str) -> Iterator[None]:
     """Say of a commit that another one has come before that it can be tried again."""
@@ -235,13 +263,3 @@ def no_other_writer(place: str) -> Iterator[None]:
     except CommitFailedError:
         problem = "somebody wrote it without the pipeline's lock"
         raise RetryableError(place, problem, "try again") from None
-
-
-def _value(path: str, partition: str) -> str | None:
-    """The partition of a file, by the folder that it lies in."""
-    (value,) = (
-        part.removeprefix(f"{partition}=")
-        for part in PurePosixPath(path).parts
-        if part.startswith(f"{partition}=")
-    )
-    return None if value == _NULL else unquote(value)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
+from itertools import chain
 
-import pyarrow.dataset as ds
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
-from pyspark.sql import DataFrame
 
 from strandline.engine.records.expressions import in_quotes
 from strandline.errors import InputError
-from strandline.lake.adopt import Adoption, no_other_writer, parquet_files
+from strandline.lake.adopt import Adoption, no_other_writer
 from strandline.lake.diff import DELETE, OP
-from strandline.lake.reads import columns_of, files_of
-from strandline.lake.sessions.protocol import session_of
-from strandline.lake.small_diff import are_comparable
+from strandline.lake.reads import columns_of
 
 
 def has_change_feed(table: DeltaTable) -> bool:
@@ -27,41 +25,40 @@ def merge_with_feed(
     adoption: Adoption,
     table: DeltaTable,
     keys: Sequence[str],
-    changes: DataFrame,
-    days: Sequence[date | None],
+    changes: Iterator[pa.Table],
+    days: Collection[date | None],
 ) -> None:
     """Bring a diff into a table by a merge of delta-rs, which writes the feed.
 
-    Files that are swapped would bring rows into the feed that have not changed. The rows of the
-    diff pass through this process.
+    Files that are swapped would bring rows into the feed that have not changed.
 
     Args:
         adoption: of the table; call it under the lock.
         table: as it was opened.
         keys: the columns that identify a row, by the table's names.
-        changes: the diff, with `OP`, by the names and in the types of the table.
+        changes: the diff, with `OP`, by the names and in the types of the table, some rows at a
+            time, the first with their columns.
         days: the partitions that it touches.
 
     Raises:
-        InputError: delta-rs compares some keys in another way than Spark.
+        InputError: delta-rs finds other keys the same than a diff does.
         RetryableError: somebody wrote the table meanwhile without the lock.
     """
-    if not are_comparable(columns_of(table), keys):
+    if not _as_delta_rs_compares(columns_of(table), keys):
         raise InputError(
             adoption.uri,
             "keeps a change data feed (delta.enableChangeDataFeed), which cannot be written for "
             "keys that are floating-point numbers, lists or structs",
             "switch the feed off, or give the pipeline a key of another type",
         )
-    folder, files = adoption.folder("changes"), files_of(table)
-    changes.write.parquet(session_of(changes.sparkSession).to_write(f"{adoption.uri}/{folder}"))
-    diff = ds.dataset([*parquet_files(files, folder)], format="parquet", filesystem=files)
-    row = {in_quotes(n): f"s.{in_quotes(n)}" for n in changes.columns if n != OP}
+    first = next(changes)
+    batches = chain.from_iterable(rows.to_batches() for rows in chain([first], changes))
+    row = {in_quotes(n): f"s.{in_quotes(n)}" for n in first.column_names if n != OP}
     same_key = [f"(t.{in_quotes(key)} IS NOT DISTINCT FROM s.{in_quotes(key)})" for key in keys]
     with no_other_writer(adoption.uri):
         (
             table.merge(
-                diff.scanner().to_reader(),
+                pa.RecordBatchReader.from_batches(first.schema, batches),
                 " AND ".join([_in_days(adoption.partition, days), *same_key]),
                 source_alias="s",
                 target_alias="t",
@@ -73,10 +70,15 @@ def merge_with_feed(
             .when_not_matched_insert(row, predicate=f"s.{OP} <> '{DELETE}'")
             .execute()
         )
-    files.delete_dir(folder)
 
 
-def _in_days(partition: str, days: Sequence[date | None]) -> str:
+def _as_delta_rs_compares(schema: pa.Schema, keys: Sequence[str]) -> bool:
+    """Whether delta-rs finds just those keys the same that a diff does (not of -0.0, NaN)."""
+    kinds = [schema.field(key).type for key in keys]
+    return not any(pa.types.is_nested(kind) or pa.types.is_floating(kind) for kind in kinds)
+
+
+def _in_days(partition: str, days: Collection[date | None]) -> str:
     """Some partitions, as literals: nothing else of the table is read."""
     column = f"t.{in_quotes(partition)}"
     named = ", ".join(f"CAST('{day.isoformat()}' AS DATE)" for day in days if day is not None)

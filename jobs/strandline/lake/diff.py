@@ -1,118 +1,150 @@
-"""diff: what staging would change in what is published, row by row."""
+"""diff: what staged rows change in published ones; and rows with such a diff brought in.
+
+Functions of Arrow's tables, which look at no file. All rows of one key are in the same call; how
+many other ones are beside them, and in what order, is nothing to the outcome.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from strandline.engine.frames import all_of, with_nulls_for
-from strandline.engine.records.expressions import quoted
-from strandline.lake.schema import Fit, fit
+from strandline.lake.same_values import comparable, differ
 
 OP = "_strandline_op"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
-TOLERANCE = 1e-9
 NOT_COMPARED = {"run_id"}
-_STAGED, _PUBLISHED = "_strandline_staged_", "_strandline_published_"
-"""What the columns of either side are named with."""
-_IS_STAGED, _IS_PUBLISHED = "_strandline_is_staged", "_strandline_is_published"
+_ROW = "row"
+_Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 def diff(
-    staged: DataFrame,
-    published: DataFrame,
-    keys: Sequence[str],
-    *,
-    place: str,
-    keep: bool = False,
-    fitted: Fit | None = None,
-) -> DataFrame:
+    staged: pa.Table, published: pa.Table, keys: Sequence[str], kept: Collection[str] = ()
+) -> pa.Table:
     """The rows to insert, update and delete, each with its `OP`; published rows not staged go.
 
-    Changed means: any column but `run_id` differs; floating point relatively by more than 1e-9.
-    Names and types are those of `Fit`.
+    Changed means: any column but `run_id` differs (`same_values`).
 
     Args:
         staged: what shall stand.
-        published: what stands in the same scope.
-        keys: the columns that identify a row; compared null-safely.
-        place: what an error names.
-        keep: whether a published column that is staged no more keeps its values; else they go.
-        fitted: how the staged columns fit into the table's, where that is known.
-
-    Raises:
-        InputError: a column has a type that the published table cannot take.
+        published: what stands in the same scope; by the same columns, in the same types.
+        keys: the columns that identify a row.
+        kept: columns that staged rows say nothing of: a row that is updated keeps their values.
     """
-    fitted = fitted or fit(staged.schema, published.schema, place)
-    staged, published = fitted.of(staged), fitted.of_published(published)
-    kept = {*published.columns} - {*staged.columns} if keep else set()
-    staged = with_nulls_for(published, staged)
-    published = with_nulls_for(staged, published)
-    keys = [fitted.names.get(key, key) for key in keys]
-    not_compared = {*keys, *kept, *NOT_COMPARED}
-    op = (
-        F.when(F.col(_IS_PUBLISHED).isNull(), INSERT)
-        .when(_is_deleted(), DELETE)
-        .when(_differ(f for f in staged.schema.fields if f.name not in not_compared), UPDATE)
-    )
-    row = [_row(name, kept=name in kept).alias(name) for name in staged.columns]
-    left = staged.select(F.lit(True).alias(_IS_STAGED), *_named(_STAGED, staged.columns))
-    right = published.select(F.lit(True).alias(_IS_PUBLISHED), *_named(_PUBLISHED, staged.columns))
-    same_row = all_of(_of(_STAGED, key).eqNullSafe(_of(_PUBLISHED, key)) for key in keys)
-    both = left.join(right, same_row, "full_outer").withColumn(OP, op)
-    return both.where(F.col(OP).isNotNull()).select(OP, *row)
+    pairs = Pairs.of_keys(staged.select(keys), published.select(keys))
+    changed = np.zeros(len(pairs.first), dtype=bool)
+    for name in {*staged.column_names} - {*keys, *kept, *NOT_COMPARED}:
+        changed |= differ(staged[name].take(pairs.first), published[name].take(pairs.second))
+    before = published.take(pairs.second[changed])
+    after = staged.take(pairs.first[changed])
+    for name in kept:
+        after = _with_column(after, name, before[name])
+    parts = {
+        INSERT: staged.take(pairs.first_alone),
+        DELETE: published.take(pairs.second_alone),
+        UPDATE: after,
+    }
+    return pa.concat_tables(with_op(rows, op) for op, rows in parts.items())
 
 
-def _named(side: str, columns: Iterable[str]) -> list[Column]:
-    return [quoted(name).alias(side + name) for name in columns]
+def with_op(rows: pa.Table, op: str) -> pa.Table:
+    """The rows as a diff that does the same with all of them."""
+    return rows.add_column(0, OP, pa.repeat(op, len(rows)))
 
 
-def _row(name: str, *, kept: bool) -> Column:
-    """A column of a changed row: as staged; as published where nothing is staged, or it stays."""
-    published = _of(_PUBLISHED, name)
-    return published if kept else F.when(_is_deleted(), published).otherwise(_of(_STAGED, name))
+def with_changes(rows: pa.Table, changes: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Rows with a diff of them brought in: rows of its keys go, what it does not delete comes.
+
+    Doing it twice is doing it once. A column that the diff does not have keeps its values.
+
+    Args:
+        rows: all rows of the keys of the diff, and others.
+        changes: the diff, with `OP`, in the types of the rows.
+        keys: the columns that identify a row.
+    """
+    coming = changes.filter(pc.not_equal(changes[OP], DELETE)).drop(OP)
+    kept = rows.take(Pairs.of_keys(rows.select(keys), changes.select(keys)).first_alone)
+    lacking = [name for name in rows.column_names if name not in coming.column_names]
+    if lacking:
+        pairs = Pairs.of_keys(coming.select(keys), rows.select(keys))
+        before = np.full(len(coming), -1)
+        before[pairs.first] = pairs.second
+        places = pa.array(before, mask=before < 0)
+        for name in lacking:
+            coming = coming.append_column(name, rows[name].take(places))
+    return pa.concat_tables([kept, coming.select(rows.column_names)])
 
 
-def _is_deleted() -> Column:
-    return F.col(_IS_STAGED).isNull()
+def names_rows_twice(changes: pa.Table, keys: Sequence[str]) -> bool:
+    """Whether two published rows that a diff changes are one by their key."""
+    changed = changes.filter(pc.not_equal(changes[OP], INSERT)).select(keys)
+    groups = _numbered(changed).group_by(_names(len(keys))).aggregate([(_ROW, "count")])
+    return len(groups) < len(changed)
 
 
-def _differ(fields: Iterable[T.StructField]) -> Column:
-    """Whether any of these columns has another value on either side."""
-    differs = (~equal(_of(_STAGED, f.name), _of(_PUBLISHED, f.name), f.dataType) for f in fields)
-    return reduce(Column.__or__, differs, F.lit(False))
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of two tables by their keys, as row numbers.
+
+    Attributes:
+        first: a row of the first table, for each row of the second that has its key; `second`: that
+            one.
+        first_alone: the rows of the first table whose key is not in the second.
+        second_alone: the rows of the second table whose key is not in the first.
+    """
+
+    first: _Numbers
+    second: _Numbers
+    first_alone: _Numbers
+    second_alone: _Numbers
+
+    @classmethod
+    def of_keys(cls, some: pa.Table, others: pa.Table) -> Pairs:
+        """Find the rows of the same key; the tables have no other columns."""
+        key = _keys_of(some, others)
+        of_some, of_others = key[: len(some)], key[len(some) :]
+        by_key = np.argsort(of_others, kind="stable")
+        rows_of = np.bincount(of_others, minlength=key.max(initial=-1) + 1)
+        begins = np.cumsum(rows_of) - rows_of
+        times = rows_of[of_some]
+        first = np.repeat(np.arange(len(some)), times)
+        nth = np.arange(len(first)) - np.repeat(np.cumsum(times) - times, times)
+        in_some = np.zeros(len(rows_of), dtype=bool)
+        in_some[of_some] = True
+        return cls(
+            first=first,
+            second=by_key[begins[of_some[first]] + nth],
+            first_alone=np.flatnonzero(times == 0),
+            second_alone=np.flatnonzero(~in_some[of_others]),
+        )
 
 
-def _of(side: str, name: str) -> Column:
-    return quoted(side + name)
+def _keys_of(some: pa.Table, others: pa.Table) -> _Numbers:
+    """A number for the key of each row of both tables, one behind the other."""
+    both = pa.concat_tables([_numbered(rows) for rows in (some, others)]).drop(_ROW)
+    groups = _numbered(both).group_by(_names(some.num_columns)).aggregate([(_ROW, "list")])
+    rows = groups[f"{_ROW}_list"].combine_chunks()
+    key = np.empty(len(both), dtype=np.int64)
+    lengths = pc.list_value_length(rows).to_numpy()
+    key[rows.flatten().to_numpy()] = np.repeat(np.arange(len(groups)), lengths)
+    return key
 
 
-def equal(staged: Column, published: Column, kind: T.DataType) -> Column:
-    """Whether two values of a type are no change."""
-    if _holds_map(kind):
-        return _json(staged).eqNullSafe(_json(published))
-    same = staged.eqNullSafe(published)
-    if isinstance(kind, T.DoubleType | T.FloatType):
-        larger = F.greatest(F.abs(staged), F.abs(published))
-        near = F.abs(staged - published) <= TOLERANCE * larger
-        finite = larger < float("inf")  # what is no number counts as larger than all of them
-        return same | F.coalesce(finite & near, F.lit(False))
-    return same
+def _numbered(keys: pa.Table) -> pa.Table:
+    """Keys as they are compared, under names of their own, and the numbers of their rows."""
+    columns = [*map(comparable, keys.columns), pa.array(np.arange(len(keys)))]
+    return pa.table(columns, [*_names(keys.num_columns), _ROW])
 
 
-def _json(value: Column) -> Column:
-    """A value as JSON, under the same name on either side of the diff."""
-    return F.to_json(F.struct(value.alias("value")))
+def _names(count: int) -> list[str]:
+    return [str(place) for place in range(count)]
 
 
-def _holds_map(kind: T.DataType) -> bool:
-    """Whether values of a type hold a map, which Spark does not compare."""
-    if isinstance(kind, T.ArrayType):
-        return _holds_map(kind.elementType)
-    if isinstance(kind, T.StructType):
-        return any(_holds_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, T.MapType)
+def _with_column(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)

@@ -11,8 +11,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 
 from strandline.errors import InputError, problem_of
 from strandline.lake.identities import second_columns
-from strandline.lake.reads import columns_of
-from strandline.lake.rewrite import in_days
+from strandline.lake.reads import columns_of, in_days
 from strandline.spec.join import SIDES
 
 _OWN = "_strandline_own_"
@@ -75,7 +74,7 @@ def erase(
     days = _days_of(table, partition, expression, sides)
     if not len(days):
         return
-    of_days, schema = in_days(partition, days), columns_of(table)
+    of_days, schema = in_days(partition, days.to_pylist()), columns_of(table)
     rows_of_days = f"SELECT * FROM rows WHERE ({of_days})"
     kept = _asked(table, _kept(table, expression, sides, rows_of_days))
     rows = (pa.record_batch(batch).select(schema.names).cast(schema) for batch in kept)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from strandline.lake.file_bounds import known_by_log
@@ -73,9 +76,53 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
     return ds.FileSystemDataset(fragments, schema, parquet, files)
 
 
+def rows_of(
+    dataset: ds.Dataset, wanted: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a dataset some at a time, few of them read ahead; first a table without any.
+
+    Args:
+        dataset: the files.
+        wanted: of their rows these alone; None: all.
+        columns: of their columns these alone; None: all.
+    """
+    scanner = dataset.scanner(
+        columns=columns, filter=wanted, batch_size=2**16, batch_readahead=2, fragment_readahead=1
+    )
+    yield scanner.projected_schema.empty_table()
+    for batch in scanner.to_batches():
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def rows_in_days(
+    table: DeltaTable, partition: str, days: Collection[date | None]
+) -> Iterator[pa.Table]:
+    """The rows of some partitions of a table, some at a time; first a table without any."""
+    day, known = pc.field(partition), [day for day in days if day is not None]
+    wanted = day.isin(pa.array(known, pa.date32()))
+    wanted |= day.is_null() if None in days else pc.scalar(False)
+    return rows_of(dataset_of(table, in_days(partition, days)), wanted)
+
+
+def in_days(partition: str, days: Collection[date | None]) -> str:
+    """Some partitions in SQL, as delta-rs reads it."""
+    named = ", ".join(f"'{day.isoformat()}'" for day in days if day is not None)
+    inside = f'"{partition}" IN ({named})' if named else "false"
+    return f'{inside} OR "{partition}" IS NULL' if None in days else inside
+
+
 def columns_of(table: DeltaTable) -> pa.Schema:
     """The columns of a table, as a dataset of it has them."""
     return pa.schema(table.schema().to_arrow())
+
+
+def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> bool:
+    """Whether a table has any such row; `files`: in which files they may be (`dataset_of`)."""
+    if not table.file_uris():
+        return False
+    found = dataset_of(table, files).scanner(columns=[], filter=rows).head(1)
+    return int(found.num_rows) > 0
 
 
 def started_in(name: str, within: TimeRange) -> pc.Expression:
@@ -104,6 +151,29 @@ def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema)
     import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
 
     return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files_of(table))
+
+
+def files_at(place: str) -> fs.FileSystem:
+    """The file system whose root is a place, be it a folder or of an object store."""
+    folder = path_of(place)
+    if folder is None:
+        return fs.PyFileSystem(DeltaStorageHandler(place))
+    return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
+    """The bytes of the files below a folder; what an engine notes beside them is left out."""
+    below_it = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+    sizes = {
+        one.path.lstrip("/"): one.size
+        for one in files.get_file_info(below_it)
+        if one.type == fs.FileType.File
+    }
+    return {
+        path: sizes[path]
+        for path in sorted(sizes)
+        if not any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
+    }
 
 
 def files_of(table: DeltaTable) -> fs.FileSystem:

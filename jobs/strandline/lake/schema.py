@@ -9,11 +9,9 @@ from typing import NoReturn
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from strandline.engine.records.expressions import quoted
 from strandline.engine.records.side_by_side import second_name
 from strandline.errors import InputError
 from strandline.lake.type_widening import common_type, in_type, key_of, same_type
@@ -57,38 +55,42 @@ class Fit:
             if _is_second_of(name, self.schema[of_table])
         }
 
-    def of(self, rows: DataFrame, *more: str) -> DataFrame:
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns of the table in Arrow's terms."""
+        return arrow_of(self.schema)
+
+    @property
+    def not_staged(self) -> list[str]:
+        """The columns of the table of which the staged rows say nothing."""
+        said = {*self.names.values(), *self._without_value()}
+        return [name for name in self.schema.names if name not in said]
+
+    def of(self, rows: pa.Table) -> pa.Table:
         """Staged rows by the names and in the types of the table; its order of columns.
 
-        Of the columns of the table that hold one source column all but one are null.
-
-        Args:
-            rows: the rows; a column that they do not have is left out.
-            more: columns of theirs that stand before all others, as they are.
+        Of the columns of the table that hold one source column all but one are null. A column that
+        the rows do not have is left out, one that no table has (`OP`) is the first.
         """
-        there = {key_of(self.names.get(f.name, f.name)): f for f in rows.schema.fields}
-        return self._fitted(rows, there, more, nulls=self._without_value())
+        there = {key_of(self.names.get(name, name)): name for name in rows.column_names}
+        return self._fitted(rows, there, nulls=self._without_value())
 
-    def of_published(self, rows: DataFrame) -> DataFrame:
+    def of_published(self, rows: pa.Table) -> pa.Table:
         """Published rows in the types of the table."""
-        return self._fitted(rows, {key_of(f.name): f for f in rows.schema.fields}, ())
+        return self._fitted(rows, {key_of(name): name for name in rows.column_names})
 
     def _fitted(
-        self,
-        rows: DataFrame,
-        there: Mapping[str, T.StructField],
-        more: Iterable[str],
-        nulls: Collection[str] = (),
-    ) -> DataFrame:
-        fitted = [quoted(name) for name in more]
-        for field in self.schema.fields:
+        self, rows: pa.Table, there: Mapping[str, str], nulls: Collection[str] = ()
+    ) -> pa.Table:
+        known = {key_of(name) for name in self.schema.names}
+        fitted = {own: rows[own] for name, own in there.items() if name not in known}
+        for field in self.arrow:
             own = there.get(key_of(field.name))
             if own is not None:
-                value = in_type(quoted(own.name), own.dataType, field.dataType)
-                fitted.append(value.alias(field.name, metadata=field.metadata))
+                fitted[field.name] = in_type(rows[own], field.type)
             elif field.name in nulls:
-                fitted.append(F.lit(None).cast(field.dataType).alias(field.name))
-        return rows.select(*fitted)
+                fitted[field.name] = pa.nulls(len(rows), field.type)
+        return pa.table(fitted)
 
     def _without_value(self) -> list[str]:
         """The columns of the table that hold another type of a staged column."""
@@ -234,6 +236,22 @@ def _refuse(
         "nothing is published",
         way_out,
     )
+
+
+def arrow_of(columns: T.StructType) -> pa.Schema:
+    """Columns in Arrow's terms; each may be null."""
+    schema = to_arrow_schema(columns, timezone="UTC")
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with just some columns, in their order; what they lack is null."""
+    there = {*rows.column_names}
+    columns = [
+        rows[field.name] if field.name in there else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema)
 
 
 def spark_type(name: str) -> T.DataType:

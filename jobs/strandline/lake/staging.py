@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from strandline.engine.frames import from_arrow
 from strandline.lake.places import path_of
+from strandline.lake.reads import files_at, parquet_files, rows_of
+from strandline.lake.schema import arrow_of
 from strandline.lake.sessions.protocol import session_of
-from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Store
 
 
@@ -28,9 +31,14 @@ class Staging:
     store: Store
     run_id: str
 
+    @property
+    def root(self) -> str:
+        """Where all parts lie."""
+        return self.store.staging(self.run_id)
+
     def uri(self, part: str) -> str:
         """Where a part lies."""
-        return f"{self.store.staging(self.run_id)}/{part}"
+        return f"{self.root}/{part}"
 
     def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
         """Write a part, or a piece of it, and read back all that is written of it.
@@ -45,9 +53,9 @@ class Staging:
         """A part that was written in several pieces: the last one was read back with all."""
         return written[-1]
 
-    def read(self, part: str, schema: StructType | None = None) -> DataFrame:
-        """A staged part; without its schema a job finds that."""
-        reader = self.spark.read if schema is None else self.spark.read.schema(schema)
+    def read(self, part: str, schema: StructType) -> DataFrame:
+        """A staged part, for the engine."""
+        reader = self.spark.read.schema(schema)
         return session_of(self.spark).parquet(reader, self.uri(part))
 
     def beside(self, name: str) -> Staging:
@@ -58,20 +66,121 @@ class Staging:
         """Remove all of it, where it lies in a folder."""
         self.store.drop_staging(self.run_id)
 
-    def small(self, part: str) -> pa.Table | None:
-        """A staged part, without Spark; None: it is not small, or not in a folder."""
-        return staged_rows(self.uri(part))
+    def part(
+        self, name: str, schema: StructType | None = None, wanted: ds.Expression | None = None
+    ) -> Part:
+        """A staged part, for this process.
 
-    def put(self, part: str, rows: pa.Table, *, piece: int = 0) -> DataFrame:
-        """`write` of a few rows, in a folder without Spark."""
-        folder = path_of(self.uri(part))
-        if folder is None:
-            return self.write(part, from_arrow(self.spark, rows), piece=piece)
-        if not piece:
+        Args:
+            name: its name.
+            schema: its columns; None: those of its files, of which there is one.
+            wanted: of its rows these alone; None: all.
+
+        Raises:
+            OSError: its columns are asked for, and it has no file.
+        """
+        place = self.uri(name)
+        schema = _columns_at(place) if schema is None else schema
+        return Part(self, name, schema, wanted)
+
+    def put(self, part: str, rows: Iterable[pa.Table], *, piece: int = 0) -> Part:
+        """`write` of rows of this process, some of which come at a time, the first with columns."""
+        folder, stream = path_of(self.uri(part)), iter(rows)
+        first = next(stream)
+        if folder is not None and not piece:
             shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, folder / f"part-{piece}.parquet")
-        return self.read(part, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        files = files_at(self.uri(part))
+        with (
+            files.open_output_stream(f"part-{piece}.parquet") as out,
+            pq.ParquetWriter(out, first.schema) as writer,
+        ):
+            writer.write_table(first)
+            for some in stream:
+                writer.write_table(some)
+        return self.part(part, from_arrow_schema(first.schema, prefer_timestamp_ntz=True))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that a run has staged: read when they are asked for, and without the engine.
+
+    Attributes:
+        staging: where they lie.
+        name: of the part.
+        schema: its columns.
+        wanted: of its rows these alone; None: all.
+        left_out: the files of the part whose rows are not read.
+    """
+
+    staging: Staging
+    name: str
+    schema: StructType
+    wanted: ds.Expression | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def rows(
+        self, wanted: ds.Expression | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows, some at a time; see `rows_of`."""
+        both = [one for one in (self.wanted, wanted) if one is not None]
+        only = None if not both else both[0] if len(both) == 1 else both[0] & both[1]
+        return rows_of(self._dataset, only, columns)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._dataset.count_rows(filter=self.wanted))
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows at once."""
+        return pa.concat_tables(self.rows(columns=columns))
+
+    def frame(self) -> DataFrame:
+        """The whole part, for the engine."""
+        return self.staging.read(self.name, self.schema)
+
+    @property
+    def place(self) -> str:
+        """Where its files lie."""
+        return self.staging.uri(self.name)
+
+    def files_of_one(self, column: str, types: pa.Schema) -> dict[str, Any]:
+        """The files of which all rows are wanted and have one value in a column: with that value.
+
+        Args:
+            column: in which they have it.
+            types: the part's columns are of these in the files; these may have others, too.
+        """
+        files, found = files_at(self.place), dict[str, Any]()
+        for name in self._names:
+            of_file = ds.dataset([name], format="parquet", filesystem=files)
+            there = {field.name: field.type for field in of_file.schema}
+            if any(there.get(own) != types.field(own).type for own in self.schema.names):
+                continue
+            values = pc.unique(of_file.to_table(columns=[column])[column])
+            if len(values) == 1 and of_file.count_rows(filter=self.wanted) == of_file.count_rows():
+                found[name] = values[0].as_py()
+        return found
+
+    @property
+    def _names(self) -> list[str]:
+        there = parquet_files(files_at(self.place), "")
+        return [name for name in there if name not in self.left_out]
+
+    @property
+    def _dataset(self) -> ds.Dataset:
+        files, schema = files_at(self.place), arrow_of(self.schema)
+        return ds.dataset(self._names, schema=schema, format="parquet", filesystem=files)
+
+
+def _columns_at(place: str) -> StructType:
+    files = files_at(place)
+    first = next(iter(parquet_files(files, "")), None)
+    if first is None:
+        raise FileNotFoundError(f"{place}: no such file")
+    schema = pq.read_schema(files.open_input_file(first))
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
@@ -86,18 +195,19 @@ def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
 
 @dataclass(frozen=True)
 class Temporary(Staging):
-    """Staging in a folder of this machine: what is small in it is handled without Spark.
+    """Staging in a folder of this machine.
 
     Attributes:
-        root: the folder, which this run has made.
+        folder: which this run has made.
     """
 
-    root: str
+    folder: str
 
-    def uri(self, part: str) -> str:
-        """Where a part lies while the run works."""
-        return f"{self.root}/{self.run_id}/{part}"
+    @property
+    def root(self) -> str:
+        """Where all parts lie while the run works."""
+        return f"{self.folder}/{self.run_id}"
 
     def drop(self) -> None:
         """Remove all of it."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

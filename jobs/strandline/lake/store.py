@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,7 +17,6 @@ from deltalake import (
     DeltaTable,
     PostCommitHookProperties,
     Schema,
-    Transaction,
     write_deltalake,
 )
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -26,10 +25,8 @@ from strandline.errors import storage_error
 from strandline.lake.commits import commits
 from strandline.lake.lock import exclusive
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
-from strandline.lake.reads import dataset_of
 
 if TYPE_CHECKING:
-    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
 PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
@@ -134,17 +131,6 @@ class Store:
     def _is_pinned(self, name: str) -> bool:
         return self.pinned is not None and (name in self.pinned or name in PUBLISHED)
 
-    def holds(self, name: str, rows: ds.Expression, files: str | None = None) -> bool:
-        """Whether a table has any such row; a table that does not exist yet has none.
-
-        `files`: in which files they may be (`dataset_of`).
-        """
-        table = self.table(name)
-        if table is None or not table.file_uris():
-            return False
-        found = dataset_of(table, files).scanner(columns=[], filter=rows).head(1)
-        return int(found.num_rows) > 0
-
     def rows(self, name: str) -> int:
         """How many rows a table has, by its log; 0 if it does not exist yet."""
         table = self.table(name)
@@ -156,29 +142,30 @@ class Store:
         table = self.table(name)
         return None if table is None else table.version()
 
-    def versions(self) -> dict[str, int]:
-        """The newest version of each table that exists."""
-        found = {name: self.version(name) for name in RESULTS}
+    def versions(self, names: Iterable[str] = RESULTS) -> dict[str, int]:
+        """The newest version of each of some tables that exists."""
+        found = {name: self.version(name) for name in names}
         return {name: version for name, version in found.items() if version is not None}
 
     def create(
         self, name: str, schema: pa.Schema | Schema, partition_by: Sequence[str] = ()
-    ) -> None:
-        """Create an empty table unless it exists; call it under the lock.
+    ) -> DeltaTable:
+        """Create an empty table unless it exists, and open it; call it under the lock.
 
         One that an earlier program has created gets the properties of those created now.
         """
         table = self.table(name)
         if table is None:
-            DeltaTable.create(
+            return DeltaTable.create(
                 self.uri(name),
                 schema=schema,
                 partition_by=list(partition_by),
                 mode="ignore",
                 configuration=_CHECKPOINTS,
             )
-        elif not _CHECKPOINTS.keys() <= table.metadata().configuration.keys():
+        if not _CHECKPOINTS.keys() <= table.metadata().configuration.keys():
             table.alter.set_table_properties(_CHECKPOINTS)
+        return table
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
         """Append rows in one commit, creating the table, or a column of it, if need be.
@@ -193,20 +180,6 @@ class Store:
             # it looks through the whole log: whoever compacts the table does so
             post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
         )
-
-    def append_once(self, name: str, rows: pa.Table, application: str, run_id: str) -> None:
-        """Append rows unless this application id has done so before; call it under the lock."""
-        table = DeltaTable(self.uri(name))
-        if table.transaction_version(application) is None:
-            write_deltalake(
-                table,
-                rows,
-                mode="append",
-                schema_mode="merge",
-                commit_properties=CommitProperties(
-                    {"userMetadata": run_id}, app_transactions=[Transaction(application, 1)]
-                ),
-            )
 
     def version_before(self, name: str, moment: datetime) -> int | None:
         """The last version of a table from before an instant; None: its log begins after it."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import pyarrow as pa
 from pyspark.sql import types as T
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -94,23 +93,22 @@ def _common_struct(
     return both
 
 
-def in_type(value: Column, kind: T.DataType, wanted: T.DataType) -> Column:
-    """A value in a type of `_common`; what is new in a struct is null."""
-    if same_type(kind, wanted):
-        return value
-    if isinstance(kind, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        element, into = kind.elementType, wanted.elementType
-        return F.transform(value, lambda one: in_type(one, element, into))
-    if isinstance(kind, T.MapType) and isinstance(wanted, T.MapType):
-        held, into = kind.valueType, wanted.valueType
-        return F.transform_values(value, lambda _, one: in_type(one, held, into))
-    if isinstance(kind, T.StructType) and isinstance(wanted, T.StructType):
-        own = {key_of(field.name): field for field in kind.fields}
-        fields = [
-            in_type(value.getField(mine.name), mine.dataType, field.dataType).alias(field.name)
-            if (mine := own.get(key_of(field.name))) is not None
-            else F.lit(None).cast(field.dataType).alias(field.name)
-            for field in wanted.fields
-        ]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    return value.cast(wanted)
+def in_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Values in Arrow's form of a type of `common_type`; what is new in a struct is null."""
+    if values.type == wanted:
+        return values
+    named = _by_names_of(wanted, values.type)
+    return pa.chunked_array([part.view(named).cast(wanted) for part in values.chunks], wanted)
+
+
+def _by_names_of(wanted: pa.DataType, kind: pa.DataType) -> pa.DataType:
+    """A type with the names that the fields of its structs have in another one."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
+        theirs = {key_of(field.name): field for field in wanted}
+        both = [(theirs[key_of(field.name)], field) for field in kind]
+        return pa.struct([(of.name, _by_names_of(of.type, own.type)) for of, own in both])
+    if pa.types.is_map(kind) and pa.types.is_map(wanted):
+        return pa.map_(kind.key_type, _by_names_of(wanted.item_type, kind.item_type))
+    if pa.types.is_list(kind) and pa.types.is_list(wanted):
+        return pa.list_(_by_names_of(wanted.value_type, kind.value_type))
+    return kind

@@ -9,13 +9,13 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import functions as F
 
 from strandline.engine.past.history import History
 from strandline.engine.rebuild import Scope
 from strandline.lake.days import Days, read_days
 from strandline.lake.diff import DELETE, OP
 from strandline.lake.ledger import UPKEEP
+from strandline.lake.sums import ROWS, sums_by
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.context import Context
@@ -97,7 +97,8 @@ def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[da
 def _taken_away(changes: Sequence[Change]) -> Counter[date | None]:
     """The malformed rows of each arrival day that a run takes from quarantine."""
     (change,) = (one for one in changes if one.target.name == QUARANTINE.name)
-    if not change.counts[DELETE] or change.small is not None:  # a small diff takes only late rows
+    if not change.counts[DELETE]:
         return Counter()
-    gone = change.rows.where((F.col(OP) == DELETE) & F.col("slot_start").isNull())
-    return Counter({row[0]: int(row[1]) for row in gone.groupBy(_DAY).count().collect()})
+    gone = (ds.field(OP) == DELETE) & ds.field("slot_start").is_null()
+    by_day = sums_by(change.rows.rows(gone, [_DAY]), [_DAY]).to_pylist()
+    return Counter({row[_DAY]: row[ROWS] for row in by_day})

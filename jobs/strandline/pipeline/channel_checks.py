@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.dataset as ds
 
 from strandline.engine.past.by_input import OfInput, channel_of
 from strandline.engine.past.history import History
@@ -14,8 +12,6 @@ from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import Rows
-from strandline.pipeline.older_slots import few_or_all
 from strandline.pipeline.outlook import Outlook
 from strandline.pipeline.rebuild import Staged
 from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
@@ -59,7 +55,7 @@ def check_of_ahead(ctx: Context, outlook: Outlook, staged: Staged) -> Check | No
             first = history.spec.pipeline
             behind = f"it is the watermark of {first}: see strandline status {first}"
         elif raised := _raised_by(history, watermark_ms, horizon_ms):
-            late = _late_behind(few_or_all(ctx, QUARANTINE.name, staged.quarantine), horizon_ms)
+            late = _late_behind(ctx, staged, horizon_ms)
             behind = raised_in_words(raised, late)
     return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
 
@@ -87,11 +83,10 @@ def _watermark_at(history: History, horizon_ms: int) -> int | None:
     return int(min(offered[name] for name in taking_part)) if taking_part else None
 
 
-def _late_behind(quarantined: Rows, horizon_ms: int) -> int:
-    """The staged late records that a watermark ahead of the horizon has refused."""
-    if isinstance(quarantined, DataFrame):
-        return quarantined.where(F.col("watermark_ms") > horizon_ms).count()
-    return int(pc.sum(pc.greater(quarantined["watermark_ms"], horizon_ms)).as_py() or 0)
+def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:
+    """How many staged late records a watermark ahead of the horizon has refused."""
+    ahead = ds.field("watermark_ms") > horizon_ms
+    return ctx.staging.part(QUARANTINE.name, staged.quarantine.schema, ahead).count()
 
 
 def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Raised]:

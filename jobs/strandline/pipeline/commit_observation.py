@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date
 
-from pyspark.sql import DataFrame
-
-from strandline.lake.staging import Staging
+from strandline.lake.staging import Part, Staging
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_facts
 from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
@@ -33,7 +31,7 @@ def commit_observed(
 
 def commit_observation(
     observation: Observation,
-    malformed: DataFrame | None,
+    malformed: Part | None,
     store: Store,
     staging: Staging,
     *,

@@ -1,59 +1,81 @@
-"""What staged and published rows say of their slots: counted by Spark or, of few rows, by Arrow."""
+"""What staged and published rows say of their slots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
+from strandline.lake.staging import Part, Staging
+from strandline.lake.sums import ROWS, sums_by
 from strandline.quality.completeness import Accepted
+from strandline.tables import QUARANTINE
 
-Rows: TypeAlias = DataFrame | pa.Table
 _COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED)
 """What is staged with windows to be counted, where they have it, and is no column of theirs."""
 
 
-def fired(windows: Rows) -> Any:
+def fired(windows: DataFrame) -> DataFrame:
     """The staged windows that Flink has emitted; the others were staged to be counted."""
-    if isinstance(windows, DataFrame):
-        emitted = windows.where((F.col("state") != "open") & (F.col("firings") > 0))
-        return emitted.drop(*_COUNTS)
-    emitted = windows.filter((ds.field("state") != "open") & (ds.field("firings") > 0))
-    return emitted.select([name for name in emitted.column_names if name not in _COUNTS])
+    emitted = windows.where((F.col("state") != "open") & (F.col("firings") > 0))
+    return emitted.drop(*_COUNTS)
 
 
-def told(part: str, rows: Rows) -> Any:
-    """What of a staged part there is to be published: of windows those that Flink has emitted."""
-    return fired(rows) if part == "windows" else rows
+def published_part(staging: Staging, name: str, schema: StructType | None = None) -> Part:
+    """What of a staged part there is to be published: of windows those that Flink has emitted.
+
+    Args:
+        staging: where it lies.
+        name: of the part.
+        schema: its columns, or more; None: those of its files.
+    """
+    part = staging.part(name, schema)
+    if name != "windows":
+        return part
+    own = [field for field in part.schema.fields if field.name not in _COUNTS]
+    emitted = (ds.field("state") != "open") & (ds.field("firings") > 0)
+    return Part(staging, name, StructType(own), emitted)
 
 
-def starting_from(rows: Rows, start: str, since_ms: int | None) -> Rows:
-    """The rows whose window or slot starts at an instant or later; None: all."""
+def starting_from(start: str, since_ms: int | None) -> ds.Expression | None:
+    """Which rows' window or slot starts at an instant or later; None: all."""
     if since_ms is None:
-        return rows
-    if isinstance(rows, DataFrame):
-        return rows.where(F.col(start) >= F.timestamp_millis(F.lit(since_ms)))
-    return rows.filter(ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC")))
+        return None
+    return ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
 
 
-def accepted_by_window(windows: Rows, grid: Grid) -> dict[int, Accepted]:
+def counted_columns(names: Iterable[str], grid: Grid) -> list[str]:
+    """The columns of windows that `accepted_by_window` asks for, of those that they have."""
+    there = {*names}
+    accepted = c.ACCEPTED if c.ACCEPTED in there else "records"
+    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED]
+    return [_id_of(grid), *(name for name in counts if name in there)]
+
+
+def accepted_by_window(windows: Iterable[pa.Table], columns: Sequence[str]) -> dict[int, Accepted]:
     """What each window accepted, over all keys, by its id.
 
     Of published windows without the last counts: these are known for what is staged only.
+
+    Args:
+        windows: some rows at a time.
+        columns: see `counted_columns`.
     """
-    names = windows.columns if isinstance(windows, DataFrame) else windows.column_names
-    accepted = c.ACCEPTED if c.ACCEPTED in names else "records"
-    counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED]
-    known = [name for name in counts if name in names]
-    sums = _summed(windows, "window_end" if grid.cumulative else "window_start", known)
-    return {int(id_): Accepted(*map(int, counts)) for id_, *counts in sums}
+    id_, *counts = columns
+    sums = sums_by(windows, [id_], counts)
+    values = (sums[name].to_pylist() for name in counts)
+    return {
+        int(ms): Accepted(*map(int, of_one))
+        for ms, *of_one in zip(_in_ms(sums[id_]), *values, strict=True)
+    }
 
 
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
@@ -68,27 +90,44 @@ def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     }
 
 
-def refused_by_newest(quarantine: Rows, grid: Grid) -> dict[tuple[int, str], int]:
+def slots_accepting(windows: DataFrame, grid: Grid) -> set[int]:
+    """The ids of the windows that have accepted a record, for any key; they are not staged."""
+    _, accepted, *_ = counted_columns(windows.columns, grid)
+    accepting = windows.where(F.col(accepted) > 0)
+    ids = accepting.select(F.unix_millis(_id_of(grid))).distinct().collect()
+    return {int(row[0]) for row in ids}
+
+
+def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
     """How many records no window accepted, by the start of their newest window and the reason."""
     ahead = grid.size_ms if grid.cumulative else 0
-    if isinstance(quarantine, DataFrame):
-        groups = quarantine.groupBy(F.unix_millis("slot_start"), "reason")
-        counted = [(row[0], row[1], row[2]) for row in groups.count().collect()]
-    else:
-        groups = quarantine.group_by(["slot_start", "reason"]).aggregate([([], "count_all")])
-        counts = (groups[name].to_pylist() for name in ("reason", "count_all"))
-        counted = [*zip(_in_ms(groups["slot_start"]), *counts, strict=True)]
-    return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in counted}
+    groups = sums_by(quarantine, REFUSED_BY)
+    counts = (groups[name].to_pylist() for name in ("reason", ROWS))
+    by_slot = zip(_in_ms(groups["slot_start"]), *counts, strict=True)
+    return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in by_slot}
 
 
-def _summed(rows: Rows, instant: str, names: Sequence[str]) -> Iterable[Sequence[Any]]:
-    """The sums of some columns by an instant of each row, behind that in milliseconds."""
-    if isinstance(rows, DataFrame):
-        groups = rows.groupBy(F.unix_millis(instant))
-        return groups.agg(*(F.sum(name) for name in names)).collect()
-    groups = rows.group_by(instant).aggregate([(name, "sum") for name in names])
-    sums = (groups[f"{name}_sum"].to_pylist() for name in names)
-    return zip(_in_ms(groups[instant]), *sums, strict=True)
+REFUSED_BY = ["slot_start", "reason"]
+"""The columns of quarantine that `refused_by_newest` asks for."""
+
+
+def late_in(
+    quarantine: Part, since_ms: int | None, wanted: ds.Expression | None = None
+) -> Iterator[pa.Table]:
+    """The staged late records of slots from an instant on, with `REFUSED_BY`.
+
+    Args:
+        quarantine: all that are staged.
+        since_ms: the instant; None: all.
+        wanted: of them these alone; None: all.
+    """
+    since = starting_from(QUARANTINE.start, since_ms)
+    both = since if wanted is None else wanted if since is None else wanted & since
+    return quarantine.rows(both, REFUSED_BY)
+
+
+def _id_of(grid: Grid) -> str:
+    return "window_end" if grid.cumulative else "window_start"
 
 
 def _in_ms(instants: pa.ChunkedArray) -> Any:

@@ -23,7 +23,7 @@ from strandline.lake.reads import dataset_of, files_started_in, started_in
 from strandline.lake.steps import frontier, standing
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import accepted_by_slot, accepted_by_window
+from strandline.pipeline.counts import accepted_by_slot, slots_accepting
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.plan import Plan
@@ -235,9 +235,8 @@ def _accepting(rebuilt: Rebuild) -> set[int]:
         return {slot for slots in rebuilt.accepted_by_input().values() for slot in slots}
     by_slot = rebuilt.accepted_by_slot()
     if by_slot is None:
-        found = accepted_by_window(rebuilt.windows(), rebuilt.history.grid)
-    else:
-        found = accepted_by_slot(by_slot)
+        return slots_accepting(rebuilt.windows(), rebuilt.history.grid)
+    found = accepted_by_slot(by_slot)
     return {window for window, accepted in found.items() if accepted.records}
 
 

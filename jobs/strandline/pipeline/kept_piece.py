@@ -26,6 +26,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import identity
 from strandline.lake.landing import Landing
+from strandline.lake.staging import Part
 from strandline.model.books import Book
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -36,10 +37,10 @@ from strandline.model.intervals import (
     midnight_before,
 )
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import refused_by_newest
+from strandline.pipeline.counts import late_in, refused_by_newest
 from strandline.pipeline.kept import Kept
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.older_slots import few_or_all, published_slots, refused_in_all
+from strandline.pipeline.older_slots import published_slots, refused_in_all
 from strandline.pipeline.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import completeness
@@ -61,8 +62,9 @@ def stage_kept(
     staged, books, refused = dict[str, DataFrame](), list[Book](), dict[tuple[int, str], int]()
     if arrivals.touched:
         late = ctx.staging.write(QUARANTINE.name, arrivals.late(), piece=number)
-        staged[QUARANTINE.name], books = late, [arrivals.book(late)]
-        refused = arrivals.refused(late)
+        part = ctx.staging.part(QUARANTINE.name, late.schema)
+        staged[QUARANTINE.name], books = late, [arrivals.book(part)]
+        refused = arrivals.refused(part)
     rows = _calendar(ctx, kept, arrivals.slots, refused)
     staged["completeness"] = stage_calendar(ctx, rows, number)
     within = kept.windows.shared_with(plan.scope.windows)
@@ -126,16 +128,16 @@ class _Arrivals:
         )
         return late.withColumn("run_id", F.lit(self.ctx.run_id))
 
-    def book(self, quarantine: DataFrame) -> Book:
+    def book(self, quarantine: Part) -> Book:
         """The records, and what of the staged quarantine belongs to these windows."""
-        staged = few_or_all(self.ctx, QUARANTINE.name, quarantine)
+        staged = late_in(quarantine, since_ms=None)
         parts = Counter[str](late=0)
         for (newest, reason), rows in refused_by_newest(staged, self.history.grid).items():
             if newest in self.touched:
                 parts[reason] += rows
         return Book(self.kept.name, self.records.count(), parts)
 
-    def refused(self, quarantine: DataFrame) -> dict[tuple[int, str], int]:
+    def refused(self, quarantine: Part) -> dict[tuple[int, str], int]:
         """What these windows have refused, in this run or before."""
         again = TimeRange(self._since_ms, self.clock.horizon_ms)
         return refused_in_all(self.ctx, again, self.history.grid, self.slots, quarantine)

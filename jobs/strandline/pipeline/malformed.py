@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from strandline.engine.records.days import in_days, on_days
+from strandline.engine.records.days import on_days
 from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.lake import publish as out
-from strandline.lake.diff import DELETE, INSERT, OP, diff
+from strandline.lake.diff import DELETE, INSERT, UPDATE
 from strandline.lake.landing import Landing
-from strandline.lake.staging import Staging
+from strandline.lake.reads import columns_of, dataset_of, holds, rows_of
+from strandline.lake.schema import schema_of
+from strandline.lake.staged_diff import Compared, stage_diff
+from strandline.lake.staging import Part, Staging
 from strandline.lake.store import Store
+from strandline.lake.sums import ROWS, sums_by
 from strandline.model.books import Book
 from strandline.pipeline.day_books import require_balance
 from strandline.pipeline.driver import attempt_of
@@ -35,11 +38,11 @@ class Malformed:
     """The malformed rows of an observation.
 
     Attributes:
-        rows: as quarantine rows, staged; None: there is none.
+        rows: as quarantine rows; None: there is none.
         books: for each day observed now: landed = malformed + well_formed.
     """
 
-    rows: DataFrame | None
+    rows: Part | None
     books: list[Book]
 
 
@@ -57,12 +60,12 @@ def stage_malformed(observation: Observation, landing: Landing, staging: Staging
 
 def has_malformed(store: Store, days: Sequence[date | None]) -> bool:
     """Whether quarantine holds malformed rows of these days."""
-    malformed = _on(days) & ds.field("slot_start").is_null()
-    return store.holds(QUARANTINE.name, malformed, "slot_start IS NULL")
+    table = store.table(QUARANTINE.name)
+    return table is not None and holds(table, _malformed_on(days), _FILES)
 
 
 def publish_malformed(
-    malformed: DataFrame | None,
+    malformed: Part | None,
     scope: list[date | None],
     over: list[date],
     observation: Observation,
@@ -76,52 +79,62 @@ def publish_malformed(
     """
     if malformed is not None:
         out.create(store, QUARANTINE, malformed.schema)
-    rows, few = malformed_diff(malformed, scope, over, observation, store, staging)
-    counts = out.tally(rows) if few is None else out.tally_of(few)
-    out.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"), few)
+    rows, counts = malformed_diff(malformed, scope, over, observation, store, staging)
+    out.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"))
 
 
 def malformed_diff(
-    malformed: DataFrame | None,
+    malformed: Part | None,
     scope: list[date | None],
     over: list[date],
     observation: Observation,
     store: Store,
     staging: Staging,
-) -> tuple[DataFrame, pa.Table | None]:
-    """What `publish_malformed` changes in quarantine; where it is little, also without Spark."""
-    if malformed is not None and not has_malformed(store, scope):
-        rows, few = _of_days(malformed, scope).withColumn(OP, F.lit(INSERT)), staging.small(_PART)
-        if few is not None:
-            few = few.filter(_on(scope))
-            few = few.append_column(OP, pa.repeat(INSERT, few.num_rows))
-        return rows, few
-    published = out.published(staging.spark, store, QUARANTINE, malformed)
-    there = _of_days(published, scope).where(F.col("slot_start").isNull())
-    staged = there.limit(0) if malformed is None else _of_days(malformed, scope)
-    place = f"{store.pipeline}: quarantine"
-    fitted = out.hold(store, QUARANTINE, staged.schema)
-    changes = diff(staged, there, QUARANTINE.keys, place=place, keep=True, fitted=fitted)
+) -> tuple[Part, dict[str, int]]:
+    """What `publish_malformed` changes in quarantine, and how many rows it inserts and so on.
+
+    There are malformed rows, or some are published on these days.
+    """
+    table, staged = store.table(QUARANTINE.name), None
+    if malformed is not None:
+        staged = replace(malformed, wanted=_on(scope))
+        if table is None or not holds(table, _malformed_on(scope), _FILES):
+            return staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}
+    table = table or DeltaTable(store.uri(QUARANTINE.name))
+    there = rows_of(dataset_of(table, _FILES), _malformed_on(scope))
+    nothing = [columns_of(table).empty_table()]
+    schema = schema_of(table) if staged is None else staged.schema
     days_with_gone = observation.world.days_whose_rows_may_go(over, observation.owed_days)
-    may_go = in_days(QUARANTINE.partition, days_with_gone)
-    changes = changes.where((F.col(OP) != DELETE) | F.coalesce(may_go, F.lit(False)))
-    return staging.write("malformed_diff", changes), None
+    compared = Compared(
+        QUARANTINE,
+        iter(nothing) if staged is None else staged.rows(),
+        there,
+        out.fit_into(table, QUARANTINE, schema, store.pipeline),
+        keep=True,
+        may_go=_on(days_with_gone),
+    )
+    done = stage_diff(staging, "malformed_diff", compared)
+    return done.part, done.counts
 
 
-def _of_days(rows: DataFrame, days: list[date | None]) -> DataFrame:
-    return rows.where(in_days("quarantine_date", days))
+_FILES = "slot_start IS NULL"
+"""Files that may hold malformed rows: these belong to no slot."""
+
+
+def _malformed_on(days: Sequence[date | None]) -> ds.Expression:
+    return _on(days) & ds.field("slot_start").is_null()
 
 
 def _on(days: Sequence[date | None]) -> ds.Expression:
     """The quarantine rows of some arrival days; None: of those that have none."""
     day = ds.field(QUARANTINE.partition)
-    of_days = day.isin([day for day in days if day is not None])
+    of_days = day.isin(pa.array([day for day in days if day is not None], pa.date32()))
     return of_days | day.is_null() if None in days else of_days
 
 
 def _stage_malformed(
     observation: Observation, landing: Landing, staging: Staging
-) -> tuple[DataFrame | None, Mapping[_SourceDay, int]]:
+) -> tuple[Part | None, Mapping[_SourceDay, int]]:
     days = [*sums_by_day(observation.fresh.malformed)]
     if not days:
         return None, {}
@@ -137,11 +150,9 @@ def _stage_malformed(
     staged = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
     day = QUARANTINE.partition
     by = [day] if "" in parts else [day, INPUT]
-    few = staging.small(_PART)
-    if few is not None:
-        return staged, Counter((row[day], row.get(INPUT, "")) for row in few.select(by).to_pylist())
-    counted = [row.asDict() for row in staged.groupBy(*by).count().collect()]
-    return staged, {(row[day], row.get(INPUT, "")): int(row["count"]) for row in counted}
+    part = staging.part(_PART, staged.schema)
+    counted = sums_by(part.rows(columns=by), by).to_pylist()
+    return part, {(row[day], row.get(INPUT, "")): row[ROWS] for row in counted}
 
 
 def _books(

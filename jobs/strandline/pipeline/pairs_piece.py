@@ -20,11 +20,11 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import close
 from strandline.engine.records.identity import SourceColumns
+from strandline.lake.staging import Part
 from strandline.model.books import Book
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import Rows, refused_by_newest, starting_from
+from strandline.pipeline.counts import late_in, refused_by_newest
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.older_slots import few_or_all
 from strandline.pipeline.piece import Piece, calendar_of, slots_of, stage_calendar
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted
@@ -44,16 +44,16 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
         raise TypeError(msg)
     staged = _stage_rows(ctx, rebuild, number)
     accepted = rebuild.accepted_by_input()
-    late = few_or_all(ctx, QUARANTINE.name, staged[QUARANTINE.name])
-    late = starting_from(late, QUARANTINE.start, scope.windows.start_ms if number else None)
-    refused = _refused(late, history.grid)
+    late = ctx.staging.part(QUARANTINE.name, staged[QUARANTINE.name].schema)
+    since_ms = scope.windows.start_ms if number else None
+    refused = _refused(late, since_ms, history.grid)
     calendar = calendar_of(
         ctx,
         plan,
         rebuild,
         {slot: Accepted(n, in_newest=n) for slot, n in _of_both(accepted).items()},
         {(slot, "late"): n for slot, n in _of_both(refused).items()},
-        staged[QUARANTINE.name],
+        late,
     )
     staged["completeness"] = stage_calendar(ctx, calendar, number)
     return Piece(
@@ -78,16 +78,11 @@ def _stage_rows(ctx: Context, rebuild: PairsOfRange, number: int) -> dict[str, D
         return {part: job.result() for part, job in jobs.items()}
 
 
-def _refused(late: Rows, grid: Grid) -> dict[str, Counter[int]]:
-    """How many records of each side are late, by the start of their slot."""
+def _refused(late: Part, since_ms: int | None, grid: Grid) -> dict[str, Counter[int]]:
+    """How many records of each side are late, by the start of their slot; see `late_in`."""
     counted: dict[str, Counter[int]] = {}
     for name in SIDES:
-        own = (
-            late.where(F.col(INPUT) == name)
-            if isinstance(late, DataFrame)
-            else late.filter(ds.field(INPUT) == name)
-        )
-        slots = refused_by_newest(own, grid)
+        slots = refused_by_newest(late_in(late, since_ms, ds.field(INPUT) == name), grid)
         counted[name] = Counter({slot: n for (slot, _), n in slots.items()})
     return counted
 

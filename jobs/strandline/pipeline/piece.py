@@ -19,18 +19,21 @@ from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
 from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.lake.schema import arrow_schema
+from strandline.lake.staging import Part
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     accepted_by_slot,
     accepted_by_window,
+    counted_columns,
     fired,
+    late_in,
     refused_by_newest,
     starting_from,
 )
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.older_slots import few_or_all, published_before, refused_in_all
+from strandline.pipeline.older_slots import published_before, refused_in_all
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.spec.joined import PAIRS
@@ -68,10 +71,9 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
     accepted = _accepted(ctx, rebuild, staged["windows"], since_ms)
-    late = few_or_all(ctx, QUARANTINE.name, staged["quarantine"])
-    late = starting_from(late, QUARANTINE.start, since_ms)
-    refused = refused_by_newest(late, history.grid)
-    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
+    late = ctx.staging.part(QUARANTINE.name, staged["quarantine"].schema)
+    refused = refused_by_newest(late_in(late, since_ms), history.grid)
+    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, late)
     staged["completeness"] = stage_calendar(ctx, calendar, number)
     return Piece(
         staged=staged,
@@ -117,9 +119,10 @@ def _accepted(
     by_slot = rebuild.accepted_by_slot()
     if by_slot is not None:
         return accepted_by_slot(by_slot)
-    start = windows_table(ctx.spec.source.key).start
-    of_piece = starting_from(few_or_all(ctx, "windows", windows), start, since_ms)
-    return accepted_by_window(of_piece, rebuild.history.grid)
+    part = ctx.staging.part("windows", windows.schema)
+    columns = counted_columns(part.schema.names, rebuild.history.grid)
+    of_piece = starting_from(windows_table(ctx.spec.source.key).start, since_ms)
+    return accepted_by_window(part.rows(of_piece, columns), columns)
 
 
 def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:
@@ -139,7 +142,7 @@ def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFra
     unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
     schema = arrow_schema({**COMPLETENESS.columns, **unfired})
     table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
-    return ctx.staging.put("completeness", table, piece=number)
+    return ctx.staging.put("completeness", [table], piece=number).frame()
 
 
 def calendar_of(
@@ -148,7 +151,7 @@ def calendar_of(
     rebuild: Rebuild,
     accepted: Mapping[int, Accepted],
     refused: Refused,
-    quarantine: DataFrame,
+    quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of the older slots that late records have touched."""
     grid, older = rebuild.history.grid, rebuild.older

@@ -15,27 +15,24 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from strandline.lake import publish as out
+from deltalake import DeltaTable
+
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
-from strandline.lake.largest import (
-    LONGEST_TEXT,
-    Largest,
-    Rows,
-    counted,
-    first_rows,
-    largest_of_few,
-    largest_updates,
-)
-from strandline.lake.reads import files_started_in, started_in
-from strandline.lake.small_diff import published_rows
+from strandline.lake.publish import without_op
+from strandline.lake.reads import dataset_of, files_started_in, rows_of, started_in
+from strandline.lake.schema import arrow_of, fit, schema_of, with_all_columns
+from strandline.lake.shown_rows import Largest, first_rows, largest_updates
+from strandline.lake.staged_diff import counted_by, rows_with
+from strandline.lake.staging import Part
+from strandline.lake.sums import ROWS
 from strandline.model.intervals import TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
-from strandline.pipeline.judged_rows import starting_in
 from strandline.tables import QUARANTINE
 
 MOST_DAYS = 10_000
-_MOST_REASONS = 100
+_LONGEST_TEXT = 200
+"""So many signs of a text, or of what is shown as one, are shown."""
 _OF_WINDOWS = {INSERT: "added", UPDATE: "changed", DELETE: "removed"}
 _OF_QUARANTINE = {INSERT: "gained", UPDATE: "changed", DELETE: "lost"}
 _NOT_SHOWN = {"window_date", "window_start", "window_end", "pair_date", "pair_ts", "run_id"}
@@ -117,7 +114,7 @@ def preview_of(
     ctx: Context,
     changes: Sequence[Change],
     within: TimeRange,
-    malformed: Rows | None,
+    malformed: Part | None,
     most: int,
 ) -> Preview:
     """What the diffs of a run would change.
@@ -130,16 +127,16 @@ def preview_of(
         most: at most so many windows added, changed and removed each are shown, and so many days.
     """
     by_name = {change.target.name: change for change in changes}
-    windows, quarantine = by_name[ctx.spec.result], _rows_of(by_name["quarantine"])
+    windows, quarantine = by_name[ctx.spec.result], by_name["quarantine"].rows
     shown, in_values = _shown_windows(ctx, windows, within, most)
     days = _Days()
-    days.count("windows", _rows_of(windows), windows.target.partition, _OF_WINDOWS)
+    days.count("windows", windows.rows, windows.target.partition, _OF_WINDOWS)
     reasons: dict[str, Counter[str]] = {what: Counter() for what in _OF_QUARANTINE.values()}
     for rows in (quarantine, malformed):
         if rows is not None:
             days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
-            for reason, op, count in counted(rows, ["reason", OP], _MOST_REASONS):
-                reasons[_OF_QUARANTINE[op]][reason] += count
+            for row in counted_by(rows, ["reason", OP]):
+                reasons[_OF_QUARANTINE[row[OP]]][row["reason"]] += row[ROWS]
     return Preview(
         result=ctx.spec.result,
         windows={what: windows.counts[op] for op, what in _OF_WINDOWS.items()},
@@ -161,13 +158,16 @@ class _Days:
     found: dict[date | None, _Changes] = field(default_factory=dict)
     cut: bool = False
 
-    def count(self, table: str, rows: Rows, partition: str, words: Mapping[str, str]) -> None:
+    def count(self, table: str, rows: Part, partition: str, words: Mapping[str, str]) -> None:
         """Count the rows of a diff too."""
-        most = MOST_DAYS * len(words)
-        groups = counted(rows, [partition, OP], most)
-        self.cut |= len(groups) == most
-        for day, op, count in groups:
-            self.found.setdefault(day, _nothing())[table][words[op]] += count
+        groups = counted_by(rows, [partition, OP])
+        days = sorted({row[partition] for row in groups}, key=lambda day: day or date.min)
+        self.cut |= len(days) > MOST_DAYS
+        shown = {*days[:MOST_DAYS]}
+        for row in groups:
+            if row[partition] in shown:
+                of_day = self.found.setdefault(row[partition], _nothing())
+                of_day[table][words[row[OP]]] += row[ROWS]
 
     def told(self, most: int) -> dict[str, Any]:
         """The fields of a preview: of the days that change most so many one by one."""
@@ -195,15 +195,11 @@ def _rows_in(changes: _Changes) -> int:
     return sum(counts.total() for counts in changes.values())
 
 
-def _rows_of(change: Change) -> Rows:
-    return change.rows if change.small is None else change.small
-
-
 def _shown_windows(
     ctx: Context, windows: Change, within: TimeRange, most: int
 ) -> tuple[list[WindowChange], int]:
     """The windows that are shown, and how many of the changed ones change in their values."""
-    shown, in_values, keys = [], 0, windows.target.keys
+    shown, in_values, keys = [], 0, _keys_of(windows)
     by = _BY[windows.target.name]
     if windows.counts[UPDATE]:
         largest = _largest(ctx, windows, within, most)
@@ -212,7 +208,7 @@ def _shown_windows(
         shown += [_change(ctx, UPDATE, before, after) for before, after in pairs]
     for op in (INSERT, DELETE):
         if windows.counts[op]:
-            rows = first_rows(_rows_of(windows), op, by, keys, most).to_pylist()
+            rows = first_rows(rows_with(windows.rows, op), by, keys, most).to_pylist()
             shown += [
                 _change(ctx, op, row if op == DELETE else None, row if op == INSERT else None)
                 for row in rows
@@ -222,19 +218,25 @@ def _shown_windows(
 
 def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Largest:
     """The windows that change most, with what is published of them."""
-    target = windows.target
-    keys, start, table = target.keys, target.start, ctx.store.table(target.name)
-    not_values = {OP, *target.columns, *ctx.spec.source.key} - {_BY[target.name]}
-    values = [name for name in windows.rows.columns if name not in not_values]
-    if windows.small is not None and table is not None:
-        wanted, files = started_in(start, within), files_started_in(start, within)
-        there = published_rows(table, wanted, files)
-        few = there and largest_of_few(windows.small, there, keys, values, most)
-        if few:
-            return few
-    published = out.published(ctx.spark, ctx.store, target, None)
-    published = starting_in(published, target, within)
-    return largest_updates(windows.rows, published, keys, values, most)
+    target, schema = windows.target, without_op(windows.rows.schema)
+    table = ctx.store.table(target.name) or DeltaTable(ctx.store.uri(target.name))
+    not_values = {*target.columns, *ctx.spec.source.key} - {_BY[target.name]}
+    wanted, files = started_in(target.start, within), files_started_in(target.start, within)
+    fitted = fit(schema, schema_of(table), ctx.place(target.name))
+    there = map(fitted.of_published, rows_of(dataset_of(table, files), wanted))
+    return largest_updates(
+        rows_with(windows.rows, UPDATE),
+        (with_all_columns(rows, arrow_of(schema)) for rows in there),
+        _keys_of(windows),
+        [name for name in schema.names if name not in not_values],
+        most,
+    )
+
+
+def _keys_of(change: Change) -> list[str]:
+    """The columns that identify a row, by the names that they have in the diff."""
+    names = {name.lower(): name for name in change.rows.schema.names}
+    return [names[key.lower()] for key in change.target.keys]
 
 
 def _change(
@@ -269,9 +271,9 @@ def _plain(value: Any) -> Any:
         case datetime() | date():
             return value.isoformat().replace("+00:00", "Z")
         case bytes():
-            text = value[:LONGEST_TEXT].hex()
+            text = value[:_LONGEST_TEXT].hex()
         case str() | Decimal():
             text = str(value)
         case _:
             text = json.dumps(value, default=str, separators=(",", ":"))
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

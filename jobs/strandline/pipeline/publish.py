@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,9 +11,10 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
-from strandline.lake.diff import INSERT, OP
+from strandline.lake.diff import INSERT
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.staged_diff import counts_of
 from strandline.lake.staging import Staging
 from strandline.lake.steps import (
     frontier_after,
@@ -24,10 +25,9 @@ from strandline.lake.steps import (
 )
 from strandline.lake.store import PUBLISHED
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import told
+from strandline.pipeline.counts import published_part
 from strandline.pipeline.diff import (
     Change,
-    no_longer_kept,
     parts_of,
     whole_part,
 )
@@ -57,15 +57,20 @@ def create_tables(ctx: Context, staged: Staged) -> None:
             out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
 
-def to_publish(ctx: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
-    """What of a staging there is to be published, and how: a step's `publish`."""
+def to_publish(
+    ctx: Context, changes: Sequence[Change], emptied: Iterable[str]
+) -> dict[str, list[str]]:
+    """What of a staging there is to be published, and how: a step's `publish`.
+
+    `emptied`: the tables that go as it publishes.
+    """
     return {
         "key": list(ctx.spec.source.key),
         "of_windows": of_windows(change.target for change in changes),
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
         "anew": [change.target.name for change in changes if change.anew],
-        "emptied": [*no_longer_kept(ctx)],
+        "emptied": [*emptied],
     }
 
 
@@ -127,8 +132,7 @@ def bring_in(
     after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
     entry = replace(entry, frontier_ms=after_ms)
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
-    before = {name: v for name, v in ctx.store.versions().items() if name in written}
-    ctx.note(replace(entry, step="publishing", versions=before))
+    ctx.note(replace(entry, step="publishing", versions=ctx.store.versions(written)))
     _write(ctx, changes, entry)
     if commit_with_it is not None:
         commit_with_it()
@@ -142,10 +146,10 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     attempt = attempt_of(entry.run_id)
     for change in changes:
         if change.anew:
-            rows, inserted = change.rows.drop(OP), change.counts[INSERT]
-            out.publish_anew(ctx.store, change.target, rows, inserted, attempt)
+            inserted = change.counts[INSERT]
+            out.publish_anew(ctx.store, change.target, change.rows, inserted, attempt)
             continue
-        out.publish(ctx.store, change.target, change.rows, change.counts, attempt, change.small)
+        out.publish(ctx.store, change.target, change.rows, change.counts, attempt)
     for name in (entry.publish or {}).get("emptied", ()):
         ctx.store.empty(name, entry.run_id)
 
@@ -200,11 +204,10 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         if counted is not None and not any(counted.values()) and name not in begun.get("anew", ()):
             continue  # of no rows an engine may have written no file, which alone has the columns
         if name in begun["whole"]:
-            rows = staging.read(name)
-            change = whole_part(targets[name], told(name, rows))
+            change = whole_part(targets[name], published_part(staging, name))
         else:
-            rows = staging.read(f"{name}_diff")
-            change = Change(targets[name], rows, out.tally(rows), whole=False)
+            rows = staging.part(f"{name}_diff")
+            change = Change(targets[name], rows, counts_of(rows), whole=False)
         if name in begun.get("anew", ()):  # what it deletes may have gone already
             change = replace(change, anew=True, counts={**(counted or {}), **_inserts(change)})
         if counted is not None and change.counts != counted:

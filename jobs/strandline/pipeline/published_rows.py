@@ -27,7 +27,8 @@ from strandline.engine.records.quarantine import (
 from strandline.engine.records.read import read_records
 from strandline.lake.days import Days, read_days, rows_by_day
 from strandline.lake.identities import second_columns
-from strandline.lake.reads import columns_of, dataset_of, files_started_in, started_in
+from strandline.lake.reads import columns_of, dataset_of, files_started_in, holds, started_in
+from strandline.lake.staging import Part
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
 from strandline.pipeline.context import Context
@@ -174,7 +175,7 @@ def slots_of(late: DataFrame | None) -> frozenset[int]:
 
 def no_longer_malformed(
     ctx: Context, ranges: Sequence[TimeRange], days: Sequence[date]
-) -> DataFrame | None:
+) -> Part | None:
     """The quarantined rows of some arrival days that belong to windows of some ranges by now.
 
     Other rules had made them malformed: those of today name themselves in each row that they do.
@@ -185,10 +186,10 @@ def no_longer_malformed(
     of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
     of_days |= ds.field(QUARANTINE.partition).is_null()
     malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
-    if not days or not ctx.store.holds(QUARANTINE.name, malformed, "slot_start IS NULL"):
+    table = ctx.store.table(QUARANTINE.name) if days else None
+    if table is None or not holds(table, malformed, "slot_start IS NULL"):
         return None
-    table = ctx.store.frame(ctx.spark, QUARANTINE.name)
-    rows = table.where(
+    rows = ctx.store.frame(ctx.spark, QUARANTINE.name).where(
         in_days(QUARANTINE.partition, [*days, None])
         & F.col("slot_start").isNull()
         & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
@@ -196,10 +197,17 @@ def no_longer_malformed(
     counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
     found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
-        return found
+        return _staged(ctx, found)
     records = ctx.landing.records(Axis.of(ctx.spec, 0))
     landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
     repeated = quarantine_malformed(
         landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
     )
-    return found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
+    others = found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
+    return _staged(ctx, others)
+
+
+def _staged(ctx: Context, leaving: DataFrame) -> Part:
+    """Quarantined rows that leave, computed once."""
+    name = f"{QUARANTINE.name}_leaving"
+    return ctx.staging.part(name, ctx.staging.write(name, leaving).schema)

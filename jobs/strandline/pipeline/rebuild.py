@@ -15,7 +15,7 @@ from strandline.engine.rebuild import Scope
 from strandline.lake.ledger import Entry
 from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import told
+from strandline.pipeline.counts import fired
 from strandline.pipeline.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.kept_piece import stage_kept
 from strandline.pipeline.observation import Observation
@@ -113,7 +113,7 @@ def _together(
     in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
     return Staged(
         result=ctx.spec.result,
-        results=told(ctx.spec.result, part(ctx.spec.result)),
+        results=fired(part("windows")) if ctx.spec.result == "windows" else part(PAIRS),
         quarantine=part("quarantine"),
         completeness=gaps.completeness,
         firings=part("firings") if ctx.spec.firings else None,

@@ -52,11 +52,11 @@ def removals_of(
     if not removed:
         return None
     if target.name == "windows":
-        gone = results.rows.where(F.col(OP) == DELETE).alias("gone")
+        gone = results.rows.frame().where(F.col(OP) == DELETE).alias("gone")
         overlap = _overlap(list(ctx.spec.source.key))
         removed = gone.join(staged.alias("staged"), overlap, "left_anti").count()
     else:
-        removed = _fewer_pairs(results.rows, list(ctx.spec.source.key))
+        removed = _fewer_pairs(results.rows.frame(), list(ctx.spec.source.key))
     start_ms = F.unix_millis(target.start)
     inside = (start_ms >= within.start_ms) & (start_ms < within.end_ms)
     return Removals(removed, ctx.store.frame(ctx.spark, target.name).where(inside).count())

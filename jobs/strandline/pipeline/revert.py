@@ -8,19 +8,18 @@ from datetime import UTC, date, datetime
 from functools import partial
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from strandline.engine.records.days import in_days
 from strandline.errors import InputError
-from strandline.lake import publish as out
-from strandline.lake.diff import diff
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.places import table_at
-from strandline.lake.reads import columns_of
+from strandline.lake.reads import columns_of, rows_in_days
 from strandline.lake.results_landing import open_landing
+from strandline.lake.schema import fit, schema_of
 from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.staged_diff import Compared, stage_diff
 from strandline.lake.steps import (
     frontier,
     largest_horizon,
@@ -273,26 +272,23 @@ def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
 
 
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
-    days = _days_changed(ctx.store, target, before, after)
+    uri, partition = ctx.store.uri(target.name), target.partition
+    then, now = (DeltaTable(uri, version=version) for version in (before, after))
+    days = _days_changed(partition, then, now)
+    compared = Compared(
+        target,
+        staged=rows_in_days(then, partition, days),
+        published=rows_in_days(now, partition, days),
+        fitted=fit(schema_of(then), schema_of(now), ctx.place(target.name)),
+    )
+    done = stage_diff(ctx.staging, f"{target.name}_diff", compared)
+    return Change(target, done.part, done.counts, whole=False)
 
-    def of_days(version: int) -> DataFrame:
-        reader = ctx.spark.read.format("delta").option("versionAsOf", version)
-        table = table_at(ctx.spark, ctx.store.uri(target.name))
-        return reader.load(table).where(in_days(target.partition, days))
 
-    rows = diff(of_days(before), of_days(after), target.keys, place=ctx.place(target.name))
-    kept = ctx.staging.write(f"{target.name}_diff", rows)
-    return Change(target, kept, out.tally(kept), whole=False)
-
-
-def _days_changed(
-    store: Store, target: PublishedTable, before: int, after: int
-) -> list[date | None]:
+def _days_changed(partition: str, then: DeltaTable, now: DeltaTable) -> set[date | None]:
     """The partitions of a table whose files are others in another version."""
-    files = []
-    for version in (before, after):
-        table = store.table(target.name, version)
-        actions = pa.table(table.get_add_actions(flatten=True)) if table else pa.table({})
-        names = ("path", f"partition.{target.partition}")
+    names, files = ("path", f"partition.{partition}"), []
+    for table in (then, now):
+        actions = pa.table(table.get_add_actions(flatten=True))
         files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
-    return list({day for _, day in files[0] ^ files[1]})
+    return {day for _, day in files[0] ^ files[1]}

@@ -26,7 +26,7 @@ from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.checks import checks_of, note_of_dates
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import Change, diffs, tallies
+from strandline.pipeline.diff import Change, diffs, no_longer_kept, tallies
 from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
@@ -136,11 +136,12 @@ def _steps(
             judged = judge(ctx, journal, staged, books, checks)
         with journal.part("diff"):
             changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
-            tallied = tallies(ctx, changes)
+            emptied = no_longer_kept(ctx)
+            tallied = tallies(changes, emptied)
             journal.know(
                 touched_from_ms=staged.oldest_ms,
                 diff=tallied,
-                publish=to_publish(ctx, changes),
+                publish=to_publish(ctx, changes, emptied),
             )
             judged += judge_removals(ctx, request, journal, outlook, staged, changes)
             judged += judge_tables(ctx, journal, outlook, changes)
@@ -255,8 +256,7 @@ def _preview(
     rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
     keeps = ctx.dry_run and not request.overrides
     if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
-        many, few = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
-        observed = many if few is None else few
+        observed, _ = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
     within = outlook.plan.scope.windows
     return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
 

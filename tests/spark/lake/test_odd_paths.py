@@ -29,8 +29,8 @@ def test_an_engine_reads_and_writes_in_the_folder_that_is_named(spark, tmp_path,
     assert values_of(store.frame(spark, "windows")) == [1, 2]
     staging = Staging(spark, store, "a-1")
     assert values_of(staging.write("windows", from_arrow(spark, ROWS))) == [1, 2]
-    assert values_of(staging.put("windows", ROWS.slice(1))) == [2]
-    assert staging.small("windows").num_rows == 1
+    assert values_of(staging.put("windows", [ROWS.slice(1)]).frame()) == [2]
+    assert staging.part("windows").table()["value"].to_pylist() == [2]
     staging.drop()
     assert {path.name for path in tmp_path.iterdir()} == {name, other.name}
     assert {path.name for path in (tmp_path / name / "meter").rglob("*")} >= {"windows"}
@@ -43,7 +43,7 @@ def test_a_dry_run_removes_the_folder_that_it_has_made_and_no_other(spark, tmp_p
     store = Lake.at(str(tmp_path / "lake")).pipeline("meter")
     staging = passing(spark, store, "a-1")
     staging.write("windows", from_arrow(spark, ROWS))
-    staging.beside("left").put("windows", ROWS)
+    staging.beside("left").put("windows", [ROWS])
     staging.drop()
     assert [*tmp_path.iterdir()] == [tmp_path / "strandline-a-1"]
 

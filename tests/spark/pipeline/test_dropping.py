@@ -33,10 +33,10 @@ def died(spark, tmp_path_factory):
     mended = line.of(MENDED)
     real = out.publish
 
-    def dying(store, target, changes, counts, run_id, small=None):
+    def dying(store, target, changes, counts, run_id):
         if target.name == "windows":
             raise Killed
-        real(store, target, changes, counts, run_id, small)
+        real(store, target, changes, counts, run_id)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(out, "publish", dying)

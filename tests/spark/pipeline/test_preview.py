@@ -9,7 +9,7 @@ import pytest
 from lakes import Line, a_spec, a_week, land
 
 from strandline.cli.preview import parts
-from strandline.lake import small_diff as small
+from strandline.lake import pieces
 
 pytestmark = pytest.mark.spark
 KEY = ("window_start", "window_end", "device")
@@ -35,9 +35,9 @@ def windows(line):
     return {tuple(row[name] for name in KEY): row for row in line.rows("windows")}
 
 
-@pytest.mark.parametrize("small_bytes", [small.SMALL_BYTES, 0], ids=["without spark", "by spark"])
+@pytest.mark.parametrize("bytes_at_once", [pieces.BYTES_AT_ONCE, 9_000], ids=["whole", "in pieces"])
 def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
-    before, tmp_path, monkeypatch, small_bytes
+    before, tmp_path, monkeypatch, bytes_at_once
 ):
     """Rows that land late add and change; a dearer rule takes some away."""
     line = before.copy(tmp_path).of(a_spec(source__valid="amount > 9"))
@@ -45,7 +45,7 @@ def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
     stand = windows(line)
     in_quarantine = Counter(row["reason"] for row in line.rows("quarantine"))
     with monkeypatch.context() as patch:
-        patch.setattr(small, "SMALL_BYTES", small_bytes)
+        patch.setattr(pieces, "BYTES_AT_ONCE", bytes_at_once)
         previewed = line.backfill("1", "5", as_of="5", allow_removals=True, dry_run=True)
     preview = json.loads(json.dumps(previewed.preview))
     assert line.backfill("1", "5", as_of="5", allow_removals=True).diff == previewed.diff

@@ -318,12 +318,12 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     real = out.publish
 
     def dying(table: str, *, committed: bool):
-        def publish(store, target, changes, counts, attempt, small=None):
+        def publish(store, target, *more):
             if target.name == table and committed:
-                real(store, target, changes, counts, attempt, small)
+                real(store, target, *more)
             if target.name == table:
                 raise Killed
-            real(store, target, changes, counts, attempt, small)
+            real(store, target, *more)
 
         return publish
 
@@ -338,8 +338,8 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     dies = dying("windows", committed=False)
     first = line.ledger[-1].run_id
 
-    def publish(store, target, changes, counts, attempt, small=None):
-        (real if attempt.run_id == first else dies)(store, target, changes, counts, attempt, small)
+    def publish(store, target, changes, counts, attempt):
+        (real if attempt.run_id == first else dies)(store, target, changes, counts, attempt)
 
     monkeypatch.setattr(out, "publish", publish)
     with pytest.raises(Killed):

@@ -5,17 +5,16 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 from odd_paths import ALL_SIGNS, REFUSED, SIGNS
+from staged import staged
 
 from strandline.errors import InputError
 from strandline.lake.places import below, of_hadoop, path_of, place_of, uri_of
 from strandline.lake.reads import dataset_of, paths_below, paths_of
-from strandline.lake.small_diff import staged_rows
 from strandline.lake.store import Lake
 
 A_NAME = st.text(
@@ -43,12 +42,11 @@ def test_a_lake_lies_in_the_folder_that_is_named_and_nothing_beside_it(tmp_path,
     table = store.table("windows")
     assert dataset_of(table).to_table().num_rows == 2
     assert paths_below(table, table.file_uris()) == {*map(unquote, paths_of(table))}
-    staged = folder / "meter/_staging/a-1/windows"
-    staged.mkdir(parents=True)
-    pq.write_table(rows, staged / "part-0.parquet")
-    assert staged_rows(f"{store.staging('a-1')}/windows").num_rows == 2
+    assert staged(store, rows, "a-1").count() == 2
+    there = folder / "meter/_staging/a-1"
+    assert [path.name for path in there.rglob("*.parquet")] == ["part-0.parquet"]
     store.drop_staging("a-1")
-    assert not staged.exists()
+    assert not there.exists()
     assert [*tmp_path.iterdir()] == [folder]
 
 

@@ -1,4 +1,4 @@
-"""Large diffs: the engine writes files, and one commit of delta-rs makes them rows of the table."""
+"""What is published is there for every engine: its rows, their bounds, a change data feed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from engines import ENGINE
 from odd_paths import ALL_SIGNS
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from staged import staged
 
-from strandline.errors import InputError, RetryableError
+from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake import upkeep
 from strandline.lake.adopt import Adoption, Attempt
@@ -47,10 +48,7 @@ NUMBER = count()
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
-    """A pipeline's tables, where every diff counts as large."""
-    monkeypatch.setattr(out, "SMALL_BYTES", -1)
-    monkeypatch.setattr(out, "_MOST_APPENDED_BYTES", -1)
+def store(tmp_path):
     return Lake.at(str(tmp_path / ALL_SIGNS)).pipeline("meter")
 
 
@@ -58,20 +56,17 @@ def attempt_of(run_id="run-1/observed"):
     return Attempt(run_id, f"{next(NUMBER):032}", 1_700_000_000_000)
 
 
-def a_diff(spark, rows, schema=SCHEMA, **more):
+def a_diff(rows):
     """Rows of (what becomes of it, day, name, at, value)."""
-    extra = [[{"n": row[4]} for row in rows], *([value] * len(rows) for value in more.values())]
-    columns = [*([row[place] for row in rows] for place in range(5)), *extra]
-    with_op = pa.schema([(OP, pa.string()), *schema])
-    return spark.createDataFrame(
-        pa.table([pa.array(c, f.type) for c, f in zip(columns, with_op, strict=True)], with_op)
-    )
+    columns = [*zip(*(row[:5] for row in rows), strict=True), [{"n": row[4]} for row in rows]]
+    with_op = pa.schema([(OP, pa.string()), *SCHEMA])
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, with_op, strict=True)], with_op)
 
 
-def publish(spark, store, rows, attempt=None, **counted):
-    changes = a_diff(spark, rows)
+def publish(store, rows, attempt=None):
+    changes = staged(store, a_diff(rows))
     found = Counter(row[0] for row in rows)
-    counts = {op: found[op] for op in (INSERT, UPDATE, DELETE)} | counted
+    counts = {op: found[op] for op in (INSERT, UPDATE, DELETE)}
     if store.table("windows") is None:
         out.create(store, TARGET, out.without_op(changes.schema))
     out.publish(store, TARGET, changes, counts, attempt or attempt_of())
@@ -109,16 +104,16 @@ def test_drawn_diffs_leave_what_a_dict_holds_and_twice_is_once(spark, store):
                 held[tuple(identity)] = value_
         same_run = f"run-{draw}"
         for _ in range(2):
-            publish(spark, store, diff, attempt_of(same_run))
+            publish(store, diff, attempt_of(same_run))
             assert held_by(store) == held
         assert as_by_spark(spark, store) == held
 
 
 @pytest.mark.story
 def test_a_merge_is_one_commit_that_names_the_run_and_leaves_other_days_alone(spark, store):
-    publish(spark, store, [(INSERT, day, "a", AT, 1) for day in DAYS])
+    publish(store, [(INSERT, day, "a", AT, 1) for day in DAYS])
     before = store.table("windows")
-    publish(spark, store, [(UPDATE, DAYS[0], "a", AT, 2), (DELETE, None, "a", AT, 1)])
+    publish(store, [(UPDATE, DAYS[0], "a", AT, 2), (DELETE, None, "a", AT, 1)])
     after = store.table("windows")
     assert after.version() == before.version() + 1
     assert next(commits(after))[1]["userMetadata"] == "run-1/observed"
@@ -128,33 +123,16 @@ def test_a_merge_is_one_commit_that_names_the_run_and_leaves_other_days_alone(sp
     assert held_by(store) == {(day, "a", AT): 2 if day == DAYS[0] else 1 for day in DAYS[:3]}
     # whoever reads this table as a landing table sees which days have changed
     assert days_changed(after, "day", before.version()) is None
-    publish(spark, store, [(DELETE, DAYS[1], "a", AT, 1), (INSERT, DAYS[2], "b", AT, 1)])
+    publish(store, [(DELETE, DAYS[1], "a", AT, 1), (INSERT, DAYS[2], "b", AT, 1)])
     assert days_changed(store.table("windows"), "day", after.version()) == {DAYS[1], DAYS[2]}
 
 
-def test_all_that_a_table_holds_may_go(spark, store):
-    publish(spark, store, [(INSERT, DAYS[0], "a", AT, 1), (INSERT, None, "a", AT, 2)])
-    publish(spark, store, [(DELETE, DAYS[0], "a", AT, 1), (DELETE, None, "a", AT, 2)])
-    assert held_by(store) == as_by_spark(spark, store) == {}
-
-
-def test_a_column_that_a_diff_does_not_have_keeps_its_values(spark, store):
-    publish(spark, store, [(INSERT, DAYS[0], name, AT, 1) for name in "ab"])
-    changes = a_diff(spark, [(UPDATE, DAYS[0], "a", None, 7), (INSERT, DAYS[0], "c", AT, 8)])
-    target = PublishedTable("windows", {}, ("day", "name"), "day", "at", has_older_slots=False)
-    counts = {INSERT: 1, UPDATE: 1, DELETE: 0}
-    out.publish(store, target, changes.drop("at"), counts, attempt_of())
-    rows = store.table("windows").to_pyarrow_table().to_pylist()
-    found = {row["name"]: (row["at"], row["value"]) for row in rows}
-    assert found == {"a": (AT, 7), "b": (AT, 1), "c": (None, 8)}
-
-
 def test_all_is_replaced_in_one_commit_by_rows_with_other_columns(spark, store):
-    publish(spark, store, [(INSERT, day, "a", AT, 1) for day in DAYS])
+    publish(store, [(INSERT, day, "a", AT, 1) for day in DAYS])
     before = store.version("windows")
-    rows = spark.sql(
-        "SELECT DATE'2024-03-05' AS day, 'x' AS `a.b ;`, TIMESTAMP_NTZ'2024-03-05 10:00:00' AS wall"
-    )
+    row = {"day": date(2024, 3, 5), "a.b ;": "x", "wall": NAIVE}
+    schema = pa.schema([("day", pa.date32()), ("a.b ;", pa.string()), ("wall", pa.timestamp("us"))])
+    rows = staged(store, pa.Table.from_pylist([row], schema))
     for done in (1, 2):
         out.publish_anew(store, TARGET, rows, 1, attempt_of())
         table = store.table("windows")
@@ -167,55 +145,11 @@ def test_all_is_replaced_in_one_commit_by_rows_with_other_columns(spark, store):
     assert len(held_by(store.at({"windows": before}))) == len(DAYS)
 
 
-@pytest.mark.parametrize("ops", [[INSERT], [INSERT, UPDATE]])
-def test_an_engine_that_loses_rows_publishes_nothing(spark, store, ops):
-    publish(spark, store, [(INSERT, DAYS[0], "a", AT, 1)])
-    before = store.version("windows")
-    rows = [(op, DAYS[0], "a" if op == UPDATE else "b", AT, 2) for op in ops]
-    changes = a_diff(spark, rows)
-    short = changes.where(F.lit(False))  # as if no file of it had come
-    counts = {INSERT: 0, UPDATE: 0, DELETE: 0} | dict.fromkeys(ops, 1)
-    if UPDATE in ops:  # the published row is lost as well
-        wrong = a_diff(spark, [(DELETE, DAYS[0], "a", AT, 1)])
-        short = wrong
-    with pytest.raises(RetryableError, match="rows were written of"):
-        out.publish(store, TARGET, short, counts, attempt_of("run-2"))
-    with pytest.raises(RetryableError, match="0 rows were written of 1"):
-        out.publish_anew(store, TARGET, changes.where("false").drop(OP), 1, attempt_of())
-    assert store.version("windows") == before
-
-
-def test_a_commit_that_somebody_else_has_come_before_is_to_be_tried_again(
-    spark, store, monkeypatch
-):
-    publish(spark, store, [(INSERT, DAYS[0], "a", AT, 1)])
-    write = Adoption.write
-
-    def write_slowly(*arguments):
-        written = write(*arguments)
-        DeltaTable(store.uri("windows")).delete()
-        return written
-
-    monkeypatch.setattr(Adoption, "write", write_slowly)
-    with pytest.raises(RetryableError, match="without the pipeline's lock"):
-        publish(spark, store, [(UPDATE, DAYS[0], "a", AT, 2)])
-    assert held_by(store) == {}
-
-
-def test_no_two_attempts_write_into_one_folder(spark, store):
-    attempt = attempt_of("run-1")
-    publish(spark, store, [(INSERT, DAYS[0], "a", AT, 1)], attempt)
-    again = Attempt("run-2", attempt.token, 0)
-    publish(spark, store, [(INSERT, DAYS[0], "b", AT, 1)], again)
-    with pytest.raises(Exception, match="already exists"):
-        publish(spark, store, [(UPDATE, DAYS[0], "b", AT, 2)], again)
-
-
 def test_upkeep_removes_what_a_dead_attempt_has_left_and_no_file_in_use(spark, store):
-    publish(spark, store, [(INSERT, day, "a", AT, 1) for day in DAYS])
+    publish(store, [(INSERT, day, "a", AT, 1) for day in DAYS])
     table, dead = store.table("windows"), attempt_of("dead")
-    rows = a_diff(spark, [(INSERT, DAYS[0], "z", AT, 1)]).drop(OP)
-    Adoption(store.uri("windows"), "day", dead).write(rows, table)
+    rows = a_diff([(INSERT, DAYS[0], "z", AT, 1)]).drop(OP)
+    Adoption(store.uri("windows"), "day", dead).write([rows], table)
     (left,) = [one for one in store_folder(store).iterdir() if dead.token in one.name]
     unfinished = left / "_temporary/0/_temporary/attempt_1/day=2024-03-01/part-0.parquet"
     unfinished.parent.mkdir(parents=True)
@@ -225,7 +159,7 @@ def test_upkeep_removes_what_a_dead_attempt_has_left_and_no_file_in_use(spark, s
     upkeep.vacuum(table, 0, ())
     assert not left.exists()
     assert len(held_by(store)) == len(as_by_spark(spark, store)) == len(DAYS)
-    publish(spark, store, [(DELETE, day, "a", AT, 1) for day in DAYS])
+    publish(store, [(DELETE, day, "a", AT, 1) for day in DAYS])
     upkeep.vacuum(store.table("windows"), 0, ())
     assert [one.name for one in store_folder(store).iterdir()] == ["_delta_log"]
 
@@ -237,8 +171,8 @@ def store_folder(store):
 # ------------------------------------------------------------------------------- a change data feed
 
 
-def with_feed(spark, store, rows):
-    publish(spark, store, rows)
+def with_feed(store, rows):
+    publish(store, rows)
     store.table("windows").alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     return store.version("windows") + 1
 
@@ -257,15 +191,13 @@ def feed_since(spark, store, version):
 
 @pytest.mark.only_on_spark(reason="reads a change data feed")
 def test_a_change_data_feed_holds_the_changes_and_no_other_row(spark, store):
-    first = with_feed(
-        spark, store, [(INSERT, day, name, AT, 1) for day in DAYS for name in ("a", None)]
-    )
+    first = with_feed(store, [(INSERT, day, name, AT, 1) for day in DAYS for name in ("a", None)])
     diff = [
         (UPDATE, DAYS[0], "a", AT, 2),
         (DELETE, None, None, AT, 1),
         (INSERT, DAYS[1], "c", None, 3),
     ]
-    publish(spark, store, diff)
+    publish(store, diff)
     expected = {
         ("update_preimage", DAYS[0], "a", 1): 1,
         ("update_postimage", DAYS[0], "a", 2): 1,
@@ -273,7 +205,7 @@ def test_a_change_data_feed_holds_the_changes_and_no_other_row(spark, store):
         ("insert", DAYS[1], "c", 3): 1,
     }
     assert feed_since(spark, store, first) == expected
-    publish(spark, store, [(INSERT, DAYS[2], "d", AT, 4)], attempt_of("run-2"))
+    publish(store, [(INSERT, DAYS[2], "d", AT, 4)], attempt_of("run-2"))
     expected[("insert", DAYS[2], "d", 4)] = 1
     assert feed_since(spark, store, first) == expected
     held = held_by(store)
@@ -284,11 +216,11 @@ def test_a_change_data_feed_holds_the_changes_and_no_other_row(spark, store):
 
 
 def test_a_feed_is_not_written_by_keys_that_delta_rs_compares_in_another_way(spark, store):
-    with_feed(spark, store, [(INSERT, DAYS[0], "a", AT, 1)])
+    with_feed(store, [(INSERT, DAYS[0], "a", AT, 1)])
     by_nested = PublishedTable(
         "windows", {}, ("day", "a `b`.c, {d};=\t(e)"), "day", "at", has_older_slots=False
     )
-    changes = a_diff(spark, [(UPDATE, DAYS[0], "a", AT, 2)])
+    changes = staged(store, a_diff([(UPDATE, DAYS[0], "a", AT, 2)]))
     before = store.version("windows")
     with pytest.raises(InputError, match="change data feed"):
         out.publish(store, by_nested, changes, {INSERT: 0, UPDATE: 1, DELETE: 0}, attempt_of())
@@ -330,7 +262,7 @@ def a_value(chance, kind):
 
 
 @pytest.fixture(scope="module")
-def wide(spark, tmp_path_factory):
+def wide(tmp_path_factory):
     """A table with a file for each of many days, and a row or two in each."""
     chance = random.Random(7)
     folder = str(tmp_path_factory.mktemp("wide") / "table")
@@ -345,9 +277,7 @@ def wide(spark, tmp_path_factory):
     write_deltalake(folder, rows.slice(0, 0), partition_by=["day"])
     table = DeltaTable(folder)
     adoption = Adoption(folder, "day", Attempt("run", "0", 0))
-    frame = spark.createDataFrame(rows)
-    frame = frame.withColumn("wall", F.col("wall").cast("timestamp_ntz"))
-    written = adoption.write(frame, table)
+    written = adoption.write([rows], table)
     adoption.append(table, written, "run/wide")
     assert len(written.files) == 20
     return folder, rows

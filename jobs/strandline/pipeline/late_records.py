@@ -1,0 +1,82 @@
+"""The published late records of some slots, by when they arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from strandline.lake.reads import dataset_of, files_started_in, holds, rows_of, started_in
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.context import Context
+from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
+from strandline.tables import QUARANTINE
+
+
+@dataclass(frozen=True)
+class LateRecords:
+    """Published late records of some slots that arrived in a range, or outside of it.
+
+    Attributes:
+        within: where the slots start.
+        arrived: the range of the arrivals.
+        besides: where other slots start, whose records are left out.
+        outside: whether they are asked for that did not arrive in the range.
+    """
+
+    within: TimeRange
+    arrived: TimeRange
+    besides: Sequence[TimeRange] = ()
+    outside: bool = False
+
+    def rows(
+        self, ctx: Context, quarantine: DeltaTable, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows, some at a time; nothing, where no record has such a slot.
+
+        They are read by the engine where only the pipeline's expression says when a row arrived.
+
+        Args:
+            ctx: the run.
+            quarantine: the table, as it is open.
+            columns: these alone; None: all.
+        """
+        of_slots = started_in(QUARANTINE.start, self.within)
+        of_slots &= ~started_in_any(QUARANTINE.start, self.besides)
+        files = files_started_in(QUARANTINE.start, self.within)
+        if not holds(quarantine, of_slots, files):
+            return iter(())
+        arrival = arrival_column(ctx, quarantine)
+        if arrival is None:
+            return self._as_the_engine_reads(ctx, columns)
+        inside = started_in(arrival, self.arrived)
+        wanted = of_slots & (~inside if self.outside else inside)
+        return rows_of(dataset_of(quarantine, files), wanted, columns)
+
+    def _as_the_engine_reads(
+        self, ctx: Context, columns: Sequence[str] | None
+    ) -> Iterator[pa.Table]:
+        inside = arrived_in(self.arrived.start_ms, self.arrived.end_ms)
+        there = ctx.store.frame(ctx.spark, QUARANTINE.name)
+        of_slots = there.where(_starts_in([self.within]) & ~_starts_in(self.besides))
+        rows = arrived(ctx, of_slots, ~inside if self.outside else inside)
+        name = f"{QUARANTINE.name}_arrived_{self.within.start_ms}_{self.outside}"
+        return ctx.staging.part(name, ctx.staging.write(name, rows).schema).rows(columns=columns)
+
+
+def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
+    """The rows of a published table whose window or slot starts in one of some ranges."""
+    inside = (started_in(start, one) for one in ranges)
+    return reduce(ds.Expression.__or__, inside, ds.scalar(False))
+
+
+def _starts_in(ranges: Sequence[TimeRange]) -> Column:
+    start_ms = F.unix_millis(QUARANTINE.start)
+    inside = (start_ms.between(one.start_ms, one.end_ms - 1) for one in ranges)
+    return reduce(Column.__or__, inside, F.lit(False))
