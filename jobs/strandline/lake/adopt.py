@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from strandline.errors import RetryableError
-from strandline.lake.file_statistics import statistics_of
+from strandline.lake.file_statistics import columns_with_bounds, statistics_of
 from strandline.lake.places import path_of
 from strandline.lake.reads import files_of
 
@@ -231,7 +231,10 @@ def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> pq.FileMetaData:
     """Write rows into a file; its footer."""
     footers: list[pq.FileMetaData] = []
     with files.open_output_stream(path) as out:
-        pq.write_table(rows, out, store_schema=False, metadata_collector=footers)
+        bounded = columns_with_bounds(rows.schema)
+        pq.write_table(
+            rows, out, store_schema=False, metadata_collector=footers, write_statistics=bounded
+        )
     return footers[0]
 
 

@@ -48,6 +48,19 @@ def statistics_of(footer: pq.FileMetaData) -> str:
     return json.dumps({"numRecords": footer.num_rows, **bounds}, ensure_ascii=False)
 
 
+def columns_with_bounds(schema: pa.Schema) -> list[str]:
+    """The columns, and fields of structs, whose bounds a footer is to hold.
+
+    Numbers that may be none are left out: Arrow's bounds are those of the others, and who looks for
+    what is no number would not find it.
+    """
+    return [
+        ".".join(path)
+        for path, kind in _leaves(schema)
+        if path is not None and not pa.types.is_floating(kind)
+    ]
+
+
 def _leaves(
     fields: Iterable[pa.Field], above: _Path | None = ()
 ) -> Iterator[tuple[_Path | None, pa.DataType]]:

@@ -117,7 +117,7 @@ class _Judging:
         staged: what is staged for it.
         plan: what that is of.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
-        around: of the calendar where, outside the range, gaps are listed anew.
+        around: of the calendar where, outside the range, gaps are listed again.
         leaves: published rows that go besides; None: there are none.
     """
 

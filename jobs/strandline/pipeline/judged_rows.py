@@ -36,11 +36,11 @@ def judged(
         target: which one it is.
         plan: what is rebuilt.
         scope: where all these rows start.
-        around: where gaps of the calendar are listed anew, outside the range.
+        around: where gaps of the calendar are listed again, outside the range.
     """
     rows, older = started_in(target.start, plan.scope.windows), _older(plan, scope)
     if target.name == COMPLETENESS.name:
-        rows |= _listed_anew(target, around)
+        rows |= _listed_again(target, around)
         if plan.scope.older_since_ms is not None:
             rows |= started_in(target.start, older)
     else:
@@ -60,7 +60,7 @@ def slots_that_may_go(
     """
     looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
     may_go = started_in(target.start, plan.scope.windows)
-    may_go |= ds.field(target.start).isin(looked_at) | _listed_anew(target, around)
+    may_go |= ds.field(target.start).isin(looked_at) | _listed_again(target, around)
     return may_go & ~started_in_any(target.start, plan.scope.kept)
 
 
@@ -78,5 +78,5 @@ def _older(plan: Plan, scope: TimeRange) -> TimeRange:
     return TimeRange(scope.start_ms, plan.scope.older_end_ms)
 
 
-def _listed_anew(target: PublishedTable, around: Sequence[TimeRange]) -> ds.Expression:
+def _listed_again(target: PublishedTable, around: Sequence[TimeRange]) -> ds.Expression:
     return ds.field("gap") & started_in_any(target.start, around)

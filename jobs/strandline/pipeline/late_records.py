@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.lake.reads import dataset_of, files_started_in, holds, rows_of, started_in
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.published_rows import arrival_column, arrived, arrived_in
 from strandline.tables import QUARANTINE
@@ -68,6 +69,17 @@ class LateRecords:
         rows = arrived(ctx, of_slots, ~inside if self.outside else inside)
         name = f"{QUARANTINE.name}_arrived_{self.within.start_ms}_{self.outside}"
         return ctx.staging.part(name, ctx.staging.write(name, rows).schema).rows(columns=columns)
+
+
+def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
+    """The starts of the slots, before an instant, of late records that arrived from another on."""
+    table = ctx.store.table(QUARANTINE.name)
+    if table is None:
+        return frozenset()
+    older = TimeRange(EVERYTHING.start_ms, before_ms)
+    late = LateRecords(older, TimeRange(since_ms, END_OF_INSTANTS_MS))
+    starts = (rows[QUARANTINE.start] for rows in late.rows(ctx, table, [QUARANTINE.start]))
+    return frozenset(instant_of(at) for some in starts for at in pc.unique(some).to_pylist())
 
 
 def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:

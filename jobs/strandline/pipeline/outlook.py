@@ -16,6 +16,7 @@ from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.state import PipelineState
 from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.context import Context
+from strandline.pipeline.late_records import late_slots
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
@@ -33,8 +34,6 @@ from strandline.pipeline.published_rows import (
     first_open,
     last_end,
     last_slot,
-    late_since,
-    slots_of,
     states_in,
 )
 from strandline.pipeline.repeated import request_fingerprint
@@ -246,7 +245,7 @@ def _remembered(
     return replace(
         remembered,
         last_slot_ms=last_slot(ctx.store),
-        late_slots=lambda before_ms, since_ms: slots_of(late_since(ctx, before_ms, since_ms)),
+        late_slots=partial(late_slots, ctx),
     )
 
 

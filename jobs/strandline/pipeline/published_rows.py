@@ -114,18 +114,6 @@ def last_end(store: Store, within: TimeRange) -> int | None:
     return instant_of(max(ends)) if ends else None
 
 
-def late_since(ctx: Context, before_ms: int, since_ms: int) -> DataFrame | None:
-    """The published late records of slots before an instant that arrived from another one on.
-
-    None: the pipeline has no quarantine yet.
-    """
-    if ctx.store.table(QUARANTINE.name) is None:
-        return None
-    rows = ctx.store.frame(ctx.spark, QUARANTINE.name)
-    older = rows.where(F.col("slot_start") < F.timestamp_millis(F.lit(before_ms)))
-    return arrived(ctx, older, F.col(c.ARRIVAL) >= since_ms)
-
-
 def arrived_in(since_ms: int, horizon_ms: int) -> Column:
     """Whether a record arrived from one instant on, and before another."""
     return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
@@ -163,14 +151,6 @@ def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
     is_kept = kept_as in columns.names and kept_as not in second_columns(quarantine)
     is_instant = is_kept and columns.field(kept_as).type == pa.timestamp("us", tz="UTC")
     return kept_as if is_instant else None
-
-
-def slots_of(late: DataFrame | None) -> frozenset[int]:
-    """The starts of the slots of some late records."""
-    if late is None:
-        return frozenset()
-    starts = late.select(F.unix_millis("slot_start")).distinct()
-    return frozenset(int(row[0]) for row in starts.collect())
 
 
 def no_longer_malformed(

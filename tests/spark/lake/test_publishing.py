@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from engines import ENGINE
 from odd_paths import ALL_SIGNS
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -311,8 +310,7 @@ def test_rows_are_found_by_their_values_without_spark(wide, name):
         if not value.is_valid:
             conditions = [column.is_null()]
         elif value.as_py() != value.as_py():
-            # pyarrow takes the bounds of Sail's own footers, which leave NaN out, for those of NaN
-            conditions = [] if ENGINE == "sail" else [column.is_nan()]
+            conditions = [column.is_nan()]
         else:
             conditions = [column == value]
             conditions += [] if name == "yes" else [column >= value, column <= value]
