@@ -115,6 +115,14 @@ def all_of(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__and__, conditions)
 
 
+def first_of_cases(cases: Iterable[tuple[Column, Column]], otherwise: Column) -> Column:
+    """The value of the first condition that holds; side by side, for a client nests only few."""
+    chosen: Column | None = None
+    for condition, value in cases:
+        chosen = (F if chosen is None else chosen).when(condition, value)
+    return otherwise if chosen is None else chosen.otherwise(otherwise)
+
+
 def collected(rows: DataFrame) -> pd.DataFrame:
     """The rows of a DataFrame on the driver."""
     return to_pandas(rows.toArrow())

@@ -14,12 +14,10 @@ from strandline.engine.frames import from_arrow
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
+from strandline.engine.values.emissions import CARRIED
 from strandline.engine.watermark.retired import with_ends
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
-
-CARRIED = -1
-"""The rank of what was emitted before a day began: ahead of all channels."""
 
 
 def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate
 
 import pyarrow as pa
@@ -13,15 +13,14 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed, from_arrow, long, union_by_name, up_to_here
+from strandline.engine.frames import first_of_cases, from_arrow, long, union_by_name
 from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
-from strandline.engine.values.across_days import CARRIED, carried
-from strandline.engine.values.between_thresholds import first_reaching
-from strandline.engine.values.emissions import answered, with_probes
+from strandline.engine.values.across_days import carried
+from strandline.engine.values.emissions import CARRIED, UNTIL, Emissions
 from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -31,68 +30,84 @@ _AFTER_ALL = 2**60
 """The rank of the end of a part of a day: behind all that is seen from its instant on."""
 _STOOD = "_strandline_stood_ms"
 _PART = "_strandline_part"
-_NUMBER = "_strandline_number"
 _BEFORE = "_strandline_before"
 
 
 @dataclass(frozen=True)
-class RecordEmissions:
-    """What the channels emit on some days by their records.
+class _Offers:
+    """What the channels offer on some days by their records.
 
     Attributes:
-        offers: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
+        rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
             the days before it have emitted.
         history: the channels, their order, and when each joined.
-        clock: what is known.
         days: the days.
-        floors: (instant, watermark): what the combined watermark does not fall below after it. For
-            discovered channels: its value just before each of them joined.
     """
 
-    offers: DataFrame
+    rows: DataFrame
     history: History
-    clock: Clock
     days: Sequence[date]
-    floors: tuple[tuple[int, int], ...] = ()
 
-    def at(self, probes: DataFrame) -> DataFrame:
-        """The probes with the combined WATERMARK at their position: see `Emissions.at`.
+    def combined(self, floors: Sequence[tuple[int, int]] = ()) -> DataFrame:
+        """The rows of `Emissions`: where the combined watermark advances.
 
         It is the least of where the channels stand. As none of them falls, that is the least of
         where each stood just before anything that it emits later, or before the end.
+
+        Args:
+            floors: (instant, watermark): what the combined watermark does not fall below after it.
+                For discovered channels: its value just before each of them joined.
         """
-        axis = self.history.axis
+        axis, splits = self.history.axis, self.history.spec.watermark.combine == "splits"
         from_last = (F.desc(c.SEEN_FROM), F.desc(c.RANK))
-        later = up_to_here(Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last))
-        floor = reduce(
-            lambda chain, step: F.when(
-                F.col(c.SEEN_FROM) > axis.literal(step[0]), long(step[1])
-            ).otherwise(chain),
-            self.floors,
-            F.lit(MIN_WATERMARK),
+        later = Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last)
+        least = F.min(_STOOD).over(later.rowsBetween(Window.unboundedPreceding, -1))
+        rank = F.col(c.RANK).cast("bigint")
+        if splits:  # all of a moment are merged at once
+            rank = F.when(rank > CARRIED, long(ALL_SPLITS)).otherwise(rank)
+        over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
+        at = F.col(c.SEEN_FROM)
+        # what later days' arrivals go into is given with them
+        own = (at < over + axis.literal(axis.known_below(0))) | (at >= axis.literal(axis.end))
+        cases = ((at > axis.literal(since), long(value)) for since, value in reversed(floors))
+        floor = first_of_cases(cases, long(MIN_WATERMARK))
+        of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
+        before = F.max(c.CANDIDATE).over(of_day.rowsBetween(Window.unboundedPreceding, -1))
+        return (
+            self._stood.withColumn(_PART, self._joined_before())
+            .withColumn(c.CANDIDATE, least)
+            .where((F.col(c.RANK) < _AFTER_ALL) & own)
+            .withColumns({c.CANDIDATE: F.greatest(c.CANDIDATE, floor), c.RANK: rank})
+            .withColumn(_BEFORE, F.coalesce(before, long(MIN_WATERMARK)))
+            .where(F.col(c.CANDIDATE) > F.col(_BEFORE))
+            .select(c.ARRIVAL_DAY, c.SEEN_FROM, at.alias(UNTIL), c.RANK, c.CANDIDATE)
         )
-        joined_before = [
+
+    def _joined_before(self) -> Column:
+        """How many channels have joined on its day before a position."""
+        axis = self.history.axis
+        joined = (
             (F.col(c.ARRIVAL_DAY) == F.lit(self._day_of(at)))
             & (F.col(c.SEEN_FROM) > axis.literal(at))
             for at in self._joins
-        ]
-        number = sum((joined.cast("int") for joined in joined_before), F.lit(0))
-        stood = self._stood.drop(c.CHANNEL, c.CANDIDATE)
-        rows = with_probes(stood, probes).withColumn(_PART, number)
-        watermark = F.greatest(F.min(_STOOD).over(later), floor)
-        return answered(rows.withColumn(c.WATERMARK, watermark), probes)
+        )
+        return sum((one.cast("int") for one in joined), F.lit(0))
 
-    @cached_property
+    @property
     def _stood(self) -> DataFrame:
-        """The offers, and the ends of parts of days, with where their channel STOOD just before."""
+        """Offers and ends of parts of days, with where their channel STOOD just before.
+
+        Of the offers only those that are higher than that.
+        """
         before = (
             Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
             .orderBy(c.SEEN_FROM, c.RANK)
             .rowsBetween(Window.unboundedPreceding, -1)
         )
-        rows = union_by_name(self.offers, self._ends_of_parts())
+        rows = union_by_name(self.rows, self._ends_of_parts())
         stood = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
-        return rows.withColumn(_STOOD, stood)
+        offered = F.col(c.CANDIDATE)
+        return rows.withColumn(_STOOD, stood).where(offered.isNull() | (offered > F.col(_STOOD)))
 
     def _ends_of_parts(self) -> DataFrame:
         """The ends of a day's parts, for each channel that takes part in them.
@@ -109,7 +124,7 @@ class RecordEmissions:
             if joined < min(end, axis.first_of(midnight_of(day) + DAY_MS))
         ]
         return from_arrow(
-            self.offers.sparkSession,
+            self.rows.sparkSession,
             pa.table(
                 {
                     c.ARRIVAL_DAY: pa.array([day for day, _, _ in ends], pa.date32()),
@@ -131,64 +146,19 @@ class RecordEmissions:
         always = instant <= -self.history.axis.never
         return None if always else day_of(self.history.axis.arrival_of(instant))
 
-    def at_hand(self) -> RecordEmissions:
-        """The same, its offers computed."""
-        return replace(self, offers=computed(self.offers))
-
-    def crossings(self, thresholds: DataFrame) -> DataFrame:
-        """The distinct thresholds with where they are reached: see `Emissions.crossings`."""
-        reached = first_reaching(thresholds, self._rises(), self.history, self.clock)
-        if not self.clock.closes_now or self.history.spec.watermark.combine == "splits":
-            return reached
-        # the channels end one after the other: the last one that is behind decides
-        axis = self.history.axis
-        emitted = self.offers.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
-        largest = {
-            str(row[0]): int(row[1])
-            for row in emitted.groupBy(c.CHANNEL).agg(F.max(c.CANDIDATE)).collect()
-        }
-        behind = [
-            F.when(F.col(c.THRESHOLD) > largest.get(channel, MIN_WATERMARK), number)
-            for number, channel in enumerate(self.history.crossings.channels)
-        ]
-        at_end = F.array_max(F.array(*behind).cast("array<bigint>"))
-        never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
-        return reached.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
-
-    def _rises(self) -> DataFrame:
-        """Where the combined watermark rises on these days: SEEN_FROM, RANK, WATERMARK."""
-        axis = self.history.axis
-        number = F.col(c.RANK).cast("bigint")
-        if self.history.spec.watermark.combine == "splits":  # all of a moment are merged at once
-            number = F.when(number > CARRIED, long(ALL_SPLITS)).otherwise(number)
-        emitted = self.offers.select(
-            c.ARRIVAL_DAY, c.SEEN_FROM, number.alias(c.RANK), number.alias(_NUMBER)
-        )
-        over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
-        # what later days' arrivals go into is given with them
-        own = F.col(c.SEEN_FROM) < over + axis.literal(axis.known_below(0))
-        day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, _NUMBER)
-        before = F.coalesce(F.lag(c.WATERMARK).over(day), F.lit(MIN_WATERMARK))
-        return (
-            self.at(emitted.distinct())
-            .withColumn(_BEFORE, before)
-            .where((F.col(_NUMBER) > CARRIED) & (F.col(c.WATERMARK) > F.col(_BEFORE)) & own)
-            .select(c.SEEN_FROM, F.col(_NUMBER).alias(c.RANK), c.WATERMARK)
-        )
-
 
 def record_emissions(
     spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
-) -> RecordEmissions:
+) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
-    plain = _own_and_carried(spark, records, history, clock, days)
-    channels, joined = history.crossings.channels, history.crossings.joined
+    axis, channels = history.axis, history.crossings.channels
+    joined = history.crossings.joined
+    offers = _own_and_carried(spark, records, history, clock, days)
     if clock.closes_now and not channels and history.spec.watermark.combine == "splits":
         # a source of splits ends by itself; a valve needs a channel that the end comes through
-        return replace(plain, floors=((history.axis.end - 1, MAX_WATERMARK),))
+        return Emissions(_end_of_source(spark, history, days), history, clock)
     if history.spec.source.declared_channels is not None or len(joined) < 2:
-        return plain
-    axis = history.axis
+        return Emissions(offers.combined(), history, clock)
     joins = sorted(set(joined[1:]))
     join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
     probes = from_arrow(
@@ -201,17 +171,34 @@ def record_emissions(
             }
         ),
     )
-    at_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days))).at(probes)
+    of_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days)))
+    at_joins = Emissions(of_joins.combined(), history, clock).at(probes)
     values = {
         int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
     }
     floors = zip(joins, accumulate((values[instant] for instant in joins), max), strict=True)
-    return replace(plain, floors=tuple(floors))
+    return Emissions(offers.combined([*floors]), history, clock)
+
+
+def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
+    """The rows of `Emissions` where there is nothing but the end of a source of splits."""
+    axis, count = history.axis, len(days)
+    ends = pa.array([axis.end] * count, axis.kind)
+    table = pa.table(
+        {
+            c.ARRIVAL_DAY: pa.array(days, pa.date32()),
+            c.SEEN_FROM: ends,
+            UNTIL: ends,
+            c.RANK: pa.array([ALL_SPLITS] * count, pa.int64()),
+            c.CANDIDATE: pa.array([MAX_WATERMARK] * count, pa.int64()),
+        }
+    )
+    return from_arrow(spark, table)
 
 
 def _own_and_carried(
     spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
-) -> RecordEmissions:
+) -> _Offers:
     axis = history.axis
     names = (F.lit(channel) for channel in history.crossings.channels)
     channels = F.array(*names).cast("array<string>")
@@ -231,7 +218,7 @@ def _own_and_carried(
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
     offers = own.unionByName(carried(spark, history, clock, days))
-    return RecordEmissions(offers, history, clock, days)
+    return _Offers(offers, history, days)
 
 
 def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:

@@ -6,24 +6,62 @@ firing asks for them: at late records and at firings.
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, Window
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import up_to_here
+from strandline.engine.frames import computed, first_of_cases, from_arrow, long, up_to_here
+from strandline.engine.past.history import History
+from strandline.engine.position.clock import Clock
 from strandline.engine.records.expressions import quoted
+from strandline.engine.values.between_thresholds import first_reaching
+from strandline.model.intervals import day_of
+from strandline.model.lateness import MIN_WATERMARK
 
+CARRIED = -1
+"""The rank of what was emitted before a day began: ahead of all channels."""
+UNTIL = "_strandline_until"
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
 _POSITION = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK, c.CHANNEL, c.CANDIDATE}
 """The columns of a probe that say where it asks, or that what is emitted has of its own."""
+_HIGHEST = "_strandline_highest_ms"
+_BELOW = "_strandline_below_ms"
+_LAST = "_strandline_last"
+_FEW = 64
+"""So many runs of ticks are an expression; more are sorted with what asks for them."""
 
 
-class Emissions(Protocol):
-    """What tells the watermark at any position of some days."""
+@dataclass(frozen=True)
+class Emissions:
+    """The combined watermarks that are emitted on some days, each higher than the one before.
+
+    Attributes:
+        rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), UNTIL: the last tick of a run
+            of ticks, on each of which the watermark advances with the clock; else SEEN_FROM. A
+            day's rows begin with the last watermark before it, and end with what the end of the
+            input causes, if it ends at the horizon.
+        history: everything observed below the horizon.
+        clock: what is known.
+        runs: the same runs of ticks on the driver, without the end; None: there is none.
+        at_end: (rank, watermark) of what the end causes, where that is known; None: `rows` say it.
+        is_at_hand: whether the rows are computed.
+    """
+
+    rows: DataFrame
+    history: History
+    clock: Clock
+    runs: pd.DataFrame | None = None
+    at_end: tuple[tuple[int, int], ...] | None = None
+    is_at_hand: bool = False
+
+    def at_hand(self) -> Emissions:
+        """The same, computed now: for who asks more than once."""
+        return self if self.is_at_hand else replace(self, rows=computed(self.rows), is_at_hand=True)
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
@@ -32,9 +70,45 @@ class Emissions(Protocol):
             probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
                 emission at that instant is the last one seen), and whatever else is carried.
         """
+        if self.runs is not None and len(self.runs) <= _FEW:
+            return self._at_few(self.runs, probes)
+        rows = with_probes(self.rows, probes)
+        seen = up_to_here(Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK))
+        if self.runs is None:
+            reached = F.max(c.CANDIDATE).over(seen)
+        else:
+            step = F.struct(c.CANDIDATE, c.SEEN_FROM, UNTIL, c.RANK)
+            last = F.max(F.when(F.col(c.CANDIDATE).isNotNull(), step)).over(seen)
+            rows = rows.withColumn(_LAST, last)
+            names = (c.SEEN_FROM, UNTIL, c.RANK, c.CANDIDATE)
+            reached = self._in_run(*(F.col(_LAST)[name] for name in names))
+        watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
+        return answered(rows.withColumn(c.WATERMARK, watermark), probes)
 
-    def at_hand(self) -> Emissions:
-        """The same, computed now: for who asks more than once."""
+    def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
+        """The same of few runs of ticks: no probe has to be sorted among them."""
+        columns = ("seen_from", "until", "rank", "watermark_ms")
+        steps = [*zip(*(runs[name].tolist() for name in columns), strict=True)]
+        if self.clock.closes_now:
+            end = self.history.axis.end
+            steps += [(end, end, rank, value) for rank, value in self._at_end()]
+        seen_from, rank = F.col(c.SEEN_FROM), F.col(c.RANK)
+
+        def case(step: tuple[int, ...]) -> tuple[Column, Column]:
+            first, until, own_rank, value = map(long, step)
+            is_seen = (seen_from > first) | ((seen_from == first) & (rank >= own_rank))
+            return is_seen, self._in_run(first, until, own_rank, value)
+
+        watermark = first_of_cases(map(case, reversed(steps)), long(MIN_WATERMARK))
+        return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
+
+    def _in_run(self, first: Column, until: Column, rank: Column, value: Column) -> Column:
+        """How far the watermark has come in a run of ticks, by the position of a probe."""
+        interval = F.lit(self.history.axis.interval_ms)
+        elapsed = F.least(F.col(c.SEEN_FROM), until) - first
+        whole = elapsed - F.pmod(elapsed, interval)
+        unfinished = (F.col(c.SEEN_FROM) == first + whole) & (F.col(c.RANK) < rank)
+        return value + F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
         """The distinct THRESHOLDs with SEEN_FROM and RANK: when, and by which channel, reached.
@@ -42,6 +116,64 @@ class Emissions(Protocol):
         The watermark must reach them on these days, or not before the horizon: then SEEN_FROM is
         never, and RANK is of the channel that reaches it as the input ends there.
         """
+        axis = self.history.axis
+        if self.runs is not None:
+            crossed = self._reached_in(self.runs, thresholds)
+        else:
+            known = self.rows.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
+            advances = known.where(F.col(c.RANK) > CARRIED).select(
+                c.SEEN_FROM, c.RANK, F.col(c.CANDIDATE).alias(c.WATERMARK)
+            )
+            crossed = first_reaching(thresholds, advances.distinct(), self.history, self.clock)
+        if not self.clock.closes_now:
+            return crossed
+        cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end())
+        at_end = first_of_cases(cases, F.lit(None).cast("bigint"))
+        never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
+        return crossed.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
+
+    def _at_end(self) -> list[tuple[int, int]]:
+        """(rank, watermark) of what the end of the input causes, in order."""
+        if self.at_end is not None:
+            return [*self.at_end]
+        axis = self.history.axis
+        last_day = F.lit(day_of(self.clock.horizon_ms - 1))
+        ends = (F.col(c.SEEN_FROM) == axis.literal(axis.end)) & (F.col(c.ARRIVAL_DAY) == last_day)
+        rows = self.rows.where(ends).select(c.RANK, c.CANDIDATE).collect()
+        return sorted((int(row[0]), int(row[1])) for row in rows)
+
+    def _reached_in(self, steps: pd.DataFrame, thresholds: DataFrame) -> DataFrame:
+        """The crossings where the steps are runs of ticks: as many as changes of status."""
+        axis = self.history.axis
+        highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
+        table = from_arrow(
+            thresholds.sparkSession,
+            pa.table(
+                {
+                    c.SEEN_FROM: pa.array(steps["seen_from"].tolist(), axis.kind),
+                    c.RANK: pa.array(steps["rank"].tolist(), pa.int64()),
+                    c.WATERMARK: pa.array(steps["watermark_ms"].tolist(), pa.int64()),
+                    _HIGHEST: pa.array(highest.tolist(), pa.int64()),
+                    _BELOW: pa.array([MIN_WATERMARK, *highest[:-1]][: len(steps)], pa.int64()),
+                }
+            ),
+        )
+        threshold, interval = F.col(c.THRESHOLD), F.lit(axis.interval_ms)
+        missing = F.greatest(threshold - F.col(c.WATERMARK), F.lit(0))
+        ticks = F.ceil(missing / interval).cast("bigint")
+        here = (threshold > F.col(_BELOW)) & (threshold <= F.col(_HIGHEST))
+        return (
+            thresholds.select(c.THRESHOLD)
+            .distinct()
+            .join(F.broadcast(table), here, "left")
+            .select(
+                c.THRESHOLD,
+                F.coalesce(
+                    F.col(c.SEEN_FROM) + ticks * interval, F.lit(axis.literal(axis.never))
+                ).alias(c.SEEN_FROM),
+                c.RANK,
+            )
+        )
 
 
 def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
@@ -74,9 +206,3 @@ def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
 def _carried(probes: DataFrame) -> list[T.StructField]:
     """The columns of probes besides their position."""
     return [field for field in probes.schema.fields if field.name not in _POSITION]
-
-
-def seen_of_day() -> WindowSpec:
-    """What a probe among what is emitted on its day sees."""
-    of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
-    return up_to_here(of_day)
