@@ -18,9 +18,9 @@ from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great 
 
 # isort: split
 from great_expectations.core import ExpectationSuiteValidationResult
-from great_expectations.render import RenderedDocumentContent
+from great_expectations.render.components import RenderedDocumentContent
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
-from great_expectations.render.view import DefaultJinjaPageView
+from great_expectations.render.view.view import DefaultJinjaPageView
 
 from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
@@ -82,10 +82,12 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
     @classmethod
     def _render_validation_header(cls, validation_results: ExpectationSuiteValidationResult) -> Any:
         """The head of the page, with a verdict in our words and no link to a suite."""
-        header = super()._render_validation_header(validation_results)
+        untyped: Any = super()
+        header = untyped._render_validation_header(validation_results)
         template = header.subheader.string_template
-        found = validation_results.to_json_dict()
-        template["params"] |= {"success": _verdict(found), "html_success_icon": ""}
+        of_result: Any = validation_results
+        verdict = _verdict(of_result.to_json_dict())
+        template["params"] |= {"success": verdict, "html_success_icon": ""}
         del template["styling"]["params"]["expectation_suite_name"]
         return header
 
@@ -97,7 +99,8 @@ class PageAlone(DefaultJinjaPageView):
         self, document: RenderedDocumentContent, template: str | None = None, **options: Any
     ) -> str:
         """The page as HTML."""
-        page = _ELSEWHERE.sub("", super().render(document, template, **options))
+        untyped: Any = super()
+        page = _ELSEWHERE.sub("", untyped.render(document, template, **options))
         return page.replace("</head>", f"{_STYLE}</head>", 1)
 
 
