@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
 from unittest.mock import patch
+from urllib.parse import unquote
 
 import lakes
 import pandas as pd
@@ -439,7 +441,48 @@ def test_validation_results_are_kept_and_rendered_as_data_docs(audited, tmp_path
     assert "1f0c" in index.read_text("utf-8")
     assert "Every record stands in its book exactly once." in pages
     assert "No key has two rows for the same window." in pages
-    assert "vega-lite" in pages
+    assert "Kullback-Leibler" in pages
+
+
+class Asked(HTMLParser):
+    """What a page loads or links to."""
+
+    def __init__(self, page) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.feed(page.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        assert tag != "script"
+        self.places |= {value for name, value in attrs if name in {"src", "href"}}
+
+
+def test_data_docs_load_nothing_link_to_what_is_there_and_call_a_warning_a_warning(
+    audited, tmp_path
+):
+    warns = {"type": "expect_column_values_to_be_in_set", "column": "carrier",
+             "value_set": ["none"], "severity": "warning"}  # fmt: skip
+    audited(spec=a_spec(expectations=[warns]), context_folder=tmp_path / "gx")
+    index = build_data_docs(tmp_path / "gx", tmp_path / "data_docs")
+    pages = [*index.parent.rglob("*.html")]
+    assert len(pages) > 3
+    assert {*pages} == {path for path in index.parent.rglob("*") if path.is_file()}
+    for page in pages:
+        for place in Asked(page).places:
+            assert place.startswith("#") or (page.parent / unquote(place)).is_file(), place
+    linked = {index.parent / unquote(place) for place in Asked(index).places}
+    assert linked == {*pages} - {index}
+    shown = index.read_text("utf-8")
+    assert (shown.count("<td>warning<td>"), shown.count("<td>failed<td>")) == (1, 0)
+    (of_windows,) = (page for page in linked if "windows" in page.name)
+    assert "warning" in of_windows.read_text("utf-8")
+    assert "Failed</" not in of_windows.read_text("utf-8")
+    # a page whose result upkeep has removed is gone with it
+    (stored,) = (tmp_path / "gx").rglob("windows*.json")
+    stored.unlink()
+    build_data_docs(tmp_path / "gx", tmp_path / "data_docs")
+    assert not of_windows.exists()
+    assert "windows" not in index.read_text("utf-8")
 
 
 def test_values_that_an_audit_found_are_text_in_the_data_docs(audited, tmp_path):

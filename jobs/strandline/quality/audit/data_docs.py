@@ -1,16 +1,26 @@
-"""Data Docs: the stored validation results as the HTML pages of Great Expectations."""
+"""Data Docs: the stored validation results as pages of Great Expectations, without a network.
+
+Great Expectations gives its pages styles, scripts and an index from elsewhere, and links to suites
+that nobody has stored. Here a page is what it says, in text, and the index is one of our own.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great Expectations
 
 # isort: split
 from great_expectations.core import ExpectationSuiteValidationResult
+from great_expectations.render.components import RenderedDocumentContent
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+from great_expectations.render.view.view import DefaultJinjaPageView
 
 from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
@@ -23,6 +33,33 @@ from strandline.quality.audit.checkpoint import (
 from strandline.visible import visible
 
 _RESULTS_SHOWN = 40
+_ELSEWHERE = re.compile(
+    r"<link\b[^>]*>|<img\b[^>]*>|<script\b.*?</script>|<a\b[^>]*https?:[^>]*>.*?</a>", re.DOTALL
+)
+"""What a page loads or sends people to; no value of the data is markup."""
+_STYLE = """<style>
+:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid #8886; padding: .3rem .6rem; text-align: left }
+td { overflow-wrap: anywhere }
+.sticky, footer, [data-toggle=collapse] { display: none }
+.text-success::before { content: "met" }
+.text-danger::before { content: "not met" }
+.text-warning::before { content: "not evaluated" }
+</style>"""
+"""Of a page whose scripts are gone: without what only these move, and icons as words."""
+_INDEX = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="UTF-8"><title>Audits</title>
+<meta name="viewport" content="width=device-width, initial-scale=1.0">{style}</head><body>
+<h1>Audits</h1>
+<p>Validation results of Great Expectations, the newest first. The report has the verdicts of all
+audits.</p>
+<table><thead><tr><th>Verdict<th>Run<th>Table<th>Expectations met<th>Audited at</tr></thead><tbody>
+{rows}
+</tbody></table></body></html>
+"""
+_ROW = '<tr><td>{verdict}<td>{run}<td><a href="{page}">{table}</a><td>{met} of {all}<td>{at}</tr>'
 
 
 class EscapingPageRenderer(ValidationResultsPageRenderer):
@@ -42,11 +79,34 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
             one.exception_info = _escaped(one.exception_info)
         return super().render(validation_results, suite_parameters)
 
+    @classmethod
+    def _render_validation_header(cls, validation_results: ExpectationSuiteValidationResult) -> Any:
+        """The head of the page, with a verdict in our words and no link to a suite."""
+        untyped: Any = super()
+        header = untyped._render_validation_header(validation_results)
+        template = header.subheader.string_template
+        of_result: Any = validation_results
+        verdict = _verdict(of_result.to_json_dict())
+        template["params"] |= {"success": verdict, "html_success_icon": ""}
+        del template["styling"]["params"]["expectation_suite_name"]
+        return header
+
+
+class PageAlone(DefaultJinjaPageView):
+    """A page that loads nothing, and sends nobody elsewhere."""
+
+    def render(
+        self, document: RenderedDocumentContent, template: str | None = None, **options: Any
+    ) -> str:
+        """The page as HTML."""
+        untyped: Any = super()
+        page = _ELSEWHERE.sub("", untyped.render(document, template, **options))
+        return page.replace("</head>", f"{_STYLE}</head>", 1)
+
 
 def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
     """Render the stored validation results as HTML pages, the last ten audits; without Spark.
 
-    The pages load their styling from the network; without one they are plain, but readable.
     Two calls for the same folder at the same time are not supported.
 
     Args:
@@ -66,10 +126,6 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
             "class_name": "TupleFilesystemStoreBackend",
             "base_directory": in_configuration(docs_folder),
         },
-        "site_index_builder": {
-            "class_name": "DefaultSiteIndexBuilder",
-            "validation_results_limit": _RESULTS_SHOWN,
-        },
         "site_section_builders": {
             "expectations": "None",
             "profiling": "None",
@@ -81,15 +137,61 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
                     "module_name": EscapingPageRenderer.__module__,
                     "class_name": EscapingPageRenderer.__name__,
                 },
+                "view": {
+                    "module_name": PageAlone.__module__,
+                    "class_name": PageAlone.__name__,
+                },
             },
         },
     }
     docs_folder.mkdir(parents=True, exist_ok=True)
     with without_chatter(), logged_errors() as errors:
-        context(context_folder, {"data_docs": site}).build_data_docs()
+        context(context_folder, {"data_docs": site}).build_data_docs(build_index=False)
     if errors:
         raise OSError(errors[0])
-    return docs_folder / "index.html"
+    shutil.rmtree(docs_folder / "static", ignore_errors=True)  # styles, logos: of no page any more
+    rows = _rows_of_index(context_folder, docs_folder)
+    index = docs_folder / "index.html"
+    index.write_text(_INDEX.format(style=_STYLE, rows="\n".join(rows)), encoding="utf-8")
+    return index
+
+
+def _rows_of_index(context_folder: Path, docs_folder: Path) -> list[str]:
+    """A row of HTML for each page that there is, the newest first."""
+    pages = sorted(docs_folder.rglob("validations/**/*.html"), key=_named, reverse=True)
+    rows = []
+    for page in pages:
+        place = page.relative_to(docs_folder)
+        stored = context_folder / place.with_suffix(".json")
+        if not stored.is_file():  # upkeep has removed what the page was made of
+            page.unlink()
+            continue
+        found = json.loads(stored.read_text("utf-8"))
+        run = found["meta"]["run_id"]
+        row = {
+            "verdict": _verdict(found),
+            "run": run["run_name"],
+            "page": quote(place.as_posix()),
+            "table": found["suite_name"],
+            "met": found["statistics"]["successful_expectations"],
+            "all": found["statistics"]["evaluated_expectations"],
+            "at": run["run_time"],
+        }
+        rows.append(_ROW.format(**{name: escape(str(value)) for name, value in row.items()}))
+    return rows
+
+
+def _named(page: Path) -> tuple[str, str]:
+    """The time of a page's audit, and its table."""
+    return page.parent.name, page.name
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    """What an audit says of a table: a finding that blocks nothing is a warning."""
+    failed = [one["expectation_config"] for one in found["results"] if not one["success"]]
+    if not failed:
+        return "passed"
+    return "failed" if any(one.get("severity") == "critical" for one in failed) else "warning"
 
 
 def _escaped(value: Any) -> Any:
