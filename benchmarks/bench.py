@@ -34,6 +34,7 @@ from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
 from strandline.lake.staged_cells import CELLS
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
@@ -90,9 +91,9 @@ class Bench:
         landing = open_landing(self.spark, self.lake, self.spec)
         ledger = Ledger(self.lake.pipeline(self.spec.pipeline))
         context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
-        axis = axis_of(landing, [])
+        axis = axis_of(landing, PipelineState())
         horizon_ms = landing.horizon_after(axis)
-        world = world_of(landing, context.store, [])
+        world = world_of(landing, context.store, PipelineState())
         seen = observe_landing(landing, context.staging, axis, horizon_ms, world)
         self._observed = (context, seen, axis)
         self._horizon_ms = horizon_ms
@@ -101,8 +102,10 @@ class Bench:
     def _rebuild(self, context: Context, seen: Observation, axis: Axis) -> None:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
-        plan = plan_backfill(asked, seen.history, self._horizon_ms, Remembered([]), seen.world)
-        rebuild_into_staging(context, seen, plan, axis, [])
+        plan = plan_backfill(
+            asked, seen.history, self._horizon_ms, Remembered(PipelineState()), seen.world
+        )
+        rebuild_into_staging(context, seen, plan, axis, PipelineState())
         self._part("rebuild", began)
 
     def _clear(self, but: str | None = None) -> None:

@@ -166,7 +166,8 @@ class StrandlineJobOperator(SparkSubmitOperator):
 
     def _is_short(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
-        from strandline.lake.results_log import log_of  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.ledger import Ledger  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.results_log import log_of  # noqa: PLC0415
         from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.store import Lake  # noqa: PLC0415
 
@@ -176,11 +177,11 @@ class StrandlineJobOperator(SparkSubmitOperator):
         try:
             spec = find_spec(settings.pipelines_folder(), pipeline)
             lake = Lake.at(settings.lake())
-            log = log_of(lake, spec)
+            log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
             within = requested_range(self.application_args or ())
         except StrandlineError:
             return False  # the command will say what is wrong
-        return log is not None and is_small(spec, lake, log, within)
+        return log is not None and is_small(spec, state, log, within)
 
     def _repeated(self, engine: TaskEngine) -> Any:
         """What `strandline` says of a run that would only repeat a published one; None: it is none.

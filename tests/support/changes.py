@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from lakes import at
 
-from strandline.lake.steps import owed_days
+from strandline.lake.state import PipelineState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,7 +65,7 @@ def march(day: int) -> date:
 
 def owed(line: Line) -> list[int]:
     """The days of March that are still to be judged again."""
-    return [day.day for day in owed_days(line.ledger)]
+    return [day.day for day in PipelineState.of(line.ledger).days_to_recompute]
 
 
 def landing_of(line: Line) -> DeltaTable:

@@ -52,7 +52,8 @@ def a_lake_of(days: int, spec: PipelineSpec, folder: Path, *, observed: int | No
     arrivals = range(days if observed is None else observed)
     _write_timeline(store, [_channel_row(spec, day(number)) for number in arrivals])
     end_ms = midnight_of(FIRST) + days * DAY_MS
-    published = Entry("r-1", 1, "published", "advance", TimeRange(end_ms - DAY_MS, end_ms))
+    within, versions = TimeRange(end_ms - DAY_MS, end_ms), store.versions()
+    published = Entry("r-1", 1, "published", "advance", within, versions=versions)
     Ledger(store).append(published, datetime(2020, 1, 1, tzinfo=UTC))
     return lake
 

@@ -24,11 +24,10 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import clock_start, frontier, frontier_after, largest_horizon, owed_days
+from strandline.lake.state import PipelineState
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, compare
 from strandline.model.intervals import (
-    EVERYTHING,
     LEAST_INSTANT_MS,
     TimeRange,
     day_of,
@@ -145,8 +144,12 @@ class Life:
         return kept
 
     @property
+    def state(self) -> PipelineState:
+        return PipelineState.of(self.entries)
+
+    @property
     def axis(self) -> Axis:
-        start = clock_start(self.entries)
+        start = self.state.clock_start_ms
         if start is None:
             start = midnight_of(min(self.landing)) if self.landing else 0
         return Axis.of(self.spec, start)
@@ -199,9 +202,7 @@ class Life:
             self.gone = []
         before = self.published
         self._publish(plan, axis)
-        completes_ms = frontier_after(
-            self.entries, self._with_diff(entry, before), plan.completes_ms
-        )
+        completes_ms = self.state.frontier_after(self._with_diff(entry, before), plan.completes_ms)
         self._note(replace(entry, step="published", frontier_ms=completes_ms))
 
     def _observed(
@@ -227,8 +228,8 @@ class Life:
             self.facts,
             landed,
             observed=set(self.cells),
-            frontier_ms=frontier(self.entries),
-            published_ms=largest_horizon(self.entries, EVERYTHING),
+            frontier_ms=self.state.frontier_ms,
+            published_ms=self.state.largest_horizon(),
             only_moved=lambda days: (),
         )
         every = {day: self._times(day) for day in self.cells}
@@ -252,10 +253,9 @@ class Life:
         new = world.days_to_observe(self.spec, horizon_ms)
         history = self._history(world, new, axis, horizon_ms)
         found = world.owed_among(new, self._rows_of(history, new))
-        owed = tuple(sorted({*owed_days(self.entries), *found}))
-        remembered = Remembered(self.entries, owed, self._first_open())
-        rules = {e.timeline_fingerprint for e in self.entries if e.step == "published"}
-        if owed or rules - {self.spec.timeline_fingerprint}:
+        owed = tuple(sorted({*self.state.days_to_recompute, *found}))
+        remembered = Remembered(self.state, owed, self._first_open())
+        if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:
             last = max((start for start, _ in self.published.slots), default=None)
             remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)
         if request.kind == "backfill":

@@ -79,20 +79,21 @@ def advise(
     """What each bound and allowed lateness would lose and cost; publishes nothing."""
     spec, root = at.spec(pipeline), at.root
     choice = on.choice(spec)
-    from strandline.lake.results_log import log_of  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.advise import advise as advice_of  # noqa: PLC0415
     from strandline.pipeline.advise import require_advisable  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
+    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.views.kept_advice import keep_advice  # noqa: PLC0415
 
     question = asked.question(now_ms := int(time.time() * 1000))
     require_advisable(spec)
-    log = log_of(root, spec)
+    opened = OpenedLog.newest(root, spec)
+    log = opened.log
     require_expressions(spec, log)
-    short = log is not None and is_small(spec, root, log, None)
+    short = log is not None and is_small(spec, opened.ledger.state(), log, None)
     with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
-        found = advice_of(spec, root, question, spark, step, log).to_json()
+        found = advice_of(spec, root, question, spark, step, opened).to_json()
     found = {"made_at": text_of(now_ms), **found}
     keep_advice(spec, root, found)
     show.document(found, as_json=as_json, human=_show)

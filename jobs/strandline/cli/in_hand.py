@@ -36,8 +36,7 @@ def runs_publish(
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "say why it is published all the same")
     spec, root = at.spec(pipeline), at.root
-    from strandline.lake.ledger import Ledger  # noqa: PLC0415
-    from strandline.lake.results_log import log_of  # noqa: PLC0415
+    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415
         outcome_of,
         overrides_of,
@@ -45,9 +44,10 @@ def runs_publish(
         require_publishable,
     )
 
-    log, entries = log_of(root, spec), Ledger(root.pipeline(spec.pipeline)).entries()
-    spec = at.spec(pipeline, overrides_of(entries, run_id))
-    run = require_publishable(spec, root, entries, run_id, accept, log)
+    opened = OpenedLog.newest(root, spec)
+    log, state = opened.log, opened.ledger.state()
+    spec = at.spec(pipeline, overrides_of(state, run_id))
+    run = require_publishable(spec, opened.ledger.store, state, run_id, accept, log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
@@ -61,7 +61,7 @@ def runs_publish(
                 accept=accept,
                 requested_by=requested_by,
                 progress=step,
-                log=log,
+                opened=opened,
             )
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
 
@@ -79,12 +79,12 @@ def runs_revert(
 ) -> None:
     """Undo a published run: publish what stood before it."""
     spec, root = at.spec(pipeline), at.root
-    from strandline.lake.ledger import Ledger  # noqa: PLC0415
-    from strandline.lake.results_log import log_of  # noqa: PLC0415
+    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
 
-    log, ledger = log_of(root, spec), Ledger(root.pipeline(spec.pipeline))
-    require_revertible(spec.pipeline, ledger.entries(), run_id)
+    opened = OpenedLog.newest(root, spec)
+    log = opened.log
+    require_revertible(spec.pipeline, opened.ledger.state(), run_id)
     choice = on.choice(spec)
     with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
         outcome = revert_run(
@@ -96,7 +96,7 @@ def runs_revert(
             requested_by=requested_by,
             dry_run=dry_run,
             progress=step,
-            log=log,
+            opened=opened,
         )
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
 
@@ -111,7 +111,7 @@ def runs_cancel(
     at: Places,
 ) -> None:
     """Stop a run that has not begun to publish."""
-    from strandline.pipeline.cancel import cancel_run  # noqa: PLC0415
+    from strandline.pipeline.abandon import cancel_run  # noqa: PLC0415
 
     spec = at.spec(pipeline)
     found = cancel_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)

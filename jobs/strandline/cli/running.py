@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from strandline.lake.landing_log import LandingLog
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store import Lake
+    from strandline.pipeline.opened import OpenedLog
     from strandline.pipeline.request import Outcome, Request
     from strandline.spec import PipelineSpec
 
@@ -61,7 +62,6 @@ def run_pipeline(
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
     choice, root = on.choice(spec), at.root
-    from strandline.lake.ledger import Ledger  # noqa: PLC0415
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
@@ -71,10 +71,9 @@ def run_pipeline(
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(root, spec)
-    log = opened.log
-    entries = Ledger(root.pipeline(spec.pipeline)).entries()
-    require_same_layout(spec, entries, recreate=request.recreate)
-    known = None if repetition.force else _known_outcome(spec, root, request, log)
+    state, log = opened.ledger.state(), opened.log
+    require_same_layout(spec, state, recreate=request.recreate)
+    known = None if repetition.force else _known_outcome(spec, opened, request)
     if known is not None:
         show.document(known.to_json(), as_json=as_json, human=show.outcome)
         return
@@ -82,8 +81,8 @@ def run_pipeline(
         raise typer.Exit(_NO_REPETITION)
     require_expressions(spec, log)
     _import_ahead()
-    short = log is not None and is_small(spec, root, log, request.range)
-    before = parts_before(entries, request.kind)
+    short = log is not None and is_small(spec, state, log, request.range)
+    before = parts_before(state, request.kind)
     with application(
         spec, root, choice, as_json=as_json, log=log, short=short, took_before=before
     ) as (spark, step):
@@ -95,14 +94,13 @@ def run_pipeline(
         raise typer.Exit(3)
 
 
-def _known_outcome(
-    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
-) -> Outcome | None:
+def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
     """The outcome of a run that goes no further than earlier ones, or repeats one; else None."""
     from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
 
-    return already_processed(spec, lake, request, log) or repeat(spec, lake, request, log)
+    ledger, log = opened.ledger, opened.log
+    return already_processed(spec, ledger, request, log) or repeat(spec, ledger, request, log)
 
 
 def _import_ahead() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Any, Generic, TypeVar, overload
 
 import pyarrow as pa
-from pydantic import Field, Json, TypeAdapter
 
-from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of, midnight_before
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
+UPKEEP = ("maintain", "erase")
+"""Kinds of steps that no run has made."""
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -66,6 +68,51 @@ SCHEMA = pa.schema(
 )
 
 
+T = TypeVar("T")
+
+
+class Json(Generic[T]):
+    """A field that a row keeps as JSON: its text is parsed once somebody asks for the value.
+
+    Most steps are read for the few fields that later runs go by, and their audits are long.
+    """
+
+    def __init__(self, of: Callable[[Any], T] = lambda parsed: parsed) -> None:
+        """A field whose value follows from what the text is parsed into."""
+        self._of = of
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """The name of the field."""
+        self._name = name
+
+    @overload
+    def __get__(self, step: None, owner: type) -> None: ...
+
+    @overload
+    def __get__(self, step: object, owner: type) -> T | None: ...
+
+    def __get__(self, step: object | None, owner: type) -> T | None:
+        """The value; None: nothing is said, as by default."""
+        if step is None:
+            return None
+        value: T | str | None = vars(step).get(self._name)
+        if isinstance(value, str):
+            value = vars(step)[self._name] = self._of(json.loads(value))
+        return value
+
+    def __set__(self, step: object, value: T | str | None) -> None:
+        """Keep a value, or the JSON of one."""
+        vars(step)[self._name] = value
+
+
+def _dates(texts: Sequence[str]) -> list[date]:
+    return [date.fromisoformat(text) for text in texts]
+
+
+def _pairs(lists: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    return [(start_ms, end_ms) for start_ms, end_ms in lists]
+
+
 @dataclass(frozen=True)
 class Entry:
     """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
@@ -112,47 +159,52 @@ class Entry:
     step: str
     kind: str
     range: TimeRange | None = None
-    horizon_ms: Annotated[int | None, Field(alias="horizon")] = None
+    horizon_ms: int | None = None
     closed: bool = False
     reopened: bool = False
-    frontier_ms: Annotated[int | None, Field(alias="frontier")] = None
+    frontier_ms: int | None = None
     spec_fingerprint: str = ""
     timeline_fingerprint: str = ""
-    clock_start_ms: Annotated[int | None, Field(alias="clock_start")] = None
+    clock_start_ms: int | None = None
     landing_version: int | None = None
     base: int = 0
-    books: Json[list[dict[str, Any]]] | None = None
-    diff: Json[Mapping[str, Mapping[str, int]]] | None = None
-    audit: Json[list[dict[str, Any]]] | None = None
-    versions: Json[Mapping[str, int]] | None = None
-    publish: Json[Mapping[str, list[str]]] | None = None
+    books: Json[list[dict[str, Any]]] = Json()
+    diff: Json[Mapping[str, Mapping[str, int]]] = Json()
+    audit: Json[list[dict[str, Any]]] = Json()
+    versions: Json[Mapping[str, int]] = Json()
+    publish: Json[Mapping[str, list[str]]] = Json()
     gaps: int | None = None
     violations: int | None = None
-    owed: Json[Sequence[date]] | None = None
-    settled: Json[Sequence[date]] | None = None
-    lost: Json[Sequence[date]] | None = None
+    owed: Json[Sequence[date]] = Json(_dates)
+    settled: Json[Sequence[date]] = Json(_dates)
+    lost: Json[Sequence[date]] = Json(_dates)
     accepted_loss: str | None = None
-    touched_from_ms: Annotated[int | None, Field(alias="touched_from")] = None
-    first_open_ms: Annotated[int | None, Field(alias="first_open")] = None
-    first_accepted_ms: Annotated[int | None, Field(alias="first_accepted")] = None
+    touched_from_ms: int | None = None
+    first_open_ms: int | None = None
+    first_accepted_ms: int | None = None
     reason: str | None = None
     requested_by: str | None = None
     message: str | None = None
     request_fingerprint: str | None = None
-    completes_ms: Annotated[int | None, Field(alias="completes")] = None
+    completes_ms: int | None = None
     host: str | None = None
     pid: int | None = None
     program_version: str | None = None
-    layout: Json[Mapping[str, Any]] | None = None
+    layout: Json[Mapping[str, Any]] = Json()
     recreated: bool = False
-    overrides: Json[Mapping[str, str]] | None = None
+    overrides: Json[Mapping[str, str]] = Json()
     engine: str | None = None
     engine_version: str | None = None
     reverts: str | None = None
     landing_id: str | None = None
-    kept: Json[Sequence[tuple[int, int]]] | None = None
-    position: int = field(default=0)
+    kept: Json[Sequence[tuple[int, int]]] = Json(_pairs)
+    position: int = 0
     written_at: datetime | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything published differs from before."""
+        return any(any(counts.values()) for counts in (self.diff or {}).values())
 
     @property
     def touched(self) -> TimeRange | None:
@@ -162,8 +214,11 @@ class Entry:
         return TimeRange(min(self.touched_from_ms, self.range.start_ms), self.range.end_ms)
 
 
-_ENTRIES = TypeAdapter(list[Entry])
 _INSTANTS = {f.name for f in SCHEMA if f.type == _UTC} - {"written_at"}
+_FIELD_OF = {one.name.removesuffix("_ms"): one.name for one in fields(Entry)}
+"""The field of a column."""
+_DEFAULTS = {one.name: None if one.default is MISSING else one.default for one in fields(Entry)}
+_TEXTS = [one.name for one in fields(Entry) if isinstance(vars(Entry).get(one.name), Json)]
 
 
 def _with_instants_as(kind: pa.DataType) -> pa.Schema:
@@ -176,26 +231,37 @@ _IN_MS, _AS_NUMBERS = _with_instants_as(pa.timestamp("ms", tz="UTC")), _with_ins
 def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
     """The row that keeps a step."""
     kept = replace(entry, position=position, written_at=written_at)
-    (row,) = _ENTRIES.dump_python([kept], by_alias=True, round_trip=True)  # JSON as its text
+    row = {column: getattr(kept, name) for column, name in _FIELD_OF.items()}
+    row |= {name: None if row[name] is None else _text_of(row[name]) for name in _TEXTS}
     if entry.range is not None:
         row["range_start"] = entry.range.start_ms
         row["range_end"] = min(entry.range.end_ms, END_OF_INSTANTS_MS - 1)
     return pa.Table.from_pylist([row], schema=_IN_MS).cast(SCHEMA)
 
 
+def _text_of(value: Any) -> str:
+    return json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
+
+
 def entries_of(rows: pa.Table) -> list[Entry]:
     """The steps that rows of the ledger keep; what is null in one is as if it had not been said."""
     numbers = rows.cast(_IN_MS, safe=False).cast(_AS_NUMBERS)
-    said = ({k: v for k, v in row.items() if v is not None} for row in numbers.to_pylist())
-    return _ENTRIES.validate_python([_as_known_then(row) for row in said])
+    values: dict[str, list[Any]] = {}
+    for column, name in _FIELD_OF.items():
+        if column in SCHEMA.names and numbers[column].null_count < len(rows):
+            default = _DEFAULTS[name]
+            kept = numbers[column] if default is None else numbers[column].fill_null(default)
+            values[name] = kept.to_pylist()
+    edges = (numbers[name].to_pylist() for name in ("range_start", "range_end"))
+    values["range"] = [
+        None if start_ms is None or end_ms is None else TimeRange(start_ms, end_ms)
+        for start_ms, end_ms in zip(*edges, strict=True)
+    ]
+    return [_entry_of(values, row) for row in zip(*values.values(), strict=True)]
 
 
-def _as_known_then(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its range; no run knows what comes after it, though an old ledger may say so."""
-    if {"range_start", "range_end"} <= row.keys():
-        row["range"] = TimeRange(row["range_start"], row["range_end"])
-    if "written_at" in row:
-        written_ms = instant_of(row["written_at"])
-        most = {"horizon": written_ms, "frontier": midnight_before(written_ms)}
-        row |= {name: min(row[name], ms) for name, ms in most.items() if name in row}
-    return row
+def _entry_of(names: Iterable[str], row: Sequence[Any]) -> Entry:
+    """A step with these values, and defaults: not by `__init__`, which is slow for thousands."""
+    entry = object.__new__(Entry)
+    vars(entry).update(zip(names, row, strict=True))
+    return entry

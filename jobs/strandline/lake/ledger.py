@@ -14,15 +14,14 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.durable import flush
-from strandline.lake.entry import SCHEMA, Entry, entries_of, row_of
+from strandline.lake.entry import SCHEMA, UPKEEP, Entry, entries_of, row_of
 from strandline.lake.format import mark, require_known
 from strandline.lake.reads import columns_of, dataset_of_files, paths_of
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store, storage_errors
 
 __all__ = ["FINAL", "SCHEMA", "UPKEEP", "Entry", "Ledger"]
 
-UPKEEP = ("maintain", "erase")
-"""Kinds of steps that no run has made."""
 FINAL = (
     "published",
     "repeated",
@@ -45,20 +44,20 @@ class Ledger:
     """Reads and appends the steps of a pipeline's runs.
 
     A step is never changed, so that what was read once is remembered: the table is opened once,
-    then only the files are read that have come since. Each step comes as a file of its own; once
-    there are many, whoever appends the next puts them together into one.
+    then only the files are read, and the steps folded, that have come since. Each step comes as a
+    file of its own; once there are many, whoever appends the next puts them together into one.
     """
 
     def __init__(self, store: Store) -> None:
         """The ledger of a pipeline; reading needs no JVM."""
-        self._store = store
+        self.store = store
         self._table: DeltaTable | None = None
         self._read: frozenset[str] = frozenset()
-        self._entries: list[Entry] = []
+        self._state = PipelineState()
         self._one_thread = RLock()  # no two may use the open table at once
 
-    def entries(self) -> list[Entry]:
-        """Every step, oldest first.
+    def state(self) -> PipelineState:
+        """What all steps come to that are written by now.
 
         Raises:
             InputError: the lake is in a format of a newer program.
@@ -67,42 +66,45 @@ class Ledger:
             table = self._newest()
             if table is not None:
                 self._read_on(table, frozenset(paths_of(table)))
-            return list(self._entries)
+            return self._state
+
+    def entries(self) -> list[Entry]:
+        """Every step, oldest first."""
+        return [*self.state().steps]
 
     def append(self, entry: Entry, written_at: datetime) -> int:
         """Append a step in one commit; returns its position."""
-        return self.append_named(lambda entries: entry, written_at).position
+        return self.append_named(lambda state: entry, written_at).position
 
-    def append_named(self, name: Callable[[list[Entry]], Entry], written_at: datetime) -> Entry:
+    def append_named(self, name: Callable[[PipelineState], Entry], written_at: datetime) -> Entry:
         """Append the first step of a run, whose id follows from those that are there.
 
         Two drivers at once, which somebody has started for the same run, get an id each.
 
         Args:
-            name: gives the step, from the ledger before it.
+            name: gives the step, from the state before it.
             written_at: when.
         """
-        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
-            entries = self.entries()
-            position = entries[-1].position + 1 if entries else 1
-            entry = name(entries)
+        with self._one_thread, storage_errors(self.store.root), self.store.ledger_lock():
+            state = self.state()
+            position, entry = state.position + 1, name(state)
             self._flush(_STORED_BEFORE, entry)
-            self._store.append("runs", row_of(entry, position, written_at), to=self._table)
+            self.store.append("runs", row_of(entry, position, written_at), to=self._table)
             self._flush(_STORED_AFTER, entry)
             if (table := self._newest()) is not None:
                 mark(table)
-            if len(self._read) >= _MOST_FILES and self._store.lake.folder is not None:
+            if len(self._read) >= _MOST_FILES and self.store.lake.folder is not None:
                 self._compact()
         return replace(entry, position=position)
 
     def _flush(self, steps: Collection[str], entry: Entry) -> None:
-        folder = self._store.lake.folder
+        folder = self.store.lake.folder
         if folder is not None and entry.step in steps:
             flush(folder)
 
     def forget(self, positions: Collection[int]) -> None:
         """Remove some steps, in one commit."""
-        with self._one_thread, storage_errors(self._store.root), self._store.ledger_lock():
+        with self._one_thread, storage_errors(self.store.root), self.store.ledger_lock():
             table = self._newest()
             if table is not None and positions:
                 rows = dataset_of_files(table, paths_of(table), columns_of(table))
@@ -111,7 +113,7 @@ class Ledger:
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
-            self._table = self._store.table("runs")
+            self._table = self.store.table("runs")
         else:
             self._table.update_incremental()
         if self._table is not None:
@@ -121,11 +123,14 @@ class Ledger:
     def _read_on(self, table: DeltaTable, paths: frozenset[str]) -> None:
         """Read the files that have come; all of them once those that were read are compacted."""
         if not self._read <= paths:
-            self._read, self._entries = frozenset(), []
+            self._read, self._state = frozenset(), PipelineState()
         if paths > self._read:
-            new = dataset_of_files(table, sorted(paths - self._read), SCHEMA).to_table()
-            entries = [*self._entries, *entries_of(new)]
-            self._entries = sorted(entries, key=lambda entry: entry.position)
+            rows = dataset_of_files(table, sorted(paths - self._read), SCHEMA).to_table()
+            more = sorted(entries_of(rows), key=lambda step: step.position)
+            if more and more[0].position <= self._state.position:  # of a race without a lock
+                more = sorted([*self._state.steps, *more], key=lambda step: step.position)
+                self._state = PipelineState()
+            self._state = self._state.after(more)
             self._read = paths
 
     def _compact(self) -> None:
@@ -135,7 +140,7 @@ class Ledger:
         was. If the store fails, the next step tries again. It needs the lock of a folder: of two
         that meet without one, delta-rs would commit both, and each row would stand there twice.
         """
-        self.entries()
+        self.state()
         table = self._table
         with suppress(DeltaError, OSError):
             if table is not None:

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from strandline.lake.ledger import Entry
-from strandline.lake.steps import owed_days, together, unfinished_publish
+from strandline.lake.entry import Entry
+from strandline.lake.state import PipelineState
 
 _STAY = ("published", "erasing", "erased")
 """What is published, as of when and why, decides what later runs do; an erasure has its proof."""
 
 
-def spent_steps(entries: list[Entry], before: datetime) -> list[int]:
+def spent_steps(state: PipelineState, before: datetime) -> list[int]:
     """The positions of the steps that may go: those of runs that ended before an instant.
 
     What such a run has published stays, and so does all of a run that a pipeline remembers
-    something by: owed and lost days, when its clock started, how its tables are laid out, a publish
-    that is not finished.
+    something by: missing days and days to recompute, when its clock started, how its tables are
+    laid out, a publish that is not finished.
     """
-    kept = {entry.run_id for entry in _remembered(entries)}
-    last = {entry.run_id: entry for entry in entries}
+    kept = {entry.run_id for entry in _remembered(state)}
     return [
         entry.position
-        for entry in entries
+        for entry in state.steps
         if entry.step not in _STAY
         and entry.run_id not in kept
-        and (ended := last[entry.run_id].written_at) is not None
+        and (ended := state.runs[entry.run_id][-1].written_at) is not None
         and ended < before
     ]
 
 
-def _remembered(entries: list[Entry]) -> list[Entry]:
-    owed = {*owed_days(entries)}
-    told = [
-        together(entries),
-        next((e for e in reversed(entries) if e.lost is not None), None),
-        next((e for e in entries if e.clock_start_ms is not None), None),
-        next((e for e in reversed(entries) if e.layout or e.publish), None),
-        unfinished_publish(entries),
-        *entries[-1:],
+def _remembered(state: PipelineState) -> list[Entry]:
+    """The steps that keep something which later runs go by."""
+    newest_first = state.steps[::-1]
+    found = [
+        next((e for e in newest_first if e.lost is not None), None),
+        next((e for e in state.steps if e.clock_start_ms is not None), None),
+        next((e for e in newest_first if e.layout or e.publish), None),
+        None if state.unfinished is None else state.unfinished.begun,
     ]
-    notes = [entry for entry in entries if owed & {*(entry.owed or ())}]
-    return [*filter(None, told), *notes]
+    days = {*state.days_to_recompute}
+    notes = [entry for entry in state.steps if days & {*(entry.owed or ())}]
+    return [*filter(None, found), *state.whole[-1:], *state.steps[-1:], *notes]

@@ -8,15 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from strandline.lake.ledger import Entry
-from strandline.lake.steps import unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 
 _STAY = {"report.html", "index.html"}
 """Pages that are written again under the same name."""
 
 
-def dead_staging(store: Store, entries: list[Entry], before: datetime) -> dict[str, Any]:
+def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[str, Any]:
     """The staging of runs of which nothing has been heard since an instant.
 
     Never that of a publish which has begun and not ended: it is finished from there.
@@ -24,14 +23,14 @@ def dead_staging(store: Store, entries: list[Entry], before: datetime) -> dict[s
     Returns:
         `runs`: their names; `files` and `bytes` of all.
     """
-    folders = list(_dead(store, entries, before))
+    folders = list(_dead(store, state, before))
     files = [file for folder in folders for file in _files(folder)]
     return {"runs": [folder.name for folder in folders], **_size(files)}
 
 
-def drop_staging(store: Store, entries: list[Entry], before: datetime) -> None:
+def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
     """Remove it; elsewhere than in a folder the store's own rules do."""
-    for folder in _dead(store, entries, before):
+    for folder in _dead(store, state, before):
         store.drop_staging(folder.name)
 
 
@@ -69,16 +68,15 @@ def drop_whatever_is_left(store: Store) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _dead(store: Store, entries: list[Entry], before: datetime) -> Iterator[Path]:
+def _dead(store: Store, state: PipelineState, before: datetime) -> Iterator[Path]:
     root = _folder(store, "_staging")
     if root is None:
         return
-    unfinished = unfinished_publish(entries)
-    heard_of = {entry.run_id: entry.written_at for entry in entries if entry.written_at}
     for folder in sorted(root.iterdir()):
         last = max((_written(file) for file in _files(folder)), default=_written(folder))
-        last = max(last, heard_of.get(folder.name, last))
-        if last < before and (unfinished is None or unfinished.run_id != folder.name):
+        said = (step.written_at for step in state.runs.get(folder.name, ()))
+        last = max([last, *(at for at in said if at is not None)])
+        if last < before and (state.unfinished is None or state.unfinished.run_id != folder.name):
             yield folder
 
 

@@ -24,7 +24,7 @@ from strandline.errors import InputError
 from strandline.lake.days import Days, days_of
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.reads import columns_of, dataset_of
-from strandline.lake.steps import together, told_of_unfinished, unfinished_publish
+from strandline.lake.state import WHOLE, PipelineState, UnfinishedPublish
 from strandline.lake.store import PUBLISHED, Lake, Store
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class TablesTogether:
     Attributes:
         store: the tables, read at the versions of that step.
         step: the step.
-        unfinished: a publish that has begun and not ended; nothing of it is in these tables.
+        state: of the pipeline, by its ledger as it is now.
     """
 
     store: Store
     step: Entry
-    unfinished: Entry | None
+    state: PipelineState
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -57,8 +57,8 @@ class TablesTogether:
 
     @property
     def notice(self) -> str | None:
-        """The notice of an unfinished publish; None: there is none."""
-        return _notice_of(self.unfinished)
+        """The notice of an unfinished publish, of which nothing is in these tables; or None."""
+        return _notice_of(self.state.unfinished)
 
     def columns(self, name: str, chosen: Sequence[str] | None = None) -> pa.Schema:
         """The columns of a table; `chosen`: these of them.
@@ -163,24 +163,22 @@ def published_tables(
     store = (Lake.at(lake) if isinstance(lake, str) else lake).pipeline(pipeline)
     if run is not None and as_of_ledger is not None:
         raise InputError("--run", "contradicts --as-of-ledger", "give one of them")
-    entries = Ledger(store).entries()
-    known = [e for e in entries if as_of_ledger is None or e.position <= as_of_ledger]
-    step = together(known, run)
+    state = Ledger(store).state()
+    step = _whole_of(state if as_of_ledger is None else state.until(as_of_ledger), run)
     if step is None:
-        raise _nothing_published(store, entries, run, as_of_ledger)
-    unfinished = unfinished_publish(entries)
-    if step.versions is None:
-        if unfinished is not None or step is not together(entries):
-            raise InputError(
-                f"{pipeline}: ledger",
-                f"position {step.position} is of a version that kept no versions of tables",
-                "let a run publish, then read without --run and --as-of-ledger",
-            )
-        return TablesTogether(store, step, None)
-    return TablesTogether(store.at(step.versions), step, unfinished)
+        raise _nothing_published(store, state, run, as_of_ledger)
+    return TablesTogether(store.at(step.versions or {}), step, state)
 
 
-def tables_shown(store: Store) -> tuple[Store, str | None]:
+def _whole_of(state: PipelineState, run: str | None) -> Entry | None:
+    """The last step that names the versions of all tables; `run`: the last of a run."""
+    if run is None:
+        return state.whole[-1] if state.whole else None
+    done = (step for step in reversed(state.runs.get(run, ())) if step.step in WHOLE)
+    return next((step for step in done if step.versions is not None), None)
+
+
+def tables_shown(ledger: Ledger) -> tuple[Store, str | None]:
     """The tables as they stand, without what an unfinished publish has brought.
 
     Beside `published_tables` these hold the malformed rows that were observed since.
@@ -188,36 +186,33 @@ def tables_shown(store: Store) -> tuple[Store, str | None]:
     Returns:
         The tables; and the notice of an unfinished publish, None: there is none.
     """
-    ledger = Ledger(store)
-    entries = ledger.entries()
-    unfinished = unfinished_publish(entries)
-    versions: Mapping[str, int] = store.versions()
+    state = ledger.state()
+    unfinished = state.unfinished
+    versions: Mapping[str, int] = ledger.store.versions()
     if unfinished is None:
         # one that has begun while the versions were read has named those of before
-        last = entries[-1].position if entries else 0
-        since = (e for e in ledger.entries() if e.position > last and e.step == "publishing")
-        unfinished = next(since, None)
+        since = (step for step in ledger.state().steps if step.position > state.position)
+        begun = next((step for step in since if step.step == "publishing"), None)
+        unfinished = None if begun is None else UnfinishedPublish(begun)
     if unfinished is not None:
-        before = together([e for e in entries if e.position < unfinished.position])
-        published = None if before is None else before.versions
-        # what the publish does not write stands as it did
-        versions = {**versions, **(unfinished.versions or published or {})}
-    return store.at(versions), _notice_of(unfinished)
+        # what the publish does not write is as it was
+        versions = {**versions, **(unfinished.begun.versions or {})}
+    return ledger.store.at(versions), _notice_of(unfinished)
 
 
-def _notice_of(unfinished: Entry | None) -> str | None:
-    return None if unfinished is None else told_of_unfinished(unfinished)
+def _notice_of(unfinished: UnfinishedPublish | None) -> str | None:
+    return None if unfinished is None else unfinished.notice
 
 
 def _nothing_published(
-    store: Store, entries: Sequence[Entry], run: str | None, as_of_ledger: int | None
+    store: Store, state: PipelineState, run: str | None, as_of_ledger: int | None
 ) -> InputError:
     pipeline = store.pipeline
     listed = f"see strandline runs list {pipeline}"
     if run is not None:
-        known = any(entry.run_id == run for entry in entries)
+        known = run in state.runs
         return InputError(run, "has published nothing" if known else "no such run", listed)
-    if as_of_ledger is not None and entries:
+    if as_of_ledger is not None and state.steps:
         return InputError(
             "--as-of-ledger", f"nothing was published at position {as_of_ledger}", listed
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -11,10 +10,9 @@ from deltalake.exceptions import DeltaError
 from strandline.errors import InputError, RetryableError
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import TablesTogether, published_tables
 from strandline.lake.reads import is_whole
-from strandline.lake.steps import frontier, of_these_tables, published_into, standing, together
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import (
     DAY_MS,
@@ -51,11 +49,11 @@ class ResultsLog(LandingLog):
 
     Attributes:
         tables: of the other pipeline, those that belong together.
-        entries: its ledger up to there.
+        state: what its ledger comes to up to there.
     """
 
     tables: TablesTogether
-    entries: list[Entry]
+    state: PipelineState
 
     @classmethod
     def published(cls, lake: Lake, spec: ResultsSpec) -> ResultsLog:
@@ -68,11 +66,9 @@ class ResultsLog(LandingLog):
         upstream = spec.upstream
         place = f"{spec.pipeline}: source.pipeline"
         tables = published_tables(lake, upstream.pipeline)
-        known = Ledger(lake.pipeline(upstream.pipeline)).entries()
-        entries = of_these_tables([e for e in known if e.position <= tables.step.position])
+        state = tables.state.until(tables.step.position)
         # what one run alone went by (`overrides`) are not the rules of the pipeline
-        by_file = (e for e in entries if e.step == "published" and not e.overrides)
-        rules = [e.spec_fingerprint for e in by_file]
+        rules = [run.spec_fingerprint for run in state.published if not run.overrides]
         if rules[-1:] != [upstream.spec_fingerprint]:
             problem = f"{upstream.pipeline} has not run yet by the rules that its file now says"
             raise RetryableError(place, problem, f"run {upstream.pipeline} first")
@@ -80,7 +76,7 @@ class ResultsLog(LandingLog):
         if table is None:
             problem = f"{upstream.pipeline} has no table firings yet"
             raise InputError(place, problem, f"run {upstream.pipeline} first")
-        return cls(tables.store.uri("firings"), table, tables, entries)
+        return cls(tables.store.uri("firings"), table, tables, state)
 
     @property
     def input_id(self) -> str:
@@ -90,7 +86,7 @@ class ResultsLog(LandingLog):
     @property
     def known_until_ms(self) -> int:
         """The midnight up to which all results are published; the first of all instants: none."""
-        reached_ms = frontier(self.entries)
+        reached_ms = self.state.frontier_ms
         return LEAST_INSTANT_MS if reached_ms is None else reached_ms
 
     @property
@@ -103,7 +99,7 @@ class ResultsLog(LandingLog):
         if not dates:
             return self.known_until_ms
         first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
-        known_ms = known_over(self.entries, TimeRange(first, last + DAY_MS))
+        known_ms = known_over(self.state, TimeRange(first, last + DAY_MS))
         return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
 
     def at(self, version: int) -> ResultsLog | None:
@@ -111,18 +107,19 @@ class ResultsLog(LandingLog):
 
         `version`: of the table `firings`.
         """
-        then = together([e for e in self.entries if (e.versions or {}).get("firings") == version])
-        if then is None or then.versions is None:
+        versions = {(step.versions or {}).get("firings"): step for step in self.state.whole}
+        then = versions.get(version)
+        if then is None:
             return None
-        store = self.tables.store.at(then.versions)
+        store = self.tables.store.at(then.versions or {})
         try:
             table = store.table("firings")
         except DeltaError:
             return None
         if table is None:
             return None
-        entries = [e for e in self.entries if e.position <= then.position]
-        return ResultsLog(self.uri, table, TablesTogether(store, then, None), entries)
+        state = self.state.until(then.position)
+        return ResultsLog(self.uri, table, TablesTogether(store, then, state), state)
 
     def readable_at(self, version: int) -> ResultsLog | None:
         """See `LandingLog`; of `windows` as well, which has the windows of results."""
@@ -140,8 +137,8 @@ class ResultsLog(LandingLog):
 
     def source_log(self, log: LandingLog) -> LandingLog:
         """The log of the other pipeline's own landing table, as it was when it published last."""
-        steps = (e for e in reversed(standing(self.entries)) if e.landing_version is not None)
-        last = next(steps, None)
+        runs = (run for run in reversed(self.state.in_force) if run.landing_version is not None)
+        last = next(runs, None)
         if last is None or last.landing_version in {None, log.version}:
             return log
         # where it is not there any more, what has landed since is judged with it
@@ -150,18 +147,18 @@ class ResultsLog(LandingLog):
         )
 
 
-def known_over(entries: Sequence[Entry], results: TimeRange) -> int | None:
+def known_over(state: PipelineState, results: TimeRange) -> int | None:
     """The horizon as of which all results of a range stand in the tables; None: there is none.
 
     It is that of the newest run over the whole range; or of a run since over a part of it, if that
     knows less. A run that was taken back counts for nothing.
     """
     known_ms = END_OF_INSTANTS_MS
-    for entry in reversed(published_into(standing(entries), results)):
-        within = entry.range
-        if within is None or entry.horizon_ms is None:
+    for run in reversed(state.published_into(results)):
+        within = run.range
+        if within is None or run.horizon_ms is None:
             continue
-        known_ms = min(known_ms, entry.horizon_ms)
+        known_ms = min(known_ms, run.horizon_ms)
         if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:
             return known_ms
     return None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger
-from strandline.lake.steps import frontier
-from strandline.lake.store import Lake
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
@@ -17,7 +15,9 @@ _AROUND_MS = 2 * DAY_MS
 """Most records of a window arrive at most so long before or after it."""
 
 
-def is_small(spec: PipelineSpec, lake: Lake, log: LandingLog, within: TimeRange | None) -> bool:
+def is_small(
+    spec: PipelineSpec, state: PipelineState, log: LandingLog, within: TimeRange | None
+) -> bool:
     """Whether a run is over before a JVM would have warmed up.
 
     It reads what no run has published yet, and what arrived about its range. A guess: how quick the
@@ -25,14 +25,12 @@ def is_small(spec: PipelineSpec, lake: Lake, log: LandingLog, within: TimeRange 
 
     Args:
         spec: the pipeline.
-        lake: where its tables lie.
+        state: what is known of it by its ledger.
         log: of the landing table.
         within: the range that is asked for; None: a scheduled run's.
     """
-    entries = Ledger(lake.pipeline(spec.pipeline)).entries()
-    rules = [entry.timeline_fingerprint for entry in entries if entry.step == "published"]
-    reached_ms = frontier(entries)
-    if reached_ms is None or rules[-1] != spec.timeline_fingerprint:
+    reached_ms = state.frontier_ms
+    if reached_ms is None or state.published[-1].timeline_fingerprint != spec.timeline_fingerprint:
         reached_ms = LEAST_INSTANT_MS  # all of it is observed
     new_from_ms = reached_ms - _AROUND_MS
 

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from deltalake import (
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import storage_error
-from strandline.lake.commits import commits
 from strandline.lake.lock import exclusive
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
 
@@ -180,14 +178,6 @@ class Store:
             # it looks through the whole log: whoever compacts the table does so
             post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
         )
-
-    def version_before(self, name: str, moment: datetime) -> int | None:
-        """The last version of a table from before an instant; None: its log begins after it."""
-        table, before_ms = self.table(name), moment.timestamp() * 1000
-        for version, said in () if table is None else commits(table):
-            if said.get("timestamp", before_ms) < before_ms:
-                return version
-        return None
 
     def restore(self, name: str, version: int, run_id: str) -> None:
         """Bring a table back to a version in one commit; none if it holds just that already.

@@ -20,8 +20,6 @@ from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
@@ -30,6 +28,7 @@ from strandline.pipeline.advice import Advice, ClocksAhead, Question, delays_of
 from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.context import Progress
 from strandline.pipeline.failures import failures_recorded
+from strandline.pipeline.opened import OpenedLog
 from strandline.pipeline.plan import axis_of
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
@@ -83,7 +82,7 @@ def advise(
     question: Question,
     spark: SparkSession,
     progress: Progress = lambda step: None,
-    log: LandingLog | None = None,
+    opened: OpenedLog | None = None,
 ) -> Advice:
     """What every bound and allowed lateness on offer would have lost and cost.
 
@@ -93,18 +92,19 @@ def advise(
         question: what is asked.
         spark: the session.
         progress: is called with each step as it begins.
-        log: of the landing table, where it is open already.
+        opened: the log of the landing table, where it is open already.
 
     Raises:
         InputError: the pipeline is none that advice can be given for, or the landing table does not
             suit it.
     """
     require_advisable(spec)
-    landing = Landing.open(spark, lake, spec, question.now_ms, log)
-    entries = Ledger(lake.pipeline(spec.pipeline)).entries()
+    opened = opened or OpenedLog.newest(lake, spec)
+    landing = Landing.open(spark, lake, spec, question.now_ms, opened.log)
+    state = opened.ledger.state()
     with failures_recorded(spark, spec.pipeline, "advise", lambda message: None):
         require_all_expressions(landing)
-        axis = axis_of(landing, entries)
+        axis = axis_of(landing, state)
         read_bytes = landing.weight([day for day in landing.days if day is not None])["bytes"]
         with for_input_of(spark, read_bytes, spec.spark):
             offer, horizon_ms = _offer(landing, question), _horizon(landing, axis, question)

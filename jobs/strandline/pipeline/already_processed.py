@@ -13,14 +13,7 @@ from functools import partial
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.steps import (
-    frontier_within,
-    of_these_tables,
-    owed_days,
-    standing,
-    unfinished_publish,
-)
-from strandline.lake.store import Lake
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import named, text_of
 from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
@@ -30,7 +23,7 @@ ALREADY_PROCESSED = "already_processed"
 
 
 def already_processed(
-    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
 ) -> Outcome | None:
     """The answer to a scheduled run whose midnight lies before the frontier; None: it lies not.
 
@@ -38,7 +31,7 @@ def already_processed(
 
     Args:
         spec: the pipeline.
-        lake: where its tables lie.
+        ledger: of the pipeline.
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
@@ -47,17 +40,16 @@ def already_processed(
     request = request.ready(spec.source.ready_after)
     known_until_ms = None if log is None else log.known_until_ms
     request = request.known(known_until_ms)
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    entries = of_these_tables(ledger.entries())
-    reached_ms = frontier_within(entries, known_until_ms)
-    require_no_earlier_recreation(request, entries, known_until_ms)
+    state = ledger.state()
+    require_no_earlier_recreation(request, state, known_until_ms)
+    reached_ms = state.frontier_within(known_until_ms)
     if reached_ms is None or request.until_ms >= reached_ms or request.recreate:
         return None
     notes = [
         f"already processed up to {text_of(reached_ms)}; nothing is computed. To compute older "
         f"windows again, reprocess their range: strandline backfill {spec.pipeline} --start … "
         "--end …",
-        *_to_recompute(spec, log, entries, reached_ms),
+        *_to_recompute(spec, log, state, reached_ms),
     ]
     step = Entry(
         run_id="",
@@ -72,7 +64,7 @@ def already_processed(
         message="; ".join(notes),
     )
     as_run = partial(request.as_next_attempt, step)
-    run = as_run(entries) if request.dry_run else ledger.append_named(as_run, datetime.now(UTC))
+    run = as_run(state) if request.dry_run else ledger.append_named(as_run, datetime.now(UTC))
     return Outcome(
         pipeline=spec.pipeline,
         kind=request.kind,
@@ -86,19 +78,19 @@ def already_processed(
 
 
 def require_no_earlier_recreation(
-    request: Request, entries: list[Entry], known_until_ms: int | None
+    request: Request, state: PipelineState, known_until_ms: int | None
 ) -> None:
     """A scheduled run that replaces all that was published reaches as far as that does.
 
     Args:
         request: what is asked.
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
         known_until_ms: see `frontier_within`.
 
     Raises:
         InputError: it would end earlier, and the windows after its end would go.
     """
-    reached_ms = frontier_within(of_these_tables(entries), known_until_ms)
+    reached_ms = state.frontier_within(known_until_ms)
     recreates = request.kind == "advance" and request.recreate
     if not recreates or reached_ms is None or request.until_ms >= reached_ms:
         return
@@ -111,14 +103,14 @@ def require_no_earlier_recreation(
 
 
 def _to_recompute(
-    spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
+    spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
 ) -> Sequence[str]:
     """What a run to the frontier itself would recompute; nothing, where there is nothing."""
-    if unfinished := unfinished_publish(entries):
+    if unfinished := state.unfinished:
         what = f"run {unfinished.run_id} has begun to publish and not ended"
-    elif days := owed_days(entries):
+    elif days := state.days_to_recompute:
         what = f"{named(days)} changed or landed late"
-    elif _landing_changed(spec, log, entries, reached_ms):
+    elif _landing_changed(spec, log, state, reached_ms):
         what = "the landing table holds other rows of processed days than it did"
     else:
         return ()
@@ -127,10 +119,10 @@ def _to_recompute(
 
 
 def _landing_changed(
-    spec: PipelineSpec, log: LandingLog | None, entries: list[Entry], reached_ms: int
+    spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
 ) -> bool:
     """Whether rows of processed days may have changed since the frontier's run has read them."""
-    read = [entry for entry in standing(entries) if entry.completes_ms == reached_ms]
+    read = [run for run in state.in_force if run.completes_ms == reached_ms]
     if log is None or not read or read[-1].landing_version is None:
         return False
     return not log.has_rows_read_by(read[-1], spec.source.arrival_date, reached_ms)

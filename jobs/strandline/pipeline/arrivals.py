@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from strandline.lake.steps import frontier, rows_without_day
+from strandline.lake.state import rows_without_day
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.observation import sums_by_day
 from strandline.pipeline.outlook import Outlook
@@ -41,7 +41,7 @@ class RunArrivals:
         outlook, timeline = self.outlook, self.outlook.seen.history.timeline
         known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
         if self.request.kind == "advance":
-            until_ms, reached_ms = self.request.until_ms, frontier(outlook.entries)
+            until_ms, reached_ms = self.request.until_ms, outlook.state.frontier_ms
             first = min(known, default=day_of(until_ms))
             if reached_ms is not None:
                 first = day_of(min(until_ms - DAY_MS, reached_ms))
@@ -89,7 +89,7 @@ class RunArrivals:
         """
         malformed = self.outlook.seen.history.timeline.malformed
         rows = malformed[malformed["arrival_date"].isna()]
-        before = rows_without_day(self.outlook.entries, "published")
+        before = rows_without_day(self.outlook.state.published)
         counts: dict[str, int] = dict(
             zip(rows["reason"].tolist(), rows["records"].tolist(), strict=True)
         )

@@ -14,7 +14,6 @@ from strandline.engine.past.history import History
 from strandline.engine.rebuild import Scope
 from strandline.lake.days import Days, read_days
 from strandline.lake.diff import DELETE, OP
-from strandline.lake.ledger import UPKEEP
 from strandline.lake.sums import ROWS, sums_by
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
@@ -56,7 +55,7 @@ def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -
         expected[None] = 0
     standing = _malformed_in_table(ctx, days)
     standing.subtract(_taken_away(changes))
-    may_lack = any(entry.kind in UPKEEP for entry in outlook.entries)
+    may_lack = outlook.state.has_upkeep
     return [
         Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": standing[day]})
         for day, rows in expected.items()

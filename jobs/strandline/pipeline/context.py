@@ -36,7 +36,7 @@ class Context:
     @property
     def store(self) -> Store:
         """The pipeline's tables; a dry run reads nothing that a publish has half brought."""
-        return self._shown[0] if self.dry_run else self.lake.pipeline(self.spec.pipeline)
+        return self._shown[0] if self.dry_run else self.ledger.store
 
     @property
     def notice(self) -> str | None:
@@ -45,7 +45,7 @@ class Context:
 
     @cached_property
     def _shown(self) -> tuple[Store, str | None]:
-        return tables_shown(self.lake.pipeline(self.spec.pipeline))
+        return tables_shown(self.ledger)
 
     @cached_property
     def staging(self) -> Staging:

@@ -25,7 +25,7 @@ from strandline.lake.erasure import (
 )
 from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.row_condition import condition_on_row
-from strandline.lake.steps import unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.maintain import next_run_id, versions_with
@@ -87,8 +87,8 @@ def erase(
     ledger, expression = Ledger(store), condition_on_row(expression)
     _wait_for_runs(spec, ledger, wait_s)
     with storage_errors(store.root), store.lock():
-        _refuse_unfinished_publish(spec, ledger.entries())
-        _refuse_runs_in_progress(spec, ledger.entries())
+        _refuse_unfinished_publish(spec, ledger.state())
+        _refuse_runs_in_progress(spec, ledger.state())
         found = erasure_of(spec, lake, expression)
         step = Entry(
             run_id=next_run_id(ledger, "erase"),
@@ -107,16 +107,16 @@ def erase(
             sides = _sides(table, name, expression)
             erase_rows(table, PARTITIONS[name], expression, "erase", sides)
         leftovers.drop_whatever_is_left(store)
-        _note_erased(store, ledger, held, step)
+        _note_erased(ledger, held, step)
         for name in held:
             upkeep.vacuum(DeltaTable(store.uri(name)), 0, ())
-        _note_erased(store, ledger, held, step)  # the vacuum has made versions of its own
+        _note_erased(ledger, held, step)  # the vacuum has made versions of its own
     return found
 
 
-def _note_erased(store: Store, ledger: Ledger, held: list[str], step: Entry) -> None:
+def _note_erased(ledger: Ledger, held: list[str], step: Entry) -> None:
     """Write that a step's rows are erased, unless that is written of just these versions."""
-    versions, last = versions_with(store, ledger, held), ledger.entries()[-1]
+    versions, last = versions_with(ledger, held), ledger.state().steps[-1]
     if (last.step, last.versions) != ("erased", versions):
         erased = replace(step, step="erased", versions=versions)
         ledger.append(erased, datetime.now(UTC))
@@ -147,13 +147,13 @@ def _wait_for_runs(spec: PipelineSpec, ledger: Ledger, wait_s: float) -> None:
         RetryableError: some still are.
     """
     until_s = time.monotonic() + wait_s
-    while time.monotonic() < until_s and _in_progress(ledger.entries()):
+    while time.monotonic() < until_s and _in_progress(ledger.state()):
         time.sleep(_PAUSE_S)
-    _refuse_runs_in_progress(spec, ledger.entries())
+    _refuse_runs_in_progress(spec, ledger.state())
 
 
-def _refuse_runs_in_progress(spec: PipelineSpec, entries: list[Entry]) -> None:
-    live = _in_progress(entries)
+def _refuse_runs_in_progress(spec: PipelineSpec, state: PipelineState) -> None:
+    live = _in_progress(state)
     if not live:
         return
     runs = [f"{run_id} on {host}" if host else run_id for run_id, host in live.items()]
@@ -172,31 +172,27 @@ def _refuse_runs_in_progress(spec: PipelineSpec, entries: list[Entry]) -> None:
     )
 
 
-def _in_progress(entries: list[Entry]) -> dict[str, str]:
+def _in_progress(state: PipelineState) -> dict[str, str]:
     """The runs that may still hold rows, but for one that publishes: each with its host.
 
     The host is empty where it is this one.
     """
-    publishing = unfinished_publish(entries)
-    by_run: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.kind not in UPKEEP:
-            by_run.setdefault(entry.run_id, []).append(entry)
     found: dict[str, str] = {}
-    for run_id, steps in by_run.items():
-        if publishing is not None and publishing.run_id == run_id:
+    for run_id, steps in state.runs.items():
+        publishes = state.unfinished is not None and state.unfinished.run_id == run_id
+        if publishes or steps[-1].kind in UPKEEP:
             continue
-        state = state_of(steps)
-        if state == "running":
+        outcome = state_of(steps)
+        if outcome == "running":
             found[run_id] = ""
-        elif state == "unknown":
+        elif outcome == "unknown":
             hosts = [step.host for step in steps if step.host is not None]
             found[run_id] = hosts[-1] if hosts else "an unknown host"
     return found
 
 
-def _refuse_unfinished_publish(spec: PipelineSpec, entries: list[Entry]) -> None:
-    unfinished = unfinished_publish(entries)
+def _refuse_unfinished_publish(spec: PipelineSpec, state: PipelineState) -> None:
+    unfinished = state.unfinished
     if unfinished is not None:
         raise InputError(
             f"{spec.pipeline} run {unfinished.run_id}",

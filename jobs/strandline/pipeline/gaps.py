@@ -18,9 +18,8 @@ from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Rebuild, Scope, close
-from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of, files_started_in, started_in
-from strandline.lake.steps import frontier, standing
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import accepted_by_slot, slots_accepting
@@ -58,7 +57,7 @@ def stage_gaps(
     plan: Plan,
     axis: Axis,
     pieces: Sequence[Piece],
-    entries: Sequence[Entry],
+    state: PipelineState,
 ) -> StagedGaps:
     """Stage the gaps among the slots of a run's pieces, and of those around them.
 
@@ -68,12 +67,12 @@ def stage_gaps(
         plan: what is rebuilt.
         axis: of the instants.
         pieces: what is staged of it.
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
     """
     history, within = seen.history, plan.scope.windows
     clock = history.crossings.without_dropped_end(plan.clock)
-    known = first_accepted_before(ctx, entries)
-    first = _First(ctx, seen, plan, axis, entries).found(known, pieces)
+    known = first_accepted_before(ctx, state)
+    first = _First(ctx, seen, plan, axis, state).found(known, pieces)
     gaps, ids = Gaps(history, clock, first), history.grid.ids_within(within)
     filled = frozenset(window for piece in pieces for window in piece.filled)
     listed, around = list[range](), list[TimeRange]()
@@ -144,14 +143,14 @@ def _is_inside(row: range, ids: range) -> bool:
     return ids.start <= row.start and row.stop <= ids.stop
 
 
-def first_accepted_before(ctx: Context, entries: Sequence[Entry]) -> int | None:
+def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
     """The first window that accepted a record, by the last run that stands, of the same rules."""
     return next(
         (
-            entry.first_accepted_ms
-            for entry in reversed(standing(entries))
-            if entry.first_accepted_ms is not None
-            and entry.spec_fingerprint == ctx.spec.spec_fingerprint
+            run.first_accepted_ms
+            for run in reversed(state.in_force)
+            if run.first_accepted_ms is not None
+            and run.spec_fingerprint == ctx.spec.spec_fingerprint
         ),
         None,
     )
@@ -165,7 +164,7 @@ class _First:
     seen: Observation
     plan: Plan
     axis: Axis
-    entries: Sequence[Entry]
+    state: PipelineState
 
     def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
         """Its id; None: none has accepted any, or gaps are allowed and nobody has said."""
@@ -195,7 +194,7 @@ class _First:
         dates = self._event_dates(within)
         if not dates or self.ctx.spec.quality.gaps == "allow":
             return None
-        if frontier([*self.entries]) is not None:
+        if self.state.frontier_ms is not None:
             return _first_published(self.ctx, self.seen.history.grid, within)
         count = 1
         while dates:

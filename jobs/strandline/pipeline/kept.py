@@ -13,12 +13,12 @@ from strandline.engine.calendar.placed import placed
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
+from strandline.lake.in_force import OverriddenRange
 from strandline.lake.landing_log import LandingLog
 from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.overridden import OverriddenRange, overridden_ranges
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
@@ -115,7 +115,7 @@ def reached_by(
         history: everything observed below the horizon.
         remembered: what the runs before have left.
     """
-    ranges = overridden_ranges(remembered.entries)
+    ranges = remembered.state.overridden
     return [
         _reached(one, ranges, base_ms, history, remembered)
         for one in ranges

@@ -19,7 +19,7 @@ from strandline.lake.days import PARTITIONS
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.quarantine_retention import drop_older, older_rows
-from strandline.lake.steps import together, told_of_unfinished, unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE
@@ -86,24 +86,23 @@ def upkeep_of(
         InputError: nothing has run yet, or the arrival day of quarantined rows is not known.
     """
     todo = _opened(spec, lake, retention, now)
-    entries = todo.ledger.entries()
-    unfinished = unfinished_publish(entries)
+    state = todo.ledger.state()
     tables: dict[str, Any] = {}
     for name in (*PARTITIONS, "runs"):
         table = todo.store.table(name)
         if table is None:
             continue
         days = [] if name == "runs" else upkeep.scattered_days(table, PARTITIONS[name])
-        gone = upkeep.unneeded(table, retention.keep_days, _needed(entries, name))
+        gone = upkeep.unneeded(table, retention.keep_days, _needed(state, name))
         tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(gone)}
     return {
         "pipeline": spec.pipeline,
-        "notice": None if unfinished is None else told_of_unfinished(unfinished),
+        "notice": state.unfinished and state.unfinished.notice,
         "tables": tables,
         "quarantine": older_rows(todo.store, spec.source, todo.first_quarantine_day),
-        "staging": leftovers.dead_staging(todo.store, entries, todo.before(retention.staging_days)),
+        "staging": leftovers.dead_staging(todo.store, state, todo.before(retention.staging_days)),
         "reports": leftovers.old_reports(todo.store, todo.before(retention.report_days)),
-        "ledger": len(spent_steps(entries, todo.before(retention.ledger_days))),
+        "ledger": len(spent_steps(state, todo.before(retention.ledger_days))),
     }
 
 
@@ -136,18 +135,17 @@ def maintain(
     progress("staging, reports, ledger")
     with storage_errors(todo.store.root), todo.store.lock():
         # whoever publishes what a run has staged has the lock, and has said so in the ledger
-        entries = todo.ledger.entries()
-        leftovers.drop_staging(todo.store, entries, todo.before(retention.staging_days))
-        todo.ledger.forget(spent_steps(entries, todo.before(retention.ledger_days)))
+        state = todo.ledger.state()
+        leftovers.drop_staging(todo.store, state, todo.before(retention.staging_days))
+        todo.ledger.forget(spent_steps(state, todo.before(retention.ledger_days)))
     leftovers.drop_reports(todo.store, todo.before(retention.report_days))
     with storage_errors(todo.store.root), todo.store.ledger_lock():
         if (steps := todo.store.table("runs")) is not None:
             upkeep.vacuum(steps, retention.keep_days, ())
-    unfinished = unfinished_publish(entries)
     tables = {name: todo.store.table(name) for name in (*PARTITIONS, "runs")}
     return {
         "pipeline": spec.pipeline,
-        "notice": None if unfinished is None else told_of_unfinished(unfinished),
+        "notice": state.unfinished and state.unfinished.notice,
         "tables": {name: _sizes(table) for name, table in tables.items() if table},
     }
 
@@ -159,7 +157,7 @@ def _sizes(table: DeltaTable) -> dict[str, Any]:
 def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
-    if not ledger.entries():
+    if not ledger.state().steps:
         raise InputError(
             spec.pipeline, "has no runs yet", "run strandline backfill or advance first"
         )
@@ -170,7 +168,7 @@ def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime 
 def _whole(todo: Upkeep) -> Iterator[bool]:
     """Hold the pipeline's lock; whether every published table is whole then."""
     with storage_errors(todo.store.root), todo.store.lock():
-        yield unfinished_publish(todo.ledger.entries()) is None
+        yield todo.ledger.state().unfinished is None
 
 
 def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
@@ -178,45 +176,46 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
 
     If it did not, somebody has written the table since: that is not for upkeep to pass over.
     """
-    store, entries = todo.store, todo.ledger.entries()
-    table, last = store.table(name), together(entries)
+    store, state = todo.store, todo.ledger.state()
+    table, named = store.table(name), state.versions
     if table is None:
         return
-    is_named = last is not None and (last.versions or {}).get(name) == table.version()
+    is_named = (named or {}).get(name) == table.version()
     if name == QUARANTINE.name:
         drop_older(store, todo.spec.source, todo.first_quarantine_day)
         table.update_incremental()
     upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
-    upkeep.vacuum(table, todo.retention.keep_days, _needed(entries, name))
-    versions = versions_with(store, todo.ledger, [name])
-    if is_named and last is not None and versions != last.versions:
+    upkeep.vacuum(table, todo.retention.keep_days, _needed(state, name))
+    versions = versions_with(todo.ledger, [name])
+    if is_named and versions != named:
         step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
         todo.ledger.append(step, datetime.now(UTC))
 
 
-def _needed(entries: list[Entry], name: str) -> list[int]:
+def _needed(state: PipelineState, name: str) -> list[int]:
     """The versions of a table that readers, and whoever ends a publish, may ask for."""
-    published = next((e for e in reversed(entries) if e.step == "published"), None)
-    asked = [together(entries), published, unfinished_publish(entries)]
-    versions = [(entry.versions or {}).get(name) for entry in asked if entry is not None]
+    asked = [*state.whole[-1:], *state.published[-1:]]
+    if state.unfinished is not None:
+        asked.append(state.unfinished.begun)
+    versions = [(entry.versions or {}).get(name) for entry in asked]
     return [version for version in versions if version is not None]
 
 
-def versions_with(store: Store, ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None:
+def versions_with(ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None:
     """The versions that the ledger names, of some tables as they are now; None: it names none.
 
     Call it under the lock, when no publish is unfinished.
     """
-    last = together(ledger.entries())
-    if last is None or last.versions is None:
+    named = ledger.state().versions
+    if named is None:
         return None
-    now = {name: store.version(name) for name in names}
+    now = {name: ledger.store.version(name) for name in names}
     return {
-        **last.versions,
+        **named,
         **{name: version for name, version in now.items() if version is not None},
     }
 
 
 def next_run_id(ledger: Ledger, kind: str) -> str:
     """A name for steps that no run makes: by the ledger's next position."""
-    return f"{kind}-{ledger.entries()[-1].position + 1}"
+    return f"{kind}-{ledger.state().position + 1}"

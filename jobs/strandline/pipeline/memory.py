@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from strandline.lake.in_force import OverriddenRange
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry
-from strandline.lake.steps import frontier_within, largest_horizon
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
-from strandline.pipeline.overridden import OverriddenRange
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -35,7 +34,7 @@ class Remembered:
     """What a run must know of the runs before it.
 
     Attributes:
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
         owed: the arrival days that are to be judged again, those that this run finds too.
         first_open: the first slot that is not closed; None: there is none.
         last_slot_ms: the start of the last published slot, where what it holds may have gone; None:
@@ -57,7 +56,7 @@ class Remembered:
             none.
     """
 
-    entries: list[Entry]
+    state: PipelineState
     owed: tuple[date, ...] = ()
     first_open: FirstOpen | None = None
     last_slot_ms: int | None = None
@@ -78,7 +77,7 @@ class Remembered:
     @property
     def frontier_ms(self) -> int | None:
         """The midnight up to which everything is published that the source still stands for."""
-        return frontier_within(self.entries, self.known_until_ms)
+        return self.state.frontier_within(self.known_until_ms)
 
     def horizon_over(self, within: TimeRange, asked_ms: int) -> int:
         """The horizon of a scheduled run: as later runs have published, if the source is known so.
@@ -87,7 +86,7 @@ class Remembered:
             within: the slots that the run brings up to date.
             asked_ms: the midnight that it is asked for.
         """
-        published_ms = largest_horizon(self.entries, within)
+        published_ms = self.state.largest_horizon(within)
         if published_ms is None or published_ms <= asked_ms:
             return asked_ms
         if self.known_ms is None:

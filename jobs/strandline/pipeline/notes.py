@@ -18,13 +18,12 @@ from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.known_columns import columns_by_log
-from strandline.lake.ledger import Entry
 from strandline.lake.publish import hold
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.schema import Fit, schema_of
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, named, text_of
-from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.kept import KEPT
@@ -47,15 +46,15 @@ def notes_of(
     seen: Observation,
     plan: Plan,
     axis: Axis,
-    entries: Sequence[Entry],
+    state: PipelineState,
 ) -> list[str]:
     """The notes of a run that is planned: those of the plan, and what else it should not hide."""
     return [
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
-        *of_reverts(ctx.spec, plan, [*entries]),
-        *of_less_known(plan, [*entries], ctx.landing.log.horizon_ms),
+        *of_reverts(ctx.spec, plan, state),
+        *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
         *_of_the_world(seen, plan),
@@ -63,7 +62,7 @@ def notes_of(
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
         *_of_unknown_functions(ctx),
-        *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, entries),
+        *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, state),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
 
@@ -78,7 +77,7 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 
 
 def of_rebuilt_first(
-    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], entries: list[Entry]
+    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], state: PipelineState
 ) -> Iterator[str]:
     """Which closed windows a scheduled run has rebuilt first, or would, as results have changed.
 
@@ -86,7 +85,7 @@ def of_rebuilt_first(
         spec: the pipeline.
         asked: a run for each range of them.
         run_ids: of these runs; none, where nothing is run.
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
     """
     for request, run_id in zip_longest(asked, run_ids):
         if request.range is None:
@@ -96,7 +95,7 @@ def of_rebuilt_first(
             yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
             continue
         told = f"{request.reason}: a run first rebuilds {start} to {end}, which is not shown here"
-        if not closures_in(entries, request.range):  # else that would be asked to open it
+        if not state.closures_in(request.range):  # else that would be asked to open it
             told += f": strandline plan {spec.pipeline} --start {start} --end {end}"
         yield told
 
@@ -239,11 +238,10 @@ def _of_unknown_functions(ctx: Context) -> Iterator[str]:
 
 
 def _of_another_grid(
-    ctx: Context, grid: Grid, within: TimeRange, entries: Sequence[Entry]
+    ctx: Context, grid: Grid, within: TimeRange, state: PipelineState
 ) -> Iterator[str]:
     """Whether slots that are none of the pipeline's windows stay published outside the range."""
-    under = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
-    if under <= {ctx.spec.timeline_fingerprint}:
+    if state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
         return
     table = ctx.store.table("completeness")
     if table is None:

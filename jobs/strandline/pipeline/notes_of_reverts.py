@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import knows_more, published_into, standing, taken_back
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import text_of
 from strandline.pipeline.plan import Plan
 from strandline.spec.pipeline import PipelineSpec
 
 
-def of_reverts(spec: PipelineSpec, plan: Plan, entries: list[Entry]) -> Iterator[str]:
+def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator[str]:
     """Which runs over slots of the range were taken back: computed again now, or left as it is."""
     horizon_ms, within = plan.clock.horizon_ms, plan.scope.windows
-    for done, back in taken_back(entries):
+    for done, back in state.taken_back:
         known_ms = done.horizon_ms
         touched = done.touched or within
         if done.kind == "revert" or known_ms is None or not touched.overlaps(within):
             continue
-        if _is_published_again(entries, done, back):
+        if _is_published_again(state, done, back):
             continue
         taken = f"what run {done.run_id} had published was taken back by run {back.run_id}"
         if known_ms > horizon_ms:
@@ -33,34 +33,25 @@ def of_reverts(spec: PipelineSpec, plan: Plan, entries: list[Entry]) -> Iterator
             yield f"{taken}{why}: this run computes it again"
 
 
-def of_less_known(plan: Plan, entries: list[Entry], known_ms: int | None) -> Iterator[str]:
+def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:
     """That results which this pipeline has gone by stand no more, as the other one was taken back.
 
     Args:
         plan: of the run.
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
         known_ms: the instant up to which the source is known; None: the clock alone decides.
     """
-    if known_ms is not None and knows_more(entries, plan.clock.horizon_ms):
+    if known_ms is not None and state.knows_more(plan.clock.horizon_ms):
         yield (
             "source.pipeline stands for less than this pipeline has published by: what results "
             f"after {text_of(plan.clock.horizon_ms)} had changed goes back"
         )
 
 
-def _is_published_again(entries: list[Entry], done: Entry, back: Entry) -> bool:
+def _is_published_again(state: PipelineState, done: Entry, back: Entry) -> bool:
     """Whether a run that stands has published into the range of one that was taken back since."""
-    since = published_into(standing(entries), done.range) if done.range is not None else []
+    since = state.published_into(done.range) if done.range is not None else []
     return any(
         entry.position > back.position and (entry.horizon_ms or 0) >= (done.horizon_ms or 0)
         for entry in since
     )
-
-
-def rebuild_by_hand(pipeline: str, done: Entry) -> str:
-    """The way out where a run cannot be taken back."""
-    way_out = "mend the pipeline file or the landing table, then rebuild what it has published: "
-    if done.range is None:
-        return way_out + f"strandline backfill {pipeline}"
-    start, end = text_of(done.range.start_ms), text_of(done.range.end_ms)
-    return way_out + f"strandline backfill {pipeline} --start {start} --end {end}"

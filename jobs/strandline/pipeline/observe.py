@@ -26,7 +26,6 @@ from strandline.engine.values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.staging import Staging
 from strandline.lake.timeline import StoredTimeline, read_steps, read_violations
@@ -160,8 +159,8 @@ def _upstream_of(
 
     What is observed of it here is not kept: it does that itself.
     """
-    source, store = landing.upstream, landing.upstream_store
-    world = world_of(source, store, Ledger(store).entries())
+    source = landing.upstream
+    world = world_of(source, landing.upstream_store, landing.results.state)
     seen = observe_landing(
         source, staging.beside("_upstream"), axis, horizon_ms, world.of_an_earlier_landing
     )

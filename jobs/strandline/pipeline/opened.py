@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from strandline.errors import RetryableError
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Ledger
 from strandline.lake.results_log import ResultsLog, log_of
-from strandline.lake.steps import erased_since
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.spec import PipelineSpec
 
@@ -30,10 +30,12 @@ class OpenedLog:
     """The log of a landing table, and the ledger's position from before it was opened.
 
     Attributes:
+        ledger: of the pipeline.
         log: None: only a catalog knows where the table lies.
         base: the position of the ledger's last step then; 0: there was none.
     """
 
+    ledger: Ledger
     log: LandingLog | None
     base: int
 
@@ -45,27 +47,24 @@ class OpenedLog:
             InputError: there is no such table, or the pipeline before has published nothing.
             RetryableError: the pipeline before has not yet run by its present rules.
         """
-        base = last_position(Ledger(lake.pipeline(spec.pipeline)).entries())
-        return cls(log_of(lake, spec), base)
+        ledger = Ledger(lake.pipeline(spec.pipeline))
+        base = ledger.state().position
+        return cls(ledger, log_of(lake, spec), base)
 
-    def after(self, entries: list[Entry], own: Collection[str]) -> OpenedLog:
+    def after(self, own: Collection[str]) -> OpenedLog:
         """The same after some runs of one's own, if nobody else has written a step since."""
-        others = (e for e in entries if e.position > self.base and e.run_id not in own)
-        return self if any(others) else replace(self, base=last_position(entries))
+        state = self.ledger.state()
+        others = state.steps_of_others(self.base, own)
+        return self if others else replace(self, base=state.position)
 
 
 class RowsErasedError(RetryableError):
     """Rows were erased that a run may have read: it publishes nothing, and its staging goes."""
 
 
-def last_position(entries: list[Entry]) -> int:
-    """The position of a ledger's last step; 0: there is none."""
-    return entries[-1].position if entries else 0
-
-
 def brought_up_to_date(
     ctx: Context, base: int, own: Collection[str]
-) -> tuple[Context, list[Entry], int]:
+) -> tuple[Context, PipelineState, int]:
     """A run with its landing table as nobody has written the ledger since it was opened.
 
     Results are read as they were: what others have observed of newer ones is found as the run
@@ -77,7 +76,8 @@ def brought_up_to_date(
         own: the runs whose steps count for nothing: this one, and those that it has made first.
 
     Returns:
-        The run, the ledger, and the ledger's position from before the landing table was opened.
+        The run, the pipeline's state, and the ledger's position from before the landing table was
+        opened.
 
     Raises:
         RowsErasedError: results were read, and rows were erased since.
@@ -85,15 +85,15 @@ def brought_up_to_date(
     from strandline.lake.results_landing import open_landing  # noqa: PLC0415 - loads PySpark
 
     while True:
-        entries = ctx.ledger.entries()
-        if all(entry.run_id in own for entry in entries if entry.position > base):
-            return ctx, entries, last_position(entries)
+        state = ctx.ledger.state()
+        if not state.steps_of_others(base, own):
+            return ctx, state, state.position
         if isinstance(ctx.landing.log, ResultsLog):
             require_nothing_erased(ctx, base)
         else:
             opened = open_landing(ctx.spark, ctx.lake, ctx.spec, ctx.landing.now_ms)
             ctx = replace(ctx, landing=opened)
-        base = last_position(entries)
+        base = state.position
 
 
 def require_nothing_erased(ctx: Context, base: int) -> None:
@@ -102,7 +102,7 @@ def require_nothing_erased(ctx: Context, base: int) -> None:
     Raises:
         RowsErasedError: some were.
     """
-    erased = erased_since(ctx.ledger.entries(), base)
+    erased = ctx.ledger.state().erased_since(base)
     if erased is not None:
         raise RowsErasedError(
             f"{ctx.spec.pipeline} run {ctx.run_id}",

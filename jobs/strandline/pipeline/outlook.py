@@ -12,9 +12,8 @@ from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger import Entry
 from strandline.lake.sessions.settings import for_input_of
-from strandline.lake.steps import knows_more, of_these_tables, owed_days
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
@@ -49,13 +48,13 @@ class Outlook:
     """What a run knows, and what it will do.
 
     Attributes:
-        entries: the ledger that it is based on.
+        state: what the ledger comes to that it is based on.
         axis: of the pipeline's instants.
         seen: what is known below the horizon.
         plan: what is rebuilt.
     """
 
-    entries: list[Entry]
+    state: PipelineState
     axis: Axis
     seen: Observation
     plan: Plan
@@ -119,7 +118,7 @@ class Outlook:
         }
 
 
-def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
+def outlook_of(ctx: Context, request: Request, state: PipelineState) -> Outlook:
     """Observe what is to be observed, and plan.
 
     A later horizon that is published into the range, and a loss that is accepted of days which the
@@ -129,15 +128,15 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
         InputError: rows that the range needs have gone, or the run would read more than it may.
         RetryableError: somebody has observed newer rows meanwhile.
     """
-    axis = axis_of(ctx.landing, entries)
-    horizon_ms = horizon_of(request, ctx.landing, axis, entries)
-    world = world_of(ctx.landing, ctx.store, entries)
+    axis = axis_of(ctx.landing, state)
+    horizon_ms = horizon_of(request, ctx.landing, axis, state)
+    world = world_of(ctx.landing, ctx.store, state)
     _require_newest(ctx, world)
-    entries = of_these_tables(entries, anew=request.recreate)
+    state = state.recreating if request.recreate else state
     if request.accept_loss and request.kind == "advance":
         world = world.accepting(world.lost)  # by hand, of the range alone
     while True:
-        seen, plan = _planned(ctx, request, entries, axis, horizon_ms, world)
+        seen, plan = _planned(ctx, request, state, axis, horizon_ms, world)
         later_ms = plan.clock.horizon_ms  # as it is published into the range
         accepted = world.accepted | set(plan.lost if request.accept_loss else ())
         if later_ms == horizon_ms and accepted == world.accepted:
@@ -145,7 +144,7 @@ def outlook_of(ctx: Context, request: Request, entries: list[Entry]) -> Outlook:
         horizon_ms, world = later_ms, world.accepting(accepted)
     require_rows(request, plan)
     require_all(request, plan, seen.history)
-    return Outlook(entries, axis, seen, plan)
+    return Outlook(state, axis, seen, plan)
 
 
 def _require_newest(ctx: Context, world: World) -> None:
@@ -204,7 +203,7 @@ def _too_many_bytes(
 def _planned(
     ctx: Context,
     request: Request,
-    entries: list[Entry],
+    state: PipelineState,
     axis: Axis,
     horizon_ms: int,
     world: World,
@@ -215,23 +214,23 @@ def _planned(
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark):
         seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, world)
-    remembered = _remembered(ctx, request, entries, seen)
+    remembered = _remembered(ctx, request, state, seen)
     if request.kind == "backfill":
         return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
-    first = partial(_first_not_final, ctx, request, seen, axis)
+    first = partial(_first_not_final, ctx, request, state, seen, axis)
     return seen, plan_advance(request, seen.history, remembered, world, first)
 
 
 def _remembered(
-    ctx: Context, request: Request, entries: list[Entry], seen: Observation
+    ctx: Context, request: Request, state: PipelineState, seen: Observation
 ) -> Remembered:
     """What the runs before have left that this one must know."""
-    owed = tuple(sorted({*owed_days(entries), *seen.owed_days}))
+    owed = tuple(sorted({*state.days_to_recompute, *seen.owed_days}))
     if request.kind == "backfill" or request.recreate:
-        return Remembered(entries, owed, last_end=partial(last_end, ctx.store))
+        return Remembered(state, owed, last_end=partial(last_end, ctx.store))
     log = ctx.landing.log
     remembered = Remembered(
-        entries,
+        state,
         owed,
         first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
         known_until_ms=log.known_until_ms,
@@ -240,9 +239,8 @@ def _remembered(
         landed_before=partial(landed_before, ctx),
         whole_within=partial(whole_sessions, ctx, seen.history),
     )
-    rules = {entry.timeline_fingerprint for entry in entries if entry.step == "published"}
-    goes_back = log.horizon_ms is not None and knows_more(entries, log.horizon_ms)
-    if not (owed or goes_back) and rules <= {ctx.spec.timeline_fingerprint}:
+    goes_back = log.horizon_ms is not None and state.knows_more(log.horizon_ms)
+    if not (owed or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
         return remembered
     # then what is published may have gone
     return replace(
@@ -253,13 +251,18 @@ def _remembered(
 
 
 def _first_not_final(
-    ctx: Context, request: Request, seen: Observation, axis: Axis, watermark_ms: int
+    ctx: Context,
+    request: Request,
+    state: PipelineState,
+    seen: Observation,
+    axis: Axis,
+    watermark_ms: int,
 ) -> int:
     """Where the windows begin that a watermark does not leave as they are."""
     history = seen.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
-    return first if seen.world.owes else min(first, first_moved(ctx, seen, request.until_ms))
+    return first if seen.world.owes else min(first, first_moved(ctx, state, seen, request.until_ms))
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

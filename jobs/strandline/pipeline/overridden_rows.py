@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from strandline.engine.past.history import History
 from strandline.engine.sessions.reach import whole_within
+from strandline.lake.in_force import OverriddenRange
 from strandline.lake.landing_log import LandingLog
 from strandline.model.intervals import TimeRange, day_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.overridden import OverriddenRange
 from strandline.spec.pipeline import PipelineSpec
 
 

@@ -21,7 +21,7 @@ from strandline.model.intervals import (
     named,
     text_of,
 )
-from strandline.pipeline.closures import closures_in, stay_closed
+from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.kept import Kept, reached_by
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan
@@ -99,7 +99,7 @@ def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int)
         until_ms: M.
     """
     horizon_ms = remembered.horizon_over(mended, until_ms)
-    return Clock(horizon_ms, tuple(closures_in(remembered.entries, grid.sharing(mended))))
+    return Clock(horizon_ms, tuple(remembered.state.closures_in(grid.sharing(mended))))
 
 
 def _slots_of_published_late(

@@ -13,12 +13,13 @@ from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
+from strandline.lake.in_force import without
 from strandline.model.intervals import (
     TimeRange,
     midnight_before,
     text_of,
 )
-from strandline.pipeline.closures import closures_in, stay_closed, without
+from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan, asked_of
 from strandline.pipeline.request import Request
@@ -35,7 +36,7 @@ def plan_backfill(
             that share records would close out of order.
     """
     within = asked_of(request, history.spec)
-    in_force = closures_in(remembered.entries, history.grid.sharing(within))
+    in_force = remembered.state.closures_in(history.grid.sharing(within))
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     other = [closure for closure in closures if closure.at_ms != horizon_ms]
     if other and not (request.reopen or request.keeps_closed):

@@ -16,14 +16,9 @@ from strandline.lake.ledger import Entry
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.staged_diff import counts_of
 from strandline.lake.staging import Staging
-from strandline.lake.steps import (
-    frontier_after,
-    no_further_than,
-    of_these_tables,
-    published_since,
-    unfinished_publish,
-)
 from strandline.lake.store import PUBLISHED
+from strandline.lake.taken_back import no_further_than
+from strandline.pipeline.abandon import take_back
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import published_part
 from strandline.pipeline.diff import (
@@ -32,7 +27,6 @@ from strandline.pipeline.diff import (
     whole_part,
 )
 from strandline.pipeline.driver import attempt_of, this_driver
-from strandline.pipeline.drop import finish_drop
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.opened import require_nothing_erased
 from strandline.pipeline.published_rows import first_open
@@ -98,16 +92,16 @@ def publish(
     """
     with ctx.store.lock():
         finish_dead_publish(ctx)
-        entries = ctx.ledger.entries()
-        if any(entry.run_id == ctx.run_id and entry.step == "dropped" for entry in entries):
+        state = ctx.ledger.state()
+        if state.has_step(ctx.run_id, "dropped"):
             raise InputError(
                 f"{ctx.spec.pipeline} run {ctx.run_id}",
                 "was dropped while it ran, and publishes nothing",
                 "run it again",
             )
         require_nothing_erased(ctx, entry.base)
-        require_same_layout(ctx.spec, entries, recreate=entry.recreated)
-        for other in published_since(entries, entry):
+        require_same_layout(ctx.spec, state, recreate=entry.recreated)
+        for other in state.published_since(entry):
             raise RetryableError(
                 f"{ctx.spec.pipeline} run {ctx.run_id}",
                 f"run {other.run_id} has published into its range, or into older slots of its "
@@ -127,8 +121,9 @@ def bring_in(
     for change in changes:
         if any(change.counts.values()) and not change.anew:
             out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
-    entries = of_these_tables(ctx.ledger.entries(), anew=entry.recreated)
-    after_ms = frontier_after(entries, entry, entry.completes_ms)
+    state = ctx.ledger.state()
+    state = state.recreating if entry.recreated else state
+    after_ms = state.frontier_after(entry, entry.completes_ms)
     after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
     entry = replace(entry, frontier_ms=after_ms)
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
@@ -167,16 +162,20 @@ def _published(ctx: Context, entry: Entry) -> Entry:
 
 
 def finish_dead_publish(ctx: Context) -> None:
-    """Finish a publish that died, from its staging, or its drop, if one has begun.
+    """Finish a publish that died, from its staging; or take it back, if that has begun.
 
     Call it under the lock, before anything.
 
     Raises:
         InputError: it cannot be finished; the message says how to drop it.
     """
-    dead = unfinished_publish(ctx.ledger.entries())
-    if dead is None or dead.publish is None or finish_drop(ctx.store, dead) is not None:
+    unfinished = ctx.ledger.state().unfinished
+    if unfinished is None:
         return
+    if unfinished.drop is not None:
+        take_back(ctx.ledger, unfinished.drop)
+        return
+    dead = unfinished.begun
     with _said_how_to_drop(ctx, dead):
         _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Entry
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.failures import FAILURES, cause_of
-from strandline.lake.steps import erased_since, published_since, unfinished_publish
-from strandline.lake.store import Lake
+from strandline.lake.state import PipelineState
+from strandline.lake.store import Lake, Store
 from strandline.model.books import Book
 from strandline.model.intervals import midnight_of, text_of
 from strandline.model.overrides import as_typed
@@ -26,6 +26,7 @@ from strandline.pipeline.driver import state_of, this_driver
 from strandline.pipeline.journal import Journal
 from strandline.pipeline.malformed import stage_malformed
 from strandline.pipeline.observe import observe_landing
+from strandline.pipeline.opened import OpenedLog
 from strandline.pipeline.plan import axis_of
 from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.request import Outcome
@@ -52,7 +53,7 @@ def publish_staged(
     accept: str | None = None,
     requested_by: str | None = None,
     progress: Progress = lambda step: None,
-    log: LandingLog | None = None,
+    opened: OpenedLog | None = None,
 ) -> Outcome:
     """Publish the staging of a prepared run, or of a rejected one that somebody accepts.
 
@@ -67,18 +68,19 @@ def publish_staged(
         accept: why a rejected run is published all the same.
         requested_by: who asks; kept in the ledger.
         progress: told each step as it begins.
-        log: of the landing table, where it is open already.
+        opened: the log of the landing table, where it is open already.
 
     Raises:
         InputError: the run cannot be published (`require_publishable`).
         RetryableError: the lock was held for a quarter of an hour.
     """
     progress("publish")
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    landing = open_landing(spark, lake, spec, log=log)
+    opened = opened or OpenedLog.newest(lake, spec)
+    ledger = opened.ledger
+    landing = open_landing(spark, lake, spec, log=opened.log)
     ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
-    require = partial(require_publishable, spec, lake, run_id=run_id, accept=accept)
-    run, commit_with_it = require(ledger.entries(), log=landing.log), None
+    require = partial(require_publishable, spec, ledger.store, run_id=run_id, accept=accept)
+    run, commit_with_it = require(ledger.state(), log=landing.log), None
     kept = replace(
         run,
         reason=accept or run.reason,
@@ -90,7 +92,7 @@ def publish_staged(
         commit_with_it = _accepted_loss(ctx, kept)
     with ctx.store.lock():
         finish_dead_publish(ctx)
-        run = require(ledger.entries(), log=landing.log)
+        run = require(ledger.state(), log=landing.log)
         if run.step in KEPT:
             with _said_what_to_do(spec, kept):  # of what upkeep removes, it removes all
                 changes = changes_of(ctx, kept)
@@ -106,11 +108,12 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     """
     if run.accepted_loss is None or run.horizon_ms is None:
         return None
-    world = world_of(ctx.landing, ctx.store, ctx.ledger.entries())
+    state = ctx.ledger.state()
+    world = world_of(ctx.landing, ctx.store, state)
     accepted = [
         day for day in world.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
     ]
-    axis = axis_of(ctx.landing, ctx.ledger.entries())
+    axis = axis_of(ctx.landing, state)
     seen = observe_landing(
         ctx.landing, ctx.staging, axis, run.horizon_ms, world.accepting(accepted)
     )
@@ -119,9 +122,9 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     return partial(commit_observed, ctx, journal, seen, malformed)
 
 
-def overrides_of(entries: Iterable[Entry], run_id: str) -> Mapping[str, str]:
+def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:
     """What a run went by in place of what the pipeline's file says: who publishes it does, too."""
-    said = [entry.overrides for entry in entries if entry.run_id == run_id and entry.overrides]
+    said = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
     return said[-1] if said else {}
 
 
@@ -148,8 +151,8 @@ def outcome_of(pipeline: str, run: Entry) -> Outcome:
 
 def require_publishable(
     spec: PipelineSpec,
-    lake: Lake,
-    entries: list[Entry],
+    store: Store,
+    state: PipelineState,
     run_id: str,
     accept: str | None,
     log: LandingLog | None,
@@ -158,9 +161,9 @@ def require_publishable(
 
     Args:
         spec: the pipeline.
-        lake: where its tables lie.
-        entries: the ledger.
-        run_id: as it names the run.
+        store: its tables.
+        state: what is known of it by its ledger.
+        run_id: as the ledger names the run.
         accept: why a rejected run is published all the same.
         log: of the landing table; None: only a catalog knows where it lies, and it is not asked.
 
@@ -170,42 +173,41 @@ def require_publishable(
             range since; the rules or the landing are no longer those that it was made by; or its
             staging is gone.
     """
-    steps = [entry for entry in entries if entry.run_id == run_id]
+    steps = state.runs.get(run_id, ())
     if not steps:
         raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
-    begun = unfinished_publish(entries)
-    if begun is not None and begun.run_id == run_id:
-        return begun  # who takes the lock ends it
-    state = state_of(steps)
-    if state == "published":
+    if state.unfinished is not None and state.unfinished.run_id == run_id:
+        return state.unfinished.begun  # who takes the lock ends it
+    outcome = state_of(steps)
+    if outcome == "published":
         return next(step for step in reversed(steps) if step.step == "published")
     run = steps[-1]
     again = _again(spec.pipeline, run)
     place = f"{spec.pipeline} run {run_id}"
-    if state not in KEPT or run.publish is None:
-        raise InputError(place, f"keeps nothing that could be published: {state}", again)
-    if state == "rejected" and (off := books_off(run)):
+    if outcome not in KEPT or run.publish is None:
+        raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
+    if outcome == "rejected" and (off := books_off(run)):
         raise InputError(
             place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
         )
-    if state == "rejected" and accept is None:
+    if outcome == "rejected" and accept is None:
         way_out = f"say why with --accept REASON to publish it all the same, or {again}"
         raise InputError(place, f"was rejected: {run.message}", way_out)
-    if state == "prepared" and accept is not None:
+    if outcome == "prepared" and accept is not None:
         raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
-    problem = _problem(spec, lake, entries, run, log)
+    problem = _problem(spec, store, state, run, log)
     if problem is not None:
         raise InputError(place, problem, again)
     return run
 
 
 def _problem(
-    spec: PipelineSpec, lake: Lake, entries: list[Entry], run: Entry, log: LandingLog | None
+    spec: PipelineSpec, store: Store, state: PipelineState, run: Entry, log: LandingLog | None
 ) -> str | None:
     """Why what a run keeps is no longer what it would publish; None: it still is."""
-    if (erased := erased_since(entries, run.base)) is not None:
+    if (erased := state.erased_since(run.base)) is not None:
         return f"is stale: {erased.run_id} has erased rows that it may hold since"
-    for other in published_since(entries, run):
+    for other in state.published_since(run):
         return (
             f"is stale: run {other.run_id} has published into its range, or into older slots of "
             "its late records, since"
@@ -218,7 +220,7 @@ def _problem(
         return f"is stale: {spec.source.table} was created anew since"
     if log is not None and not _same_landing(spec, run, log):
         return f"is stale: {spec.source.table} has other files below its horizon since"
-    return None if lake.pipeline(spec.pipeline).keeps_staging(run.run_id) else "its staging is gone"
+    return None if store.keeps_staging(run.run_id) else "its staging is gone"
 
 
 def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:

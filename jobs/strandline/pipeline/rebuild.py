@@ -12,7 +12,7 @@ from strandline.engine.calendar.pieces import in_pieces
 from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
-from strandline.lake.ledger import Entry
+from strandline.lake.state import PipelineState
 from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import fired
@@ -77,7 +77,7 @@ class Staged:
 
 
 def rebuild_into_staging(
-    ctx: Context, seen: Observation, plan: Plan, axis: Axis, entries: Sequence[Entry]
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, state: PipelineState
 ) -> Staged:
     """Rebuild a plan's scope piece by piece, and count what became of all records."""
     stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
@@ -89,7 +89,7 @@ def rebuild_into_staging(
         stage_kept(ctx, seen, plan, axis, kept, number=number)
         for number, kept in enumerate(plan.kept, len(pieces))
     ]
-    gaps = stage_gaps(ctx, seen, plan, axis, pieces, entries)
+    gaps = stage_gaps(ctx, seen, plan, axis, pieces, state)
     named = seen.history.days.slots_named(plan.scope.windows)
     expected = frozenset(start for start in named if not plan.scope.keeps(start))
     return _together(ctx, pieces, plan.scope, expected, gaps)

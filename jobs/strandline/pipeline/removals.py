@@ -10,8 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.diff import DELETE, INSERT, OP
-from strandline.lake.ledger import Entry
-from strandline.lake.steps import largest_horizon
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
@@ -26,9 +25,9 @@ class Removals:
     published: int
 
 
-def may_shrink(request: Request, entries: list[Entry], within: TimeRange, horizon_ms: int) -> bool:
+def may_shrink(request: Request, state: PipelineState, within: TimeRange, horizon_ms: int) -> bool:
     """Whether the caller has said, or the horizon says, that windows of the range may go."""
-    published_ms = largest_horizon(entries, within)
+    published_ms = state.largest_horizon(within)
     earlier = published_ms is not None and horizon_ms < published_ms
     return request.allow_removals or request.reopen or request.recreate or earlier
 

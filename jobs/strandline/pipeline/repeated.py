@@ -10,15 +10,8 @@ from functools import partial
 
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.steps import (
-    frontier,
-    of_these_tables,
-    owed_days,
-    published_since,
-    together,
-    unfinished_publish,
-)
-from strandline.lake.store import PUBLISHED, Lake, Store
+from strandline.lake.state import PipelineState
+from strandline.lake.store import PUBLISHED, Store
 from strandline.pipeline.driver import program
 from strandline.pipeline.request import Outcome, Request
 from strandline.quality.findings.check import findings_in
@@ -55,7 +48,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
 
 
 def run_repeated(
-    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
 ) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
@@ -63,29 +56,27 @@ def run_repeated(
 
     Args:
         spec: the pipeline.
-        lake: where its tables lie.
+        ledger: of the pipeline.
         request: what is asked.
         log: of the landing table; None: only a catalog knows where it lies.
     """
     if request.dry_run or request.recreate or log is None:
         return None
-    store = lake.pipeline(spec.pipeline)
-    entries = of_these_tables(Ledger(store).entries())
+    state = ledger.state()
     asked = request_fingerprint(spec, request, log.input_id)
-    published = [entry for entry in entries if entry.step == "published"]
-    last = next((e for e in reversed(published) if e.request_fingerprint == asked), None)
-    if last is None or unfinished_publish(entries) or owed_days(entries):
+    last = next((e for e in reversed(state.published) if e.request_fingerprint == asked), None)
+    if last is None or state.unfinished or state.days_to_recompute:
         return None
-    since = [entry for entry in published if entry.position > last.position]
+    since = [entry for entry in state.published if entry.position > last.position]
     closed_since = any(entry.closed or entry.reopened for entry in since)
-    if closed_since or published_since(entries, replace(last, base=last.position)):
+    if closed_since or state.published_since(replace(last, base=last.position)):
         return None
-    stands = _stand_as_published(store, together(entries) or published[-1])
-    return last if stands and _same_input(spec, request, log, last) else None
+    unwritten = _are_as_published(ledger.store, state)
+    return last if unwritten and _same_input(spec, request, log, last) else None
 
 
 def repeat(
-    spec: PipelineSpec, lake: Lake, request: Request, log: LandingLog | None
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
 ) -> Outcome | None:
     """Leave a step in the ledger that names the run which a request repeats; None: there is none.
 
@@ -94,11 +85,9 @@ def repeat(
     request = request.ready(spec.source.ready_after)
     if log is not None:
         request = request.known(log.known_until_ms)
-    last = run_repeated(spec, lake, request, log)
+    last = run_repeated(spec, ledger, request, log)
     if last is None:
         return None
-    store = lake.pipeline(spec.pipeline)
-    ledger = Ledger(store)
     step = Entry(
         run_id="",
         attempt=0,
@@ -126,8 +115,8 @@ def repeat(
         status="repeated",
         range=last.range,
         horizon_ms=last.horizon_ms,
-        frontier_ms=frontier(ledger.entries()),
-        versions=store.versions(),
+        frontier_ms=ledger.state().frontier_ms,
+        versions=ledger.store.versions(),
         notes=[
             *request.notes,
             f"nothing can change: run {last.run_id} has published just this, from the same rows by "
@@ -138,9 +127,9 @@ def repeat(
     )
 
 
-def _stand_as_published(store: Store, last: Entry) -> bool:
-    """Whether nobody has written to the published tables since a step that named their versions."""
-    then = last.versions or {}
+def _are_as_published(store: Store, state: PipelineState) -> bool:
+    """Whether nobody has written to the published tables since a step named their versions."""
+    then = state.versions or {}
     return all(store.version(name) == then.get(name) for name in PUBLISHED)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
     from strandline.lake.entry import Entry
+    from strandline.lake.state import PipelineState
     from strandline.model.books import Book
 
 MOST_SHOWN = 10_000
@@ -165,24 +166,23 @@ class Request:
             )
         return notes
 
-    def as_next_attempt(self, step: Entry, entries: Iterable[Entry]) -> Entry:
+    def as_next_attempt(self, step: Entry, state: PipelineState) -> Entry:
         """A step of a new run of this request (see the function of this name)."""
-        return as_next_attempt(self.run_key, step, entries)
+        return as_next_attempt(self.run_key, step, state)
 
 
-def as_next_attempt(run_key: str | None, step: Entry, entries: Iterable[Entry]) -> Entry:
+def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:
     """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
 
     Args:
         run_key: names the caller's run; None: it is a new one.
         step: what else it says.
-        entries: the ledger; all attempts share what stands before the number in the run's id.
+        state: of the pipeline; all attempts share what is before the number in the run's id.
     """
-    run_ids = {entry.run_id for entry in entries}
     shared = sha256((run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
     attempts = [
         int(number)
-        for before, _, number in (run_id.rpartition("-") for run_id in run_ids)
+        for before, _, number in (run_id.rpartition("-") for run_id in state.runs)
         if before == shared
     ]
     attempt = 1 + max(attempts, default=0)

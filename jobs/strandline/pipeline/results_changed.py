@@ -6,7 +6,6 @@ another one changes the slots whose moments are others now, and what comes after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -22,7 +21,7 @@ from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of
 from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.steps import taken_back
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -32,15 +31,12 @@ from strandline.model.intervals import (
     instant_of,
     midnight_of,
 )
-from strandline.pipeline.closures import closures_in
 from strandline.pipeline.context import Context
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.request import Request
 
 
-def of_changed_results(
-    landing: Landing, request: Request, entries: Sequence[Entry]
-) -> list[Request]:
+def of_changed_results(landing: Landing, request: Request, state: PipelineState) -> list[Request]:
     """What a scheduled run does first: it rebuilds the closed windows whose results have changed.
 
     Each range for itself. Whoever dies before the scheduled run has published does them again.
@@ -59,11 +55,11 @@ def of_changed_results(
             run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
             reason=f"results of {landing.of.upstream.pipeline} have changed",
         )
-        for within in ranges_changed(landing, entries)
+        for within in ranges_changed(landing, state)
     ]
 
 
-def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[TimeRange]:
+def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRange]:
     """The ranges of closed windows whose results have changed since all was published.
 
     By the dates that commits to the other pipeline's table have changed rows of. What is not closed
@@ -71,9 +67,9 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
 
     Args:
         landing: the results.
-        entries: the pipeline's own ledger.
+        state: of the pipeline, by its own ledger.
     """
-    last = _last_over_all(entries)
+    last = _last_over_all(state)
     if last is None or last.landing_version is None or not landing.of.by_slots:
         return []
     grid, first = Grid.of(landing.of), Grid.of(landing.of.upstream)
@@ -95,15 +91,14 @@ def ranges_changed(landing: ResultsLanding, entries: Sequence[Entry]) -> list[Ti
     return [one for one in closed if one.start_ms < one.end_ms]
 
 
-def _last_over_all(entries: Sequence[Entry]) -> Entry | None:
+def _last_over_all(state: PipelineState) -> Entry | None:
     """The last run after which everything stood that results say; None: there is none.
 
     A run that was taken back has left what was before it, until the next one over all.
     """
-    taken = [(done.position, back.position) for done, back in taken_back(entries)]
-    over_all = (e for e in entries if e.step == "published" and e.completes_ms is not None)
-    standing = [e for e in over_all if not any(a <= e.position < b for a, b in taken)]
-    return standing[-1] if standing else None
+    without = [range(pair.run.position, pair.by.position) for pair in state.taken_back]
+    over_all = (run for run in reversed(state.published) if run.completes_ms is not None)
+    return next((run for run in over_all if not any(run.position in r for r in without)), None)
 
 
 def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
@@ -118,7 +113,7 @@ def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
     return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
 
 
-def first_moved(ctx: Context, seen: Observation, horizon_ms: int) -> int:
+def first_moved(ctx: Context, state: PipelineState, seen: Observation, horizon_ms: int) -> int:
     """The start of the first closed slot that now fires or closes at another moment.
 
     The end of all instants, if there is none, as where no day has changed that was observed before.
@@ -130,7 +125,7 @@ def first_moved(ctx: Context, seen: Observation, horizon_ms: int) -> int:
     starts, ends, fired, closed = np.array(slots, dtype=np.int64).T
     history = seen.history
     ids = ends if history.grid.cumulative else starts
-    clock = Clock(horizon_ms, tuple(closures_in(ctx.ledger.entries(), EVERYTHING)))
+    clock = Clock(horizon_ms, tuple(state.closures))
     now = placed(ids.tolist(), history.grid, history.axis, history.crossings, clock)
     same = (now["fire_at_ms"].fillna(-1) == fired) & (now["close_at_ms"].fillna(-1) == closed)
     return int(min(starts[~same.to_numpy(dtype=bool)], default=END_OF_INSTANTS_MS))

@@ -13,28 +13,21 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Entry
 from strandline.lake.reads import columns_of, rows_in_days
 from strandline.lake.results_landing import open_landing
 from strandline.lake.schema import fit, schema_of
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.staged_diff import Compared, stage_diff
-from strandline.lake.steps import (
-    frontier,
-    largest_horizon,
-    published_since,
-    taken_back,
-    without_taken_back,
-)
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import EVERYTHING
-from strandline.pipeline.closures import closures_in
+from strandline.pipeline.abandon import rebuild_by_hand
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.diff import Change
 from strandline.pipeline.driver import this_driver
 from strandline.pipeline.failures import failures_recorded
-from strandline.pipeline.notes_of_reverts import rebuild_by_hand
+from strandline.pipeline.opened import OpenedLog
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import finish_dead_publish, publish
 from strandline.pipeline.publish_staged import outcome_of
@@ -54,12 +47,14 @@ class Reverted:
     Attributes:
         begun: its step `publishing`, with the versions of its tables from before.
         done: its step `published`, with those from after: what differs between them is its own.
-        entries: the ledger.
+        before: the state of the pipeline from before it.
+        base: the position of the ledger that this is known by.
     """
 
     begun: Entry
     done: Entry
-    entries: list[Entry]
+    before: PipelineState
+    base: int
 
     @property
     def days_owed(self) -> Sequence[date]:
@@ -70,10 +65,9 @@ class Reverted:
         self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
     ) -> Entry:
         """The first step of the run that takes it back: with what the pipeline knew before it."""
-        before = [entry for entry in self.entries if entry.position < self.begun.position]
         done = self.done
         within = done.range
-        known_ms = None if within is None else largest_horizon(before, within)
+        known_ms = None if within is None else self.before.largest_horizon(within)
         return Entry(
             run_id="",
             attempt=0,
@@ -83,13 +77,13 @@ class Reverted:
             touched_from_ms=done.touched_from_ms,
             horizon_ms=done.horizon_ms if known_ms is None else known_ms,
             reopened=done.closed,
-            frontier_ms=frontier(before),
+            frontier_ms=self.before.frontier_ms,
             spec_fingerprint=spec.spec_fingerprint,
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,
             landing_id=done.landing_id,
             reverts=done.run_id,
-            base=self.entries[-1].position,
+            base=self.base,
             publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
             reason=reason,
             requested_by=requested_by,
@@ -98,14 +92,14 @@ class Reverted:
         )
 
 
-def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reverted:
+def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reverted:
     """A run whose publish may be taken back, by the ledger.
 
     Raises:
         InputError: there is no such run; it has not published; others have published into its range
             since; or the ledger does not hold what stood before it.
     """
-    steps = [entry for entry in entries if entry.run_id == run_id]
+    steps = state.runs.get(run_id, ())
     if not steps:
         raise InputError(run_id, "no such run", f"see strandline runs list {pipeline}")
     place = f"{pipeline} run {run_id}"
@@ -122,7 +116,7 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
         way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
         raise InputError(place, "has not published: there is nothing to take back", way_out)
     within, rebuild = done.range, rebuild_by_hand(pipeline, done)
-    for other, back in taken_back(entries):
+    for other, back in state.taken_back:
         if other.position == done.position:
             raise InputError(
                 place,
@@ -130,7 +124,9 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
                 f"to bring back what it had published: strandline runs revert {pipeline} "
                 f"{back.run_id} --reason TEXT",
             )
-    later = published_since(without_taken_back(entries), replace(done, base=done.position))
+    undone = {entry.position for pair in state.taken_back for entry in pair}
+    since = state.published_since(replace(done, base=done.position))
+    later = [entry for entry in since if entry.position not in undone]
     if later:
         named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
         raise InputError(
@@ -151,14 +147,14 @@ def require_revertible(pipeline: str, entries: list[Entry], run_id: str) -> Reve
         )
     if done.accepted_loss is not None:
         raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
-    before = [entry for entry in entries if entry.position < begun.position]
-    if within is not None and (done.closed or done.reopened) and closures_in(before, within):
+    before = state.until(begun.position - 1)
+    if within is not None and (done.closed or done.reopened) and before.closures_in(within):
         raise InputError(
             place,
             "has opened, or closed anew, what --close had closed before",
             f"{rebuild} --close --as-of INSTANT",
         )
-    return Reverted(begun, done, entries)
+    return Reverted(begun, done, before, state.position)
 
 
 def revert_run(
@@ -171,7 +167,7 @@ def revert_run(
     requested_by: str | None = None,
     dry_run: bool = False,
     progress: Progress = lambda step: None,
-    log: LandingLog | None = None,
+    opened: OpenedLog | None = None,
 ) -> Outcome:
     """Publish, as a new run, what stood before a run published; a dry run shows what would change.
 
@@ -188,17 +184,18 @@ def revert_run(
         requested_by: who asks; kept in the ledger.
         dry_run: whether nothing is written.
         progress: told each step as it begins.
-        log: of the landing table, where it is open already.
+        opened: the log of the landing table, where it is open already.
 
     Raises:
         InputError: `require_revertible`, or a version of before is not there any more.
         RetryableError: somebody published into the range meanwhile.
     """
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    landing = open_landing(spark, lake, spec, log=log)
-    reverted = require_revertible(spec.pipeline, ledger.entries(), run_id)
+    opened = opened or OpenedLog.newest(lake, spec)
+    ledger = opened.ledger
+    landing = open_landing(spark, lake, spec, log=opened.log)
+    reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
     named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
-    first = named(ledger.entries()) if dry_run else ledger.append_named(named, datetime.now(UTC))
+    first = named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
 
     def say_failed(message: str) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.results_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.books import Book
 from strandline.pipeline.already_processed import require_no_earlier_recreation
@@ -81,47 +81,46 @@ def run(
     opened = opened or OpenedLog.newest(lake, spec)
     landing = open_landing(spark, lake, spec, request.now_ms, opened.log)
     request = request.ready(spec.source.ready_after).known(landing.log.known_until_ms)
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    require_same_layout(spec, ledger.entries(), recreate=request.recreate)
-    require_no_earlier_recreation(request, ledger.entries(), landing.log.known_until_ms)
-    of_changed = of_changed_results(landing, request, ledger.entries())
+    ledger = opened.ledger
+    state = ledger.state()
+    require_same_layout(spec, state, recreate=request.recreate)
+    require_no_earlier_recreation(request, state, landing.log.known_until_ms)
+    of_changed = of_changed_results(landing, request, state)
     before = [] if request.dry_run else of_changed
     run_ids: list[str] = []
     for one in before:
-        opened = opened.after(ledger.entries(), run_ids)
+        opened = opened.after(run_ids)
         run_ids.append(run(spec, lake, one, spark, progress, opened).run_id)
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
-        named(ledger.entries())
-        if request.dry_run
-        else ledger.append_named(named, datetime.now(UTC))
+        named(ledger.state()) if request.dry_run else ledger.append_named(named, datetime.now(UTC))
     )
-    notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.entries())]
+    notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.state())]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
-        ctx, entries = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
+        ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with _cleared(ctx), no_erased_rows_staged(ctx):
-            return _steps(ctx, request, journal, entries, notes_before)
+            return _steps(ctx, request, journal, state, notes_before)
 
 
 def _steps(
     ctx: Context,
     request: Request,
     journal: Journal,
-    entries: list[Entry],
+    state: PipelineState,
     notes_before: Sequence[str],
 ) -> Outcome:
     with journal.part("observe"):
         require_all_expressions(ctx.landing)
-        outlook = outlook_of(ctx, request, entries)
+        outlook = outlook_of(ctx, request, state)
         arrivals = RunArrivals(request, outlook)
         notes = [
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, outlook),
-            *notes_of(ctx, request, outlook.seen, outlook.plan, outlook.axis, outlook.entries),
+            *notes_of(ctx, request, outlook.seen, outlook.plan, outlook.axis, outlook.state),
             *note_of_dates(arrivals),
         ]
         journal.know(**outlook.ledger_says(ctx, request))
@@ -169,7 +168,7 @@ def _steps(
         books=books,
         diff=tallied,
         preview=preview,
-        took_before=_took_before(ctx, request, entries, books),
+        took_before=_took_before(ctx, request, state, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
         notes=[*notes, *of_staged(staged)],
@@ -179,15 +178,15 @@ def _steps(
 
 def _recovered(
     ctx: Context, journal: Journal, base: int, own: Collection[str]
-) -> tuple[Context, list[Entry]]:
-    """The run, and the ledger that it is based on, once a publish that died is finished."""
+) -> tuple[Context, PipelineState]:
+    """The run, and the state that it is based on, once a publish that died is finished."""
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
-    ctx, entries, base = brought_up_to_date(ctx, base, own)
+    ctx, state, base = brought_up_to_date(ctx, base, own)
     log = ctx.landing.log
     journal.know(base=base, landing_version=log.version, landing_id=log.table_id)
-    return ctx, entries
+    return ctx, state
 
 
 def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, Malformed]:
@@ -197,9 +196,7 @@ def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, M
     """
     with ThreadPoolExecutor(1) as pool:
         observed = pool.submit(_observed, ctx, journal, outlook.seen)
-        staged = rebuild_into_staging(
-            ctx, outlook.seen, outlook.plan, outlook.axis, outlook.entries
-        )
+        staged = rebuild_into_staging(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.state)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
@@ -262,12 +259,12 @@ def _preview(
 
 
 def _took_before(
-    ctx: Context, request: Request, entries: Sequence[Entry], books: Sequence[Book]
+    ctx: Context, request: Request, state: PipelineState, books: Sequence[Book]
 ) -> Mapping[str, Any] | None:
     """What runs like this one took, for whoever asks before there is one."""
     if not (ctx.dry_run or request.prepare):
         return None
-    return took_before(entries, request.kind, sum(book.total for book in books))
+    return took_before(state, request.kind, sum(book.total for book in books))
 
 
 def _counted(staged: Staged) -> dict[str, Any]:

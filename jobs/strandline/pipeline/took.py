@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from strandline.lake.ledger import Entry
+from strandline.lake.entry import Entry
+from strandline.lake.state import PipelineState
 
 _MOST = 5
 _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "published"}
@@ -22,7 +23,7 @@ _PARTS = {
 """The parts of a run, and the steps of the ledger that they lie between."""
 
 
-def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[str, Any] | None:
+def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
     """The newest runs of a kind over about as many records: how many, and what they took.
 
     If none was of that size, the newest ones of the kind. A run's records are those of all its
@@ -30,7 +31,7 @@ def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[st
     Spark.
 
     Args:
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
         kind: `backfill` or `advance`.
         records: of the run that is planned.
 
@@ -38,7 +39,7 @@ def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[st
         `runs`, and the least and the largest of them as `records` and `seconds`; None: no run of
         the kind has published yet.
     """
-    took = [one for steps in _by_run(entries) if (one := _took(steps, kind)) is not None]
+    took = [one for steps in state.runs.values() if (one := _took(steps, kind)) is not None]
     alike = [one for one in took if _is_alike(one[0], records)]
     newest = (alike or took)[-_MOST:]
     if not newest:
@@ -51,17 +52,17 @@ def took_before(entries: Iterable[Entry], kind: str, records: int) -> Mapping[st
     }
 
 
-def parts_before(entries: Iterable[Entry], kind: str) -> dict[str, float]:
+def parts_before(state: PipelineState, kind: str) -> dict[str, float]:
     """The median seconds that each part of the newest runs of a kind took, by its name.
 
     Observing and rebuilding overlap, and count as one. A part that no such run had is left out.
 
     Args:
-        entries: the ledger.
+        state: what is known of the pipeline by its ledger.
         kind: `backfill` or `advance`.
     """
     found: dict[str, list[float]] = {}
-    straight = [steps for steps in _by_run(entries) if _is_straight(steps, kind)]
+    straight = [steps for steps in state.runs.values() if _is_straight(steps, kind)]
     for steps in straight[-_MOST:]:
         at = {entry.step: entry.written_at for entry in steps}
         for part, (first, last) in _PARTS.items():
@@ -69,13 +70,6 @@ def parts_before(entries: Iterable[Entry], kind: str) -> dict[str, float]:
             if begun and ended:
                 found.setdefault(part, []).append((ended - begun).total_seconds())
     return {part: median(seconds) for part, seconds in found.items()}
-
-
-def _by_run(entries: Iterable[Entry]) -> Iterable[list[Entry]]:
-    by_run: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_run.setdefault(entry.run_id, []).append(entry)
-    return by_run.values()
 
 
 def _is_straight(steps: Sequence[Entry], kind: str) -> bool:

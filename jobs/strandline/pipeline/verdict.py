@@ -131,7 +131,7 @@ def judge_removals(
     from strandline.quality.audit.run import audit_removals  # noqa: PLC0415 - takes seconds
 
     within, limit = outlook.plan.scope.windows, ctx.spec.quality.max_removed_share
-    if limit is None or may_shrink(request, outlook.entries, within, outlook.horizon_ms):
+    if limit is None or may_shrink(request, outlook.state, within, outlook.horizon_ms):
         return Judged()
     (results,) = (change for change in changes if change.target.name == staged.result)
     removals = removals_of(ctx, results, staged.results, within)

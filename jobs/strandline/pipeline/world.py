@@ -8,9 +8,8 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.ledger import Entry
 from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.steps import frontier_within, largest_horizon
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
 from strandline.lake.timeline_rows import TimelineTable
@@ -189,7 +188,7 @@ def times_of_lost(
     }
 
 
-def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
+def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
     """What has landed, held against what the timeline and the ledger know of it."""
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
@@ -197,9 +196,10 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
     changes = landing.changes(
         known,
         observed=set().union(*observed.values()),
-        frontier_ms=frontier_within(entries, landing.log.known_until_ms),
-        published_ms=largest_horizon(entries, EVERYTHING),
-        first_id=_first_id(landing, entries),
+        frontier_ms=state.frontier_within(landing.log.known_until_ms),
+        published_ms=state.largest_horizon(),
+        # facts of results are of more than the one table that the ledger names
+        first_id=None if isinstance(landing, ResultsLanding) else state.first_landing_id,
     )
     rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
     if landing.spec.source.where is None:
@@ -222,16 +222,6 @@ def world_of(landing: Landing, store: Store, entries: list[Entry]) -> World:
         ready_ms=landing.ready_ms,
         owes=not (isinstance(landing, ResultsLanding) and landing.of.by_slots),
     )
-
-
-def _first_id(landing: Landing, entries: list[Entry]) -> str | None:
-    """The table that facts without an id are of: the first that the ledger names; None: any.
-
-    Facts of results are of more than the one table that the ledger names.
-    """
-    if isinstance(landing, ResultsLanding):
-        return None
-    return next((entry.landing_id for entry in entries if entry.landing_id), None)
 
 
 def _times(

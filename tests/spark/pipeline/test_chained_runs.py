@@ -13,8 +13,8 @@ from replayed import assert_books_balance, replay_of
 
 from strandline.errors import InputError
 from strandline.lake.results_landing import ResultsLanding, open_landing
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.closures import closures_in
 from strandline.pipeline.results_changed import ranges_changed
 from strandline.pipeline.revert import revert_run
 from strandline.reference import Tables, replay_chained
@@ -180,7 +180,9 @@ def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path)
     assert still_to_rebuild(chain) == []
     # whoever takes the last run back has results that have changed since the one before
     back = replace(published[1], kind="revert", position=10**6, completes_ms=None)
-    assert ranges_changed(landing_of(chain), [*chain.days.ledger, back]) == [closed]
+    assert ranges_changed(landing_of(chain), PipelineState.of([*chain.days.ledger, back])) == [
+        closed
+    ]
 
 
 def of_results(outcome: Outcome) -> list[str]:
@@ -230,7 +232,8 @@ def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_clos
     assert [e.kind for e in steps if e.step == "published"] == ["backfill", "advance"]
     assert not any(entry.reopened for entry in steps)
     whole = TimeRange(instant("2 00:15"), instant("4 00:15"))
-    assert [closure.windows for closure in closures_in(chain.days.ledger, whole)] == [whole]
+    closures = PipelineState.of(chain.days.ledger).closures_in(whole)
+    assert [closure.windows for closure in closures] == [whole]
     assert still_to_rebuild(chain) == []
 
 
@@ -244,7 +247,7 @@ def landing_of(chain: Chain) -> ResultsLanding:
 
 def still_to_rebuild(chain: Chain) -> list[TimeRange]:
     """The closed ranges of the days whose results have changed since."""
-    return ranges_changed(landing_of(chain), chain.days.ledger)
+    return ranges_changed(landing_of(chain), PipelineState.of(chain.days.ledger))
 
 
 FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {

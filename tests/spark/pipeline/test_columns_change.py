@@ -24,7 +24,7 @@ from strandline.lake.identities import nulls_counted
 from strandline.lake.schema import schema_of
 from strandline.lake.staged_diff import counts_of
 from strandline.lake.staging import Staging
-from strandline.lake.steps import unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.pipeline.driver import attempt_of
 from strandline.pipeline.views.status import status_of
@@ -66,7 +66,7 @@ def test_a_retyped_aggregate_is_refused_also_where_rows_are_only_added(one_day, 
     assert refused.value.way_out
     assert line.versions() == before
     assert line.ledger[-1].step == "failed"
-    assert unfinished_publish(line.ledger) is None
+    assert PipelineState.of(line.ledger).unfinished is None
 
 
 def test_a_wider_aggregate_and_a_new_one_go_into_the_table_that_is_there(one_day, tmp_path):

@@ -12,10 +12,10 @@ from replayed import assert_told_by_replay
 from strandline.errors import InputError
 from strandline.lake import publish as out
 from strandline.lake.ledger import Entry
-from strandline.lake.steps import unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.drop import drop_run
+from strandline.pipeline.abandon import drop_run
 from strandline.pipeline.request import Request
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def test_a_publish_whose_staging_is_gone_is_dropped_and_the_same_request_is_a_ne
         assert_refused_until_dropped(line, dead)
 
     drop(line, dead.run_id)
-    assert unfinished_publish(line.ledger) is None
+    assert PipelineState.of(line.ledger).unfinished is None
     again = line.backfill("1", "3", as_of="3", run_key="a task")
     assert again.run_id == dead.run_id.removesuffix("-1") + "-2"
     assert again.diff == dead.diff

@@ -14,6 +14,7 @@ from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
 from strandline.lake.entry import Entry
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
@@ -64,7 +65,9 @@ def shown(line: Line) -> dict[str, str]:
 
 def off(line: Line) -> list[str]:
     """The books over the published tables that do not balance."""
-    books = books_of_all(line.spec, line.lake.pipeline(line.spec.pipeline), line.ledger)
+    books = books_of_all(
+        line.spec, line.lake.pipeline(line.spec.pipeline), PipelineState.of(line.ledger)
+    )
     return [book.statement for book in books if not book.balanced]
 
 
@@ -235,7 +238,7 @@ def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spar
         assert "too many" in found["sentence"]
     line.table("quarantine").delete("reason = 'late'")
     assert len(off(line)) > 1
-    books = books_of_all(line.spec, line.lake.pipeline("meter"), line.ledger)
+    books = books_of_all(line.spec, line.lake.pipeline("meter"), PipelineState.of(line.ledger))
     (finding,) = findings_of_books(books)
     assert "unaccounted for" in finding.sentence
 
@@ -254,7 +257,7 @@ def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_co
         Entry("r5", 1, "dropped", "backfill", position=6),
     ]
     nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
-    found = findings_of(a_spec(), entries, nothing_left)
+    found = findings_of(a_spec(), PipelineState.of(entries), nothing_left)
     assert [(one.name, one.run_id) for one in found] == [("c", "r3"), ("d", "r4")]
 
     def of_range(position: int, name: str, start_ms: int, end_ms: int, step: str) -> Entry:
@@ -266,11 +269,11 @@ def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_co
         of_range(8, "second half", 5, 9, "published"),
         of_range(9, "only shown", 0, 9, "prepared"),
     ]
-    found = findings_of(a_spec(), [*entries[2:3], *parts], nothing_left)
+    found = findings_of(a_spec(), PipelineState.of([*entries[2:3], *parts]), nothing_left)
     assert [one.name for one in found] == ["c", "first half", "second half"]
     whole = of_range(10, "whole", 0, 9, "rejected")
-    found = findings_of(a_spec(), [*entries[2:3], *parts, whole], nothing_left)
+    found = findings_of(a_spec(), PipelineState.of([*entries[2:3], *parts, whole]), nothing_left)
     assert [one.name for one in found] == ["c", "whole"]
     of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
-    found = findings_of(a_spec(), [*entries, of_all], nothing_left)
+    found = findings_of(a_spec(), PipelineState.of([*entries, of_all]), nothing_left)
     assert [one.name for one in found] == ["f"]

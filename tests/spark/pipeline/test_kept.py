@@ -9,7 +9,7 @@ from changes import land_again, landing_of
 from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
-from strandline.pipeline.overridden import overridden_ranges
+from strandline.lake.state import PipelineState
 
 pytestmark = pytest.mark.spark
 
@@ -88,7 +88,7 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
         arrived[0]["position"]: watermark_ms - instant(end) + 2 - 6 * 3_600_000,
     }
     assert len(late_of(line, of=("3", "4"))) == 2  # by the file, as always
-    (one,) = overridden_ranges(line.ledger)
+    (one,) = PipelineState.of(line.ledger).overridden
     assert (one.windows.start_ms, one.windows.end_ms) == (instant("1"), instant("3"))
 
     again = numbered(a_record("1 20:30", "1 20:15"))
@@ -101,13 +101,13 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     every = [*numbered(*hourly(1, 2, 3)), *grown, *more, *arrived, *again, *numbered(*hourly(5))]
     kept.backfill("1", "7", as_of="6")  # by hand: by the file
     assert_told_by_replay(kept, every, "6")
-    assert not overridden_ranges(kept.ledger)
+    assert not PipelineState.of(kept.ledger).overridden
 
     redone = line.of(a_spec(**ONE, window=window, overridden="redo"))
     (said,) = [note for note in redone.advance("6").notes if "were published by run" in note]
     assert "recomputes them by the pipeline's file (overridden: redo)" in said
     assert_told_by_replay(redone, every, "6")
-    assert not overridden_ranges(redone.ledger)
+    assert not PipelineState.of(redone.ledger).overridden
     for one in (line, kept):
         assert_books_balance(one)
 

@@ -10,7 +10,7 @@ from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
 from strandline.lake import publish as out
-from strandline.pipeline.drop import drop_run
+from strandline.pipeline.abandon import drop_run
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from replayed import assert_books_balance, assert_told_by_replay, of_range
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.timeline import read_facts
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.pipeline.drop import drop_run
+from strandline.pipeline.abandon import drop_run
 from strandline.pipeline.publish_staged import publish_staged
 from strandline.pipeline.views.status import status_of
 

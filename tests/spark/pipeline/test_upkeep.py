@@ -6,6 +6,7 @@ import pytest
 from lakes import Line, a_spec, a_week, instant, land
 
 from strandline.lake.landing_log import LandingLog
+from strandline.lake.ledger import Ledger
 from strandline.lake.read import published_tables
 from strandline.pipeline.erase import erase
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
@@ -28,7 +29,10 @@ def test_runs_go_on_after_upkeep_and_an_erasure(spark, tmp_path):
     maintain(line.spec, line.lake, Retention())
     assert line.published() == published
     log = LandingLog.of(line.lake, line.spec)
-    assert run_repeated(line.spec, line.lake, TO_THE_5TH, log).run_id == last.run_id
+    assert (
+        run_repeated(line.spec, Ledger(line.lake.pipeline("meter")), TO_THE_5TH, log).run_id
+        == last.run_id
+    )
     tables = published_tables(line.lake, "meter")
     for name in ("windows", "quarantine", "runs"):
         assert tables.frame(spark, name).count() == tables.dataset(name).count_rows()

@@ -21,7 +21,7 @@ from lakes import Line, a_spec, instant, land, ms
 from replayed import assert_books_balance, published, told_by_replay
 
 from strandline.lake import publish as out
-from strandline.lake.steps import owed_days
+from strandline.lake.state import PipelineState
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
 from strandline.pipeline.request import Request
 from strandline.pipeline.views.status import status_of
@@ -169,7 +169,7 @@ def test_after_a_long_life_the_last_months_are_a_replays_and_nothing_has_piled_u
         assert starting_from(found[name], since_ms) == starting_from(expected[name], since_ms), name
         assert len(starting_from(found[name], since_ms)) > UNEDITED
     assert_books_balance(line)
-    assert owed_days(line.ledger) == []
+    assert PipelineState.of(line.ledger).days_to_recompute == []
     assert status_of(line.spec, line.lake)["open_behind_watermark"] == 0
 
     kept = life.upkeep()["tables"]

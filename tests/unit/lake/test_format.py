@@ -14,7 +14,7 @@ from strandline.lake.entry import row_of
 from strandline.lake.format import FORMAT
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
-from strandline.pipeline.drop import drop_run
+from strandline.pipeline.abandon import drop_run
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 

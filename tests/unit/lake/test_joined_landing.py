@@ -15,6 +15,7 @@ from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.ledger import Entry
 from strandline.lake.results_log import ResultsLog, log_of
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.spec import parse_spec
@@ -68,14 +69,15 @@ def test_results_of_both_are_read_as_they_were_when_these_were_published(folder)
     landing = opened(folder)
     newest = landing.log
     published = Entry("r-1", 1, "published", "advance", landing_version=before)
-    results = ResultsLog(newest.uri, newest.table, None, [published])
+    results = ResultsLog(newest.uri, newest.table, None, PipelineState.of([published]))
     pinned = landing.by_log(results.source_log(newest))
     assert (pinned.version, newest.version) == (before, before + 2**31 + 1)
     assert [pinned.facts[day].rows for day in pinned.days] == [1, 2]
-    nothing = ResultsLog(newest.uri, newest.table, None, [])
+    nothing = ResultsLog(newest.uri, newest.table, None, PipelineState())
     assert nothing.source_log(newest) is newest
     gone = replace(published, landing_version=before + 2**40 + 9)
-    assert replace(results, entries=[gone]).source_log(newest).version == newest.version
+    by_gone = replace(results, state=PipelineState.of([gone]))
+    assert by_gone.source_log(newest).version == newest.version
 
 
 def test_one_of_both_that_is_created_anew_is_another_table(folder):
@@ -97,7 +99,7 @@ def test_one_of_both_that_is_created_anew_is_another_table(folder):
     newest = log_of(Lake.at(str(folder)), SPEC)
     of = {"landing_version": before.version, "landing_id": before.log.table_id}
     published = Entry("r-1", 1, "published", "advance", **of)
-    results = ResultsLog(newest.uri, newest.table, None, [published])
+    results = ResultsLog(newest.uri, newest.table, None, PipelineState.of([published]))
     assert results.source_log(newest) is newest
 
 

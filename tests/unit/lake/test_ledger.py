@@ -16,15 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
 from strandline.lake.ledger import SCHEMA, Entry, Ledger
-from strandline.lake.steps import (
-    begun_drop,
-    clock_start,
-    frontier,
-    frontier_after,
-    largest_horizon,
-    published_into,
-    unfinished_publish,
-)
+from strandline.lake.state import PipelineState, UnfinishedPublish
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.request import Request
@@ -43,6 +35,10 @@ def published(run_id="r-1", start=0, end=10, horizon=10, **more) -> Entry:
     within = TimeRange(start * DAY_MS, end * DAY_MS)
     defaults = {"attempt": 1, "step": "published", "kind": "backfill"}
     return Entry(run_id, **(defaults | more), range=within, horizon_ms=horizon * DAY_MS)
+
+
+def state(*entries: Entry) -> PipelineState:
+    return PipelineState.of(entries)
 
 
 def test_a_step_is_read_back_as_it_was_written(ledger):
@@ -133,58 +129,60 @@ def test_a_lake_that_cannot_be_written_is_the_users_to_mend(tmp_path):
 def test_ranges_that_only_touch_have_not_been_published_into():
     entries = [published("a", 0, 3), published("b", 3, 5, step="rejected"), published("c", 4, 9)]
     within = TimeRange(3 * DAY_MS, 5 * DAY_MS)
-    assert [entry.run_id for entry in published_into(entries, within)] == ["c"]
-    assert published_into(entries, TimeRange(9 * DAY_MS, 99 * DAY_MS)) == []
+    assert [entry.run_id for entry in state(*entries).published_into(within)] == ["c"]
+    assert state(*entries).published_into(TimeRange(9 * DAY_MS, 99 * DAY_MS)) == []
 
 
 def test_the_largest_horizon_of_a_range_may_be_1970_itself():
-    assert largest_horizon([], EVERYTHING) is None
-    assert largest_horizon([published(horizon=0)], EVERYTHING) == 0
+    assert state().largest_horizon() is None
+    assert state(published(horizon=0)).largest_horizon() == 0
     entries = [published(horizon=9), published(start=20, end=30, horizon=40), published(horizon=7)]
-    assert largest_horizon(entries, TimeRange(0, DAY_MS)) == 9 * DAY_MS
+    assert state(*entries).largest_horizon(TimeRange(0, DAY_MS)) == 9 * DAY_MS
 
 
 def test_the_clock_starts_where_the_first_run_has_fixed_it():
-    assert clock_start([published(), published()]) is None
-    assert clock_start([published(), published(clock_start_ms=0), published(clock_start_ms=5)]) == 0
+    assert state(published(), published()).clock_start_ms is None
+    fixed = state(published(), published(clock_start_ms=0), published(clock_start_ms=5))
+    assert fixed.clock_start_ms == 0
 
 
 def test_the_frontier_moves_forward_with_what_runs_complete():
-    assert frontier([]) is None
-    assert frontier_after([], published(), None) is None
-    assert frontier_after([], published(kind="advance"), 3 * DAY_MS) == 3 * DAY_MS
-    stands = [published(kind="advance", frontier_ms=5 * DAY_MS)]
-    assert frontier(stands) == 5 * DAY_MS
+    assert state().frontier_ms is None
+    assert state().frontier_after(published(), None) is None
+    assert state().frontier_after(published(kind="advance"), 3 * DAY_MS) == 3 * DAY_MS
+    now = state(published(kind="advance", frontier_ms=5 * DAY_MS))
+    assert now.frontier_ms == 5 * DAY_MS
     older = published(kind="advance", horizon=5, diff=CHANGED)
-    assert frontier_after(stands, older, 2 * DAY_MS) == 5 * DAY_MS
-    assert frontier_after(stands, published(horizon=9, diff=CHANGED), None) == 5 * DAY_MS
-    assert frontier_after(stands, published(horizon=9, diff=CHANGED), 9 * DAY_MS) == 9 * DAY_MS
+    assert now.frontier_after(older, 2 * DAY_MS) == 5 * DAY_MS
+    assert now.frontier_after(published(horizon=9, diff=CHANGED), None) == 5 * DAY_MS
+    assert now.frontier_after(published(horizon=9, diff=CHANGED), 9 * DAY_MS) == 9 * DAY_MS
 
 
 def test_the_frontier_falls_where_a_run_by_hand_has_taken_knowledge_back():
-    stands = [published(kind="advance", frontier_ms=5 * DAY_MS)]
-    assert frontier_after(stands, published(horizon=3, diff=CHANGED), None) == 3 * DAY_MS
-    assert frontier_after(stands, published(horizon=3, diff=CHANGED), 3 * DAY_MS) == 3 * DAY_MS
+    now = state(published(kind="advance", frontier_ms=5 * DAY_MS))
+    assert now.frontier_after(published(horizon=3, diff=CHANGED), None) == 3 * DAY_MS
+    assert now.frontier_after(published(horizon=3, diff=CHANGED), 3 * DAY_MS) == 3 * DAY_MS
     unchanged = {"windows": {"insert": 0, "update": 0, "delete": 0}}
-    assert frontier_after(stands, published(horizon=3, diff=unchanged), None) == 5 * DAY_MS
+    assert now.frontier_after(published(horizon=3, diff=unchanged), None) == 5 * DAY_MS
 
 
 def test_a_publish_is_unfinished_until_it_is_published_whatever_failed_on_the_way():
     begun = published("a", step="publishing")
-    assert unfinished_publish([published("b")]) is None
-    assert unfinished_publish([begun, published("b", step="observed")]) == begun
-    assert unfinished_publish([begun, published("a")]) is None
-    assert unfinished_publish([begun, published("a", step="failed")]) == begun
-    assert unfinished_publish([begun, published("a", step="failed"), published("a")]) is None
-    assert unfinished_publish([begun, published("b")]) == begun
+    unfinished = UnfinishedPublish(begun)
+    assert state(published("b")).unfinished is None
+    assert state(begun, published("b", step="observed")).unfinished == unfinished
+    assert state(begun, published("a")).unfinished is None
+    assert state(begun, published("a", step="failed")).unfinished == unfinished
+    assert state(begun, published("a", step="failed"), published("a")).unfinished is None
+    assert state(begun, published("b")).unfinished == unfinished
 
 
 def test_a_publish_that_is_being_dropped_is_unfinished_until_it_is():
     begun, dropping = published("a", step="publishing"), published("a", step="dropping")
-    assert begun_drop([begun, published("b", step="dropping")], begun) is None
-    assert begun_drop([begun, dropping], begun) == dropping
-    assert unfinished_publish([begun, dropping]) == begun
-    assert unfinished_publish([begun, dropping, published("a", step="dropped")]) is None
+    of_another = published("b", step="dropping")
+    assert state(begun, of_another).unfinished == UnfinishedPublish(begun)
+    assert state(begun, dropping).unfinished == UnfinishedPublish(begun, dropping)
+    assert state(begun, dropping, published("a", step="dropped")).unfinished is None
 
 
 def test_drivers_of_the_same_run_that_start_at_once_get_an_attempt_each(tmp_path):

@@ -17,7 +17,7 @@ from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Ledger
 from strandline.lake.results_landing import ResultsLanding, open_landing
 from strandline.lake.results_log import ResultsLog, known_over
-from strandline.lake.steps import taken_back
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.results_changed import ranges_changed
@@ -40,7 +40,7 @@ def numbered(entries: Iterable[Entry]) -> list[Entry]:
 
 def known(*entries: Entry) -> float | None:
     """The day as of which results of the days 1 to 5 are known."""
-    known_ms = known_over(numbered(entries), days(1, 5))
+    known_ms = known_over(PipelineState.of(numbered(entries)), days(1, 5))
     return None if known_ms is None else known_ms / DAY_MS
 
 
@@ -78,7 +78,8 @@ def test_a_revert_that_is_taken_back_leaves_what_it_had_taken_back():
 
 
 def pairs_of(runs: list[Entry]) -> list[tuple[int, int]]:
-    return [(done.position, back.position) for done, back in taken_back(numbered(runs))]
+    pairs = PipelineState.of(numbered(runs)).taken_back
+    return [(pair.run.position, pair.by.position) for pair in pairs]
 
 
 # ------------------------------------------------------------------- three pipelines in a line
@@ -157,9 +158,10 @@ def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_o
     results = ResultsLog.published(lake, over("days", HOURS))
     newest = LandingLog.of(lake, HOURS)
     assert results.source_log(newest).version == 1
-    published = [replace(e, range=days(0, 9)) for e in results.entries]
+    published = [replace(e, range=days(0, 9)) for e in results.state.steps]
     back = replace(published[-1], kind="revert", position=9)
-    assert replace(results, entries=[*published, back]).source_log(newest).version == 0
+    taken_back = PipelineState.of([*published, back])
+    assert replace(results, state=taken_back).source_log(newest).version == 0
 
 
 def test_results_that_are_published_anew_are_another_table(tmp_path):
@@ -180,6 +182,8 @@ def test_results_that_are_published_anew_are_another_table(tmp_path):
     assert isinstance(landing, ResultsLanding)
     done = Entry("r-1", 1, "published", "advance", days(0, 9), landing_version=now.version)
     done = replace(done, completes_ms=9 * DAY_MS, landing_id=now.table_id)
-    assert ranges_changed(landing, [done]) == []
+    assert ranges_changed(landing, PipelineState.of([done])) == []
     of_before = replace(done, landing_id=before.table_id)
-    assert ranges_changed(landing, [of_before]) == [TimeRange(EVERYTHING.start_ms, 9 * DAY_MS)]
+    assert ranges_changed(landing, PipelineState.of([of_before])) == [
+        TimeRange(EVERYTHING.start_ms, 9 * DAY_MS)
+    ]

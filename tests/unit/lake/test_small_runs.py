@@ -30,7 +30,7 @@ def asked(folder, spec, within=None) -> bool:
     lake = Lake.at(str(folder))
     log = LandingLog.of(lake, spec)
     with patch("strandline.lake.small_runs._SMALL_BYTES", DAYS * max(log.files["size_bytes"])):
-        return is_small(spec, lake, log, within)
+        return is_small(spec, Ledger(lake.pipeline(spec.pipeline)).state(), log, within)
 
 
 def published(folder, spec, up_to: str) -> None:

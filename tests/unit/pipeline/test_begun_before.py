@@ -68,8 +68,8 @@ def test_the_landing_table_is_opened_again_once_somebody_has_written_a_step(ctx,
     same, _, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
     assert (same.landing.version, base) == (0, 2)
     since = note(ctx.ledger, "another", step)
-    again, entries, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
-    assert (again.landing.version, base, entries[-1].position) == (1, since, since)
+    again, state, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
+    assert (again.landing.version, base, state.position) == (1, since, since)
 
 
 def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
@@ -91,7 +91,7 @@ def test_rows_that_another_run_has_observed_since_do_not_seem_to_have_gone(ctx):
     land_more(ctx)
     observe_as_it_is(ctx)
     with pytest.raises(RetryableError, match="newer rows of 2024-03-01, 2024-03-02 since"):
-        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.entries())
+        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 
 
 def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx):
@@ -104,7 +104,7 @@ def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx)
     (ctx.lake.folder / "copy").rename(folder)
     assert Landing.open(None, ctx.lake, SPEC).log.is_newest
     with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
-        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.entries())
+        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 
 
 def test_a_dry_run_has_one_staging_and_nothing_of_it_stays(ctx, tmp_path, monkeypatch):

@@ -15,8 +15,8 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline import cancel
-from strandline.pipeline.cancel import cancel_run
+from strandline.pipeline import abandon
+from strandline.pipeline.abandon import cancel_run
 
 SPEC = a_meter({"tumbling": "1h"})
 
@@ -91,7 +91,7 @@ def test_a_run_of_another_host_is_told_in_the_ledger(run):
 
 
 def test_a_process_that_does_not_end_is_named(run, monkeypatch):
-    monkeypatch.setattr(cancel, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(abandon, "_TIMEOUT_S", 0.1)
     with Popen(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"], stdout=-1) as process:
         process.stdout.readline()
         run.note("started", pid=process.pid)

@@ -19,10 +19,10 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
+from strandline.lake.state import PipelineState
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
-from strandline.pipeline.closures import closures_in
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.request import Request
@@ -56,24 +56,24 @@ def closed(start: int, end: int, horizon: int = 20) -> Closure:
 
 def test_a_closed_range_stays_closed_whatever_runs_over_it_without_reopening():
     entries = [ran(1, 9, closed=True), ran(0, 30), ran(0, 30, 25, kind="advance")]
-    assert closures_in(entries, EVERYTHING) == [closed(1, 9)]
+    assert PipelineState.of(entries).closures_in(EVERYTHING) == [closed(1, 9)]
 
 
 def test_only_what_was_published_counts():
-    assert closures_in([ran(1, 9, closed=True, step="rejected")], EVERYTHING) == []
+    assert PipelineState.of([ran(1, 9, closed=True, step="rejected")]).closures_in(EVERYTHING) == []
 
 
 def test_reopening_a_part_leaves_the_rest_closed():
     entries = [ran(1, 9, closed=True), ran(3, 5, reopened=True)]
-    assert closures_in(entries, EVERYTHING) == [closed(1, 3), closed(5, 9)]
-    assert closures_in(entries, days(3, 5)) == []
-    assert closures_in([*entries, ran(0, 30, 30, reopened=True)], EVERYTHING) == []
+    assert PipelineState.of(entries).closures_in(EVERYTHING) == [closed(1, 3), closed(5, 9)]
+    assert PipelineState.of(entries).closures_in(days(3, 5)) == []
+    assert PipelineState.of([*entries, ran(0, 30, 30, reopened=True)]).closures_in(EVERYTHING) == []
 
 
 def test_closing_again_at_another_horizon_wins_where_it_was_asked():
     entries = [ran(1, 9, closed=True), ran(5, 12, 30, closed=True, reopened=True)]
-    assert closures_in(entries, EVERYTHING) == [closed(1, 5), closed(5, 12, 30)]
-    assert closures_in(entries, days(0, 2)) == [closed(1, 5)]
+    assert PipelineState.of(entries).closures_in(EVERYTHING) == [closed(1, 5), closed(5, 12, 30)]
+    assert PipelineState.of(entries).closures_in(days(0, 2)) == [closed(1, 5)]
 
 
 def sliding_history() -> History:
@@ -90,7 +90,7 @@ def sliding_history() -> History:
 
 def planned(start, end, horizon, entries=(), history=None, **asked):
     request = Request("backfill", range=TimeRange(start, end), **asked)
-    remembered = Remembered(list(entries))
+    remembered = Remembered(PipelineState.of(entries))
     return plan_backfill(request, history or sliding_history(), horizon, remembered, UNCHANGED)
 
 

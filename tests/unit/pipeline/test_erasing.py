@@ -23,11 +23,10 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.read import published_tables
-from strandline.lake.steps import published_since
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline import erase as erasing
-from strandline.pipeline.cancel import cancel_run
+from strandline.pipeline.abandon import cancel_run
 from strandline.pipeline.erase import erase, erasure_of
 from strandline.pipeline.views.report import write_report
 from strandline.spec import parse_spec
@@ -281,9 +280,9 @@ def test_a_run_that_ends_soon_is_waited_for(lake):
 
 def test_a_run_that_has_read_the_rows_before_is_stale(lake):
     run = Entry("r-3", 1, "staged", "backfill", TimeRange(5, 6), base=2)
-    assert published_since(Ledger(lake.pipeline("meter")).entries(), run) == []
+    assert Ledger(lake.pipeline("meter")).state().published_since(run) == []
     erase(SPEC, lake, ZOE, reason="asked for")
-    since = published_since(Ledger(lake.pipeline("meter")).entries(), run)
+    since = Ledger(lake.pipeline("meter")).state().published_since(run)
     assert {entry.step for entry in since} == {"erased"}
 
 

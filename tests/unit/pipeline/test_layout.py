@@ -15,7 +15,7 @@ from strandline.cli.main import app, main
 from strandline.errors import InputError
 from strandline.lake.entry import Entry
 from strandline.lake.ledger import Ledger
-from strandline.lake.steps import frontier, of_these_tables, published_since
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.layout import require_same_layout
@@ -44,16 +44,20 @@ def a_step(step: str, spec=HOURS, run_id: str = "r-1", **more) -> Entry:
 def test_another_window_or_key_is_another_pipeline(edit, place):
     for step in ("publishing", "published"):
         with pytest.raises(InputError, match=rf"meter: {place}: .*--recreate --reason"):
-            require_same_layout(a_spec(**edit), [a_step(step)], recreate=False)
-    require_same_layout(a_spec(**edit), [a_step("published")], recreate=True)
-    require_same_layout(a_spec(**edit), [a_step("rejected")], recreate=False)
+            require_same_layout(a_spec(**edit), PipelineState.of([a_step(step)]), recreate=False)
+    require_same_layout(a_spec(**edit), PipelineState.of([a_step("published")]), recreate=True)
+    require_same_layout(a_spec(**edit), PipelineState.of([a_step("rejected")]), recreate=False)
 
 
 def test_the_slot_of_sessions_is_laid_out_by_and_that_of_other_windows_is_not():
     slots = a_spec(window={"session": "1h"}, quality__slot="2h")
     with pytest.raises(InputError, match=r"meter: quality.slot: 7200000 is not"):
-        require_same_layout(slots, [a_step("published", SESSIONS)], recreate=False)
-    require_same_layout(a_spec(quality__slot="2h"), [a_step("published")], recreate=False)
+        require_same_layout(
+            slots, PipelineState.of([a_step("published", SESSIONS)]), recreate=False
+        )
+    require_same_layout(
+        a_spec(quality__slot="2h"), PipelineState.of([a_step("published")]), recreate=False
+    )
 
 
 def test_aggregates_bound_lateness_and_channels_may_change():
@@ -63,22 +67,21 @@ def test_aggregates_bound_lateness_and_channels_may_change():
         {"allowed_lateness": "3h"},
         {"source__channels": ["a"]},
     ):
-        require_same_layout(a_spec(**edit), [a_step("published")], recreate=False)
+        require_same_layout(a_spec(**edit), PipelineState.of([a_step("published")]), recreate=False)
 
 
 def test_a_run_whose_publish_was_taken_back_has_laid_out_nothing():
     dropped = [a_step("publishing"), a_step("dropped")]
-    require_same_layout(SESSIONS, dropped, recreate=False)
+    require_same_layout(SESSIONS, PipelineState.of(dropped), recreate=False)
 
 
-def test_of_an_old_ledger_the_names_of_the_key_count():
-    old = replace(a_step("publishing", publish={"key": ["device"]}), layout=None)
-    require_same_layout(a_spec(window={"tumbling": "2h"}), [old], recreate=False)
-    with pytest.raises(InputError, match=r"meter: source\.key"):
-        require_same_layout(a_spec(source__key=["device", "source"]), [old], recreate=False)
-    require_same_layout(
-        a_spec(source__key=["source"]), [replace(old, publish=None)], recreate=False
-    )
+def test_a_revert_says_nothing_of_the_layout_and_the_run_before_it_counts():
+    key = {"publish": {"key": ["device"]}}
+    revert = replace(a_step("publishing", run_id="r-2", **key), kind="revert", layout=None)
+    state = PipelineState.of([a_step("published"), revert, replace(revert, step="published")])
+    require_same_layout(HOURS, state, recreate=False)
+    with pytest.raises(InputError, match=r"meter: window"):
+        require_same_layout(a_spec(window={"tumbling": "2h"}), state, recreate=False)
 
 
 def of_sides(**keys: dict[str, str] | list[str]):
@@ -90,15 +93,13 @@ def of_sides(**keys: dict[str, str] | list[str]):
 def test_the_keys_of_both_sources_are_laid_out_by():
     plain = of_sides(left=["device"], right=["device"])
     other = of_sides(left=["device"], right={"device": "upper(device)"})
-    require_same_layout(plain, [a_step("published", plain)], recreate=False)
+    require_same_layout(plain, PipelineState.of([a_step("published", plain)]), recreate=False)
     with pytest.raises(InputError, match=r"both: source\.key: .*upper"):
-        require_same_layout(other, [a_step("published", plain)], recreate=False)
+        require_same_layout(other, PipelineState.of([a_step("published", plain)]), recreate=False)
     one_source = replace(a_step("published"), layout=plain.layout | {"key": {"device": "device"}})
     named_otherwise = of_sides(left={"d": "device"}, right={"d": "device"})
     with pytest.raises(InputError, match=r"both: source\.key"):
-        require_same_layout(named_otherwise, [one_source], recreate=False)
-    # as earlier programs have it of a join: the names alone
-    require_same_layout(other, [one_source], recreate=False)
+        require_same_layout(named_otherwise, PipelineState.of([one_source]), recreate=False)
 
 
 def test_what_was_published_before_the_tables_were_created_anew_counts_no_more():
@@ -106,18 +107,20 @@ def test_what_was_published_before_the_tables_were_created_anew_counts_no_more()
     noted = a_step("owed", position=2)
     again = a_step("published", run_id="r-2", position=3, frontier_ms=DAY_MS, recreated=True)
     after = a_step("published", run_id="r-3", position=4, frontier_ms=3 * DAY_MS)
-    assert of_these_tables([before, noted, again, after]) == [noted, again, after]
-    assert of_these_tables([before, noted, again, after], anew=True) == [noted]
-    assert frontier(of_these_tables([before, noted], anew=True)) is None
+    state = PipelineState.of([before, noted, again, after])
+    assert [*state.published] == [again, after]
+    assert state.frontier_ms == 3 * DAY_MS
+    assert [*state.recreating.published] == []
+    assert state.recreating.frontier_ms is None
 
 
 def test_tables_that_are_created_anew_meet_whatever_else_is_published():
     elsewhere = TimeRange(9 * DAY_MS, 10 * DAY_MS)
     other = replace(a_step("published", run_id="r-2", position=2), range=elsewhere)
     mine = a_step("audited", base=1)
-    assert published_since([other], mine) == []
-    assert published_since([replace(other, recreated=True)], mine)
-    assert published_since([other], replace(mine, recreated=True))
+    assert PipelineState.of([other]).published_since(mine) == []
+    assert PipelineState.of([replace(other, recreated=True)]).published_since(mine)
+    assert PipelineState.of([other]).published_since(replace(mine, recreated=True))
 
 
 def test_the_command_refuses_it_before_spark_and_writes_nothing(tmp_path, monkeypatch, capsys):

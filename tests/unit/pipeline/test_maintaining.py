@@ -25,11 +25,11 @@ from strandline.lake import leftovers, upkeep
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.ledger_retention import spent_steps
 from strandline.lake.read import published_tables
-from strandline.lake.steps import clock_start, frontier, owed_days, together, unfinished_publish
+from strandline.lake.state import PipelineState
 from strandline.lake.store import PUBLISHED
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.maintain import Retention, maintain, upkeep_of
-from strandline.pipeline.repeated import _stand_as_published
+from strandline.pipeline.repeated import _are_as_published
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 
@@ -98,22 +98,22 @@ def test_a_days_files_become_one_and_readers_go_on(lake):
     done = maintain(SPEC, lake, Retention())
     assert {done["tables"][name]["in_use"]["files"] for name in TABLES} == {4}
     assert rows(lake) == before
-    step = together(Ledger(lake.pipeline("meter")).entries())
+    step = Ledger(lake.pipeline("meter")).state().whole[-1]
     assert (step.step, step.run_id) == ("maintained", "maintain-4")
     published = {name: status_of(SPEC, lake)["versions"][name] for name in TABLES}
     assert published == {name: step.versions[name] for name in TABLES}
     now = status_of(SPEC, lake)
     assert {**now, "versions": None} == {**shown, "versions": None}
-    assert _stand_as_published(lake.pipeline("meter"), step)
+    assert _are_as_published(lake.pipeline("meter"), Ledger(lake.pipeline("meter")).state())
 
 
 def test_a_table_that_somebody_wrote_since_is_not_passed_over(lake):
     again(lake, "windows")
     maintain(SPEC, lake, TODAY)
-    step = together(Ledger(lake.pipeline("meter")).entries())
+    step = Ledger(lake.pipeline("meter")).state().whole[-1]
     assert step.step == "maintained"
     assert step.versions["windows"] == 1
-    assert not _stand_as_published(lake.pipeline("meter"), step)
+    assert not _are_as_published(lake.pipeline("meter"), Ledger(lake.pipeline("meter")).state())
     assert published_tables(lake, "meter").dataset("windows").count_rows() == 16
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_touched_while_a_publish_is_unfinished(lake):
     done = maintain(SPEC, lake, TODAY)
     assert {name: store.version(name) for name in PUBLISHED} == before
     assert "run r-4 has begun to publish" in done["notice"]
-    assert unfinished_publish(Ledger(store).entries()).run_id == "r-4"
+    assert Ledger(store).state().unfinished.run_id == "r-4"
 
 
 @pytest.mark.parametrize("moment", [0, 1, 2, 3, 5, 8, 13, 16, 17, 18, 19])
@@ -212,12 +212,10 @@ def test_staging_goes_unless_it_is_young_or_a_publish_needs_it(lake):
     note(lake, "r-heard", "rejected")
     note(lake, "r-4", "publishing")
     ages = [{"written_at": datetime.now(UTC) - timedelta(9)}, {}]
-    entries = [
-        replace(entry, **ages[entry.run_id == "r-heard"])
-        for entry in Ledger(lake.pipeline("meter")).entries()
-    ]
+    steps = Ledger(lake.pipeline("meter")).entries()
+    state = PipelineState.of(replace(step, **ages[step.run_id == "r-heard"]) for step in steps)
     week = datetime.now(UTC) - timedelta(7)
-    dead = leftovers.dead_staging(lake.pipeline("meter"), entries, week)
+    dead = leftovers.dead_staging(lake.pipeline("meter"), state, week)
     assert dead == {"runs": ["r-dead"], "files": 1, "bytes": 2}
     maintain(SPEC, lake, TODAY)
     assert {path.name for path in root.iterdir()} == {"r-young", "r-4", "r-heard"}
@@ -288,12 +286,14 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
         ("r-7", "published", {"frontier_ms": 9, "versions": {}}),
         ("r-8", "publishing", {"versions": {}}),
     )
-    spent = spent_steps(entries, datetime(2024, 1, 1, tzinfo=UTC))
+    spent = spent_steps(PipelineState.of(entries), datetime(2024, 1, 1, tzinfo=UTC))
     assert spent == [8, 9, 10, 12, 13]
     left = [entry for entry in entries if entry.position not in spent]
-    for ask in (owed_days, frontier, clock_start, together, unfinished_publish):
-        assert ask(left) == ask(entries), ask.__name__
-    assert spent_steps(entries, datetime(2023, 1, 1, tzinfo=UTC)) == []
+    before, after = PipelineState.of(entries), PipelineState.of(left)
+    facts = ("days_to_recompute", "frontier_ms", "clock_start_ms", "versions", "unfinished")
+    for fact in facts:
+        assert getattr(after, fact) == getattr(before, fact), fact
+    assert spent_steps(before, datetime(2023, 1, 1, tzinfo=UTC)) == []
 
 
 def test_the_ledger_forgets_what_is_spent_and_counts_on(lake, tmp_path):

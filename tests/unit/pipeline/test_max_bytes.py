@@ -15,6 +15,7 @@ from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.ledger import Ledger
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
 from strandline.model.intervals import DAY_MS, TimeRange
@@ -52,7 +53,7 @@ def weight_of(ctx: Context, *days: int) -> int:
 
 
 def advance(ctx: Context, max_bytes: int) -> None:
-    outlook_of(ctx, Request("advance", to_ms=instant("7"), max_bytes=max_bytes), [])
+    outlook_of(ctx, Request("advance", to_ms=instant("7"), max_bytes=max_bytes), PipelineState())
 
 
 def test_the_days_that_tell_duplicates_count_where_days_are_observed(a_context):

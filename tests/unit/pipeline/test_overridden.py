@@ -11,11 +11,11 @@ from meter import HALF_DAYS, a_meter
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger import Entry
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.kept import reached_by
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.overridden import overridden_ranges
 from strandline.spec import PipelineSpec
 
 SIX_HOURS = {"allowed_lateness": "6h"}
@@ -38,17 +38,17 @@ def a_run(start: int, end: int, kind: str = "backfill", **more) -> Entry:
 
 def test_a_range_by_other_rules_stands_until_another_run_publishes_into_it():
     entries = published(a_run(0, 9, "advance"), a_run(2, 6, overrides=SIX_HOURS))
-    (one,) = overridden_ranges(entries)
+    (one,) = PipelineState.of(entries).overridden
     assert (one.windows, one.overrides, one.run_id) == (days(2, 6), SIX_HOURS, "r-2")
     later = [a_run(0, 9, "advance"), a_run(2, 6, overrides=SIX_HOURS), a_run(3, 4)]
-    ranges = [found.windows for found in overridden_ranges(published(*later))]
+    ranges = [found.windows for found in PipelineState.of(published(*later)).overridden]
     assert ranges == [days(2, 3), days(4, 6)]
-    assert overridden_ranges(published(*later, a_run(0, 9, "advance"))) == []
+    assert PipelineState.of(published(*later, a_run(0, 9, "advance"))).overridden == []
 
 
 def test_a_run_that_was_reverted_counts_nowhere():
     entries = published(a_run(2, 6, overrides=SIX_HOURS), a_run(2, 6, "revert"))
-    assert overridden_ranges(entries) == []
+    assert PipelineState.of(entries).overridden == []
 
 
 def test_what_a_scheduled_run_has_kept_stands_as_judged_by_it():
@@ -56,15 +56,15 @@ def test_what_a_scheduled_run_has_kept_stands_as_judged_by_it():
         a_run(0, 8, overrides=SIX_HOURS, horizon_ms=5, landing_version=1),
         a_run(3, 20, "advance", kept=[(0, 6 * DAY_MS)], horizon_ms=9, landing_version=4),
     )
-    (one,) = overridden_ranges(entries)
+    (one,) = PipelineState.of(entries).overridden
     assert (one.windows, one.run_id) == (days(0, 6), "r-1")  # what was still open goes by the file
     assert (one.horizon_ms, one.landing_version) == (9, 4)
-    before, kept = overridden_ranges(
+    before, kept = PipelineState.of(
         published(
             a_run(0, 8, overrides=SIX_HOURS, horizon_ms=5),
             a_run(9, 20, "advance", kept=[(0, 6 * DAY_MS)], horizon_ms=9),
         )
-    )
+    ).overridden
     assert (before.windows, before.horizon_ms) == (days(0, 6), 9)
     assert (kept.windows, kept.horizon_ms) == (days(6, 8), 5)
 
@@ -74,7 +74,7 @@ def said_of(spec: PipelineSpec, rebuilt: TimeRange, *before: Entry, **known: Any
     by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     crossings = SimpleNamespace(watermark_reached=lambda horizon_ms: MIN_WATERMARK)
     history = SimpleNamespace(spec=spec, grid=Grid.of(spec), crossings=crossings)
-    remembered = Remembered(published(*before, by_hand), **known)
+    remembered = Remembered(PipelineState.of(published(*before, by_hand)), **known)
     reached = reached_by(rebuilt, 10 * DAY_MS, history, remembered)
     kept = [one.kept for one in reached if one.kept is not None]
     return kept, [note for one in reached for note in one.notes("meter", rebuilt)]

@@ -20,6 +20,7 @@ from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.journal import Journal
@@ -62,7 +63,8 @@ class Kept:
 
     def asked(self, *entries: Entry, accept: str | None = None) -> Entry:
         log = LandingLog.of(self.lake, self.spec)
-        return require_publishable(self.spec, self.lake, [*entries], "r-1", accept, log)
+        store, state = self.lake.pipeline("meter"), PipelineState.of(entries)
+        return require_publishable(self.spec, store, state, "r-1", accept, log)
 
 
 @pytest.fixture

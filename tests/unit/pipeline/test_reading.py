@@ -107,13 +107,6 @@ def test_half_a_publish_is_not_read(lake):
     assert "run r-3" in tables.notice
 
 
-def test_an_old_ledger_without_versions_before_a_publish_shows_the_last_that_were_published(lake):
-    before = status_of(SPEC, lake)
-    note(lake, "r-3", "publishing", versions=None)
-    write(lake, "quarantine", reason="no_window")
-    assert status_of(SPEC, lake)["quarantine"] == before["quarantine"]
-
-
 def test_once_the_publish_has_ended_all_of_it_is_shown(lake):
     die_half_way(lake)
     note(lake, "r-3", "published")
@@ -150,7 +143,6 @@ def test_malformed_rows_that_were_observed_since_are_shown_though_no_run_has_pub
         ({"run": "r-9"}, "r-9: no such run"),
         ({"run": "r-3"}, "r-3: has published nothing"),
         ({"as_of_ledger": 0}, "nothing was published at position 0"),
-        ({"as_of_ledger": 1}, "kept no versions of tables"),
         ({"run": "r-2", "as_of_ledger": 2}, "--run: contradicts --as-of-ledger"),
     ],
 )

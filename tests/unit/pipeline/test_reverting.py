@@ -14,11 +14,10 @@ from no_session import spark_of
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.lake.ledger_retention import spent_steps
-from strandline.lake.steps import frontier, frontier_after, largest_horizon, standing
-from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.pipeline.closures import closures_in
+from strandline.lake.state import PipelineState
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.gaps import first_accepted_before
-from strandline.pipeline.revert import require_revertible
+from strandline.pipeline.revert import Reverted, require_revertible
 
 if TYPE_CHECKING:
     from strandline.pipeline.context import Context
@@ -40,70 +39,73 @@ def published(run_id: str, start: str, end: str, position: int, **more: object) 
 NIGHTS = [*published("first", "1", "2", 1), *published("second", "2", "3", 3)]
 
 
+def of(entries: list[Entry]) -> PipelineState:
+    return PipelineState.of(entries)
+
+
+def revertible(entries: list[Entry], run_id: str) -> Reverted:
+    return require_revertible("meter", of(entries), run_id)
+
+
 def test_the_last_run_of_a_range_is_taken_back_with_what_stood_before_it():
     nights = [*NIGHTS, *published("elsewhere", "3", "4", 5)]
     nights[3] = replace(nights[3], settled=[date(2024, 3, 2)], closed=True)
-    reverted = require_revertible("meter", nights, "second")
+    reverted = revertible(nights, "second")
     first = reverted.first_step(spark_of(), SPEC, "a mistake", "ann")
     assert (first.kind, first.range) == ("revert", nights[3].range)
     assert first.frontier_ms == instant("2")
-    assert frontier_after(nights, first, None) == instant("2")
+    assert of(nights).frontier_after(first, None) == instant("2")
     assert first.reopened  # what it had closed is open again
     assert reverted.days_owed == [date(2024, 3, 2)]
 
 
 def test_the_first_run_of_all_leaves_no_frontier():
-    reverted = require_revertible("meter", NIGHTS[:2], "first")
+    reverted = revertible(NIGHTS[:2], "first")
     first = reverted.first_step(spark_of(), SPEC, "a mistake", None)
-    assert frontier_after(NIGHTS[:2], first, None) is None
+    assert of(NIGHTS[:2]).frontier_after(first, None) is None
 
 
 def test_a_run_under_later_ones_is_refused_with_their_names():
     later = [*published("third", "2 12:00", "3", 5), *published("fourth", "2", "3", 7)]
     with pytest.raises(InputError, match=rf"third, fourth has since; revert the last.*{REBUILD}"):
-        require_revertible("meter", [*NIGHTS, *later], "second")
+        revertible([*NIGHTS, *later], "second")
 
 
 def test_a_run_that_has_replaced_all_is_refused_with_where_the_old_rows_are_read():
     anew = published("anew", "1", "4", 5, recreated=True)
     with pytest.raises(InputError, match=r"--recreate\).*--as-of-ledger 4;.*--recreate --reason"):
-        require_revertible("meter", [*NIGHTS, *anew], "anew")
-
-
-def test_a_run_whose_ledger_names_no_versions_is_refused():
-    with pytest.raises(InputError, match=rf"too old to say.*{REBUILD}"):
-        require_revertible("meter", published("old", "2", "3", 1, versions=None), "old")
+        revertible([*NIGHTS, *anew], "anew")
 
 
 def test_a_run_that_has_accepted_a_loss_is_refused():
     with pytest.raises(InputError, match=rf"accepted a loss.*{REBUILD}"):
-        require_revertible("meter", published("loss", "2", "3", 1, accepted_loss="gone"), "loss")
+        revertible(published("loss", "2", "3", 1, accepted_loss="gone"), "loss")
 
 
 def test_a_run_that_has_reopened_what_was_closed_is_refused():
     closed = published("closing", "2", "3", 1, closed=True)
     reopened = published("reopening", "2", "3", 3, reopened=True)
     with pytest.raises(InputError, match=rf"--close had closed before; .*{REBUILD} --close"):
-        require_revertible("meter", [*closed, *reopened], "reopening")
+        revertible([*closed, *reopened], "reopening")
 
 
 def test_a_run_that_has_not_published_is_cancelled_not_reverted():
     with pytest.raises(InputError, match=r"has not published.*strandline runs cancel meter first"):
-        require_revertible("meter", NIGHTS[:1], "first")
+        revertible(NIGHTS[:1], "first")
 
 
 def test_a_run_that_is_not_there_is_not_reverted():
     with pytest.raises(InputError, match=r"no such run.*strandline runs list meter"):
-        require_revertible("meter", NIGHTS, "thrid")
+        revertible(NIGHTS, "thrid")
 
 
 def back(entries: list[Entry], run_id: str) -> list[Entry]:
     """A ledger once a run of it is taken back, by one of the same id after a minus."""
-    first = require_revertible("meter", entries, run_id).first_step(spark_of(), SPEC, "x", None)
+    first = revertible(entries, run_id).first_step(spark_of(), SPEC, "x", None)
     begun = replace(first, run_id=f"-{run_id}", position=entries[-1].position + 1)
     begun = replace(begun, step="publishing", versions={"windows": 1})
     done = replace(begun, step="published", position=begun.position + 1)
-    return [*entries, begun, replace(done, frontier_ms=frontier_after(entries, done, None))]
+    return [*entries, begun, replace(done, frontier_ms=of(entries).frontier_after(done, None))]
 
 
 def night(run_id: str, end: str, position: int, start: str = "1", **more: object) -> list[Entry]:
@@ -118,41 +120,41 @@ def test_one_run_after_the_other_is_taken_back_and_what_stands_counts():
     two = back(THREE, "c")
     one = back(two, "b")
     for ledger, runs, last in ((THREE, "abc", "4"), (two, "ab", "3"), (one, "a", "2")):
-        assert [entry.run_id for entry in standing(ledger)] == [*runs]
-        assert frontier(ledger) == largest_horizon(ledger, EVERYTHING) == instant(last)
-    none = back(one, "a")
-    assert (standing(none), frontier(none), largest_horizon(none, EVERYTHING)) == ([], None, None)
+        assert [entry.run_id for entry in of(ledger).in_force] == [*runs]
+        assert of(ledger).frontier_ms == of(ledger).largest_horizon() == instant(last)
+    none = of(back(one, "a"))
+    assert (none.in_force, none.frontier_ms, none.largest_horizon()) == ([], None, None)
 
 
 def test_what_is_taken_back_twice_is_named_and_refused():
     with pytest.raises(InputError, match=r"c: was taken back by run -c; .*runs revert meter -c"):
-        require_revertible("meter", back(THREE, "c"), "c")
+        revertible(back(THREE, "c"), "c")
 
 
 def test_a_revert_that_is_taken_back_brings_back_how_far_all_was():
-    again = back(back(THREE, "c"), "-c")
-    assert frontier(again) == largest_horizon(again, EVERYTHING) == instant("4")
-    assert [entry.run_id for entry in standing(again)] == ["a", "b", "c"]
+    again = of(back(back(THREE, "c"), "-c"))
+    assert again.frontier_ms == again.largest_horizon() == instant("4")
+    assert [entry.run_id for entry in again.in_force] == ["a", "b", "c"]
 
 
 def test_what_stands_beside_a_run_that_was_taken_back_is_no_further_than_that_had_come():
     """The run since began where the one that is gone had ended, in a range of its own."""
     nights = [*night("a", "2", 1), *night("b", "4", 3, "3"), *night("c", "6", 5, "5")]
     without_b = back(nights, "b")
-    assert frontier(without_b) == instant("2")
-    assert frontier([*without_b, *night("d", "6", 9, "3")]) == instant("6")
+    assert of(without_b).frontier_ms == instant("2")
+    assert of([*without_b, *night("d", "6", 9, "3")]).frontier_ms == instant("6")
 
 
 def test_of_a_range_that_two_runs_have_published_both_are_taken_back():
     """Each revert is of the run that it names, and not of the revert before it."""
     twice = [*published("a", "1", "3", 1), *published("b", "1", "3", 3)]
-    assert standing(back(back(twice, "b"), "a")) == []
+    assert of(back(back(twice, "b"), "a")).in_force == []
 
 
 def test_what_a_run_had_closed_is_open_once_it_is_taken_back():
     closed = published("closing", "2", "3", 1, closed=True)
     reverted = back(closed, "closing")
-    assert [closures_in(ledger, EVERYTHING) != [] for ledger in (closed, reverted)] == [True, False]
+    assert [of(ledger).closures != [] for ledger in (closed, reverted)] == [True, False]
 
 
 def test_the_first_record_that_a_run_had_accepted_is_unknown_again_once_it_is_taken_back():
@@ -163,16 +165,16 @@ def test_the_first_record_that_a_run_had_accepted_is_unknown_again_once_it_is_ta
         *published("b", "1", "3", 3, first_accepted_ms=instant("1") - 1, **rules),
     ]
     ctx = cast("Context", SimpleNamespace(spec=SPEC))
-    assert first_accepted_before(ctx, nights) == instant("1") - 1
-    assert first_accepted_before(ctx, back(nights, "b")) == instant("1")
+    assert first_accepted_before(ctx, of(nights)) == instant("1") - 1
+    assert first_accepted_before(ctx, of(back(nights, "b"))) == instant("1")
 
 
 def test_after_the_ledgers_retention_it_says_that_the_ledger_no_longer_keeps_what_stood_before():
     long_ago = datetime(2024, 3, 4, tzinfo=UTC)
     written = [replace(entry, written_at=long_ago) for entry in NIGHTS]
-    spent = spent_steps(written, long_ago + timedelta(days=400))
+    spent = spent_steps(of(written), long_ago + timedelta(days=400))
     left = [entry for entry in written if entry.position not in spent]
     assert "first" in {entry.run_id for entry in left}
     with pytest.raises(InputError, match="the ledger no longer keeps what stood before it") as told:
-        require_revertible("meter", left, "first")
+        revertible(left, "first")
     assert "strandline backfill meter --start 2024-03-01" in told.value.way_out

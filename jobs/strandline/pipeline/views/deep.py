@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.lake.days import Days, days_of
-from strandline.lake.ledger import UPKEEP, Entry
-from strandline.lake.steps import rows_without_day
+from strandline.lake.state import PipelineState, rows_without_day
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days
 from strandline.lake.timeline_rows import TimelineTable
@@ -27,7 +26,7 @@ _SHOWN = 3
 _NOTHING = ds.scalar(True)
 
 
-def books_of_all(spec: PipelineSpec, store: Store, entries: Sequence[Entry]) -> list[Book]:
+def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Book]:
     """The books over the tables as they stand, each side read from another table.
 
     - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
@@ -36,18 +35,18 @@ def books_of_all(spec: PipelineSpec, store: Store, entries: Sequence[Entry]) -> 
     - For each closed slot: the records of its windows are those that completeness says it accepted,
       where windows count all that they accept.
     """
-    by_rules = {e.spec_fingerprint for e in entries if e.step == "published" and e.kind != "revert"}
+    published = (step for step in state.steps if step.step == "published")
+    by_rules = {step.spec_fingerprint for step in published if step.kind != "revert"}
     # a row that other rules made malformed stays until its range is rebuilt
     of_rules = _NOTHING
     if by_rules > {spec.spec_fingerprint}:
         of_rules = ds.field("spec_fingerprint") == spec.spec_fingerprint
     books = [
-        *_of_arrival_days(spec, store, entries, of_rules),
+        *_of_arrival_days(spec, store, state, of_rules),
         *_of_refused(store),
         *_of_windows(spec, store),
     ]
-    may_lack = any(entry.kind in UPKEEP for entry in entries)
-    return [book for book in books if not (may_lack and book.accounted < book.total)]
+    return [book for book in books if not (state.has_upkeep and book.accounted < book.total)]
 
 
 def findings_of_books(books: Sequence[Book]) -> list[Finding]:
@@ -61,7 +60,7 @@ def findings_of_books(books: Sequence[Book]) -> list[Finding]:
 
 
 def _of_arrival_days(
-    spec: PipelineSpec, store: Store, entries: Sequence[Entry], of_rules: ds.Expression
+    spec: PipelineSpec, store: Store, state: PipelineState, of_rules: ds.Expression
 ) -> Iterator[Book]:
     timeline = TimelineTable.open(store)
     fingerprint = spec.timeline_fingerprint
@@ -73,7 +72,7 @@ def _of_arrival_days(
     standing = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
     for day in sorted(observed_days(timeline).get(fingerprint, set())):
         yield Book(f"arrival day {day}", counted[day], {"quarantined": standing[(day,)]})
-    unknown = rows_without_day(entries, "observed")
+    unknown = rows_without_day(step for step in state.steps if step.step == "observed")
     yield Book("arrival day unknown", unknown, {"quarantined": standing[(None,)]})
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from strandline.lake.ledger import UPKEEP, Entry
+from strandline.lake.entry import UPKEEP, Entry
+from strandline.lake.state import PipelineState
 from strandline.model.intervals import days_named, instant_of
 from strandline.model.overrides import in_words
 from strandline.pipeline.driver import INTERRUPTED, state_of
@@ -23,7 +24,7 @@ _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unkn
 
 def findings_of(
     spec: PipelineSpec,
-    entries: Sequence[Entry],
+    state: PipelineState,
     remembered: Mapping[str, Any],
     now_ms: int | None = None,
 ) -> list[Finding]:
@@ -34,12 +35,12 @@ def findings_of(
 
     Args:
         spec: the pipeline.
-        entries: its ledger.
+        state: what is known of it by its ledger.
         remembered: what the runs have left (`views.remembered`).
         now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
     """
-    schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(entries), now_ms)
-    found = [*_of_runs(entries), *_of_audits(entries), *_of_what_is_left(remembered)]
+    schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(state.steps), now_ms)
+    found = [*_of_runs(state), *_of_audits(state), *_of_what_is_left(remembered)]
     return in_order([*([schedule] if schedule else []), *found])
 
 
@@ -60,51 +61,48 @@ def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("overridden", "info", sentence, one["run_id"])
 
 
-def _runs(entries: Sequence[Entry]) -> Iterator[ScheduledRun]:
+def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
     """The scheduled runs that have published, repeated one that did, or been rejected."""
-    for entry in entries:
-        ended = entry.step in {"published", "repeated", "rejected"}
-        if entry.kind == "advance" and ended and entry.horizon_ms and entry.written_at:
-            yield ScheduledRun(entry.horizon_ms, instant_of(entry.written_at))
+    for step in steps:
+        ended = step.step in {"published", "repeated", "rejected"}
+        if step.kind == "advance" and ended and step.horizon_ms and step.written_at:
+            yield ScheduledRun(step.horizon_ms, instant_of(step.written_at))
 
 
-def _of_runs(entries: Sequence[Entry]) -> Iterator[Finding]:
+def _of_runs(state: PipelineState) -> Iterator[Finding]:
     """The last runs that failed, were killed or interrupted; until one of their kind has ended.
 
     A scheduled run that has ended stands for all runs before it, too.
     """
-    runs: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.kind not in UPKEEP:
-            steps = runs.pop(entry.run_id, [])  # a run is as late as its last step
-            runs[entry.run_id] = [*steps, entry]
+    of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
-    for run_id, steps in runs.items():
-        last, state = steps[-1], state_of(steps)
-        if state in _CHANGED_NOTHING:
+    for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
+        last, outcome = steps[-1], state_of(steps)
+        if outcome in _CHANGED_NOTHING:
             continue
         if last.kind == "advance" or last.completes_ms is not None:
             by_kind.clear()
         by_kind.pop(last.kind, None)
-        if state in _DID_NOT_END:
-            because = f": {last.message}" if state == "failed" and last.message else ""
-            sentence = f"the last run of {last.kind} {_DID_NOT_END[state]}{because}"
+        if outcome in _DID_NOT_END:
+            because = f": {last.message}" if outcome == "failed" and last.message else ""
+            sentence = f"the last run of {last.kind} {_DID_NOT_END[outcome]}{because}"
             # what a run by hand has left undone is still as it was published before
             severity = "critical" if last.kind == "advance" else "warning"
-            by_kind[last.kind] = Finding("runs", severity, sentence, run_id)
+            by_kind[last.kind] = Finding("runs", severity, sentence, last.run_id)
     yield from by_kind.values()
 
 
-def _of_audits(entries: Sequence[Entry]) -> Iterator[Finding]:
+def _of_audits(state: PipelineState) -> Iterator[Finding]:
     """Rules that do not hold, by the audits in force.
 
     In force are the last scheduled run's, and of the runs by hand since every one whose range no
     later one covers. A run by hand over everything counts as scheduled.
     """
-    dropped = {entry.run_id for entry in entries if entry.step in _NOT_JUDGED}
     in_force: list[Entry] = []
-    for entry in entries:
-        if entry.audit is None or entry.kind in UPKEEP or entry.run_id in dropped:
+    for entry in state.steps:
+        if entry.audit is None or entry.kind in UPKEEP:
+            continue
+        if any(state.has_step(entry.run_id, step) for step in _NOT_JUDGED):
             continue
         if entry.step == "prepared":  # it says nothing of what is published
             continue

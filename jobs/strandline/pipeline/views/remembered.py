@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.lake.days import Days, facts_of_files, read_days
-from strandline.lake.ledger import Entry
 from strandline.lake.reads import dataset_of
-from strandline.lake.steps import frontier, owed_days
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
-from strandline.pipeline.overridden import overridden_ranges
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Session
@@ -40,7 +38,7 @@ class RulesRange:
     slots: int
 
 
-def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[str, Any]:
+def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any]:
     """What the runs before have left for those to come.
 
     Returns:
@@ -53,12 +51,10 @@ def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[s
         hang across a border of rules.
     """
     ranges = _ranges_by_rules(store)
-    lost = next((entry.lost for entry in reversed(entries) if entry.lost is not None), ())
-    opened = next((entry for entry in reversed(entries) if entry.step == "published"), None)
-    first_open_ms = None if opened is None else opened.first_open_ms
+    first_open_ms = state.published[-1].first_open_ms if state.published else None
     return {
-        "owed": [day.isoformat() for day in owed_days(entries)],
-        "lost": [day.isoformat() for day in lost],
+        "owed": [day.isoformat() for day in state.days_to_recompute],
+        "lost": [day.isoformat() for day in state.missing_days],
         "first_open": None if first_open_ms is None else text_of(first_open_ms),
         "rules": [
             {
@@ -69,8 +65,8 @@ def remembered(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[s
             }
             for one in ranges
         ],
-        "overridden": [one.to_json() for one in overridden_ranges(entries)],
-        "open_behind_watermark": _open_behind_watermark(spec, store, frontier(entries)),
+        "overridden": [one.to_json() for one in state.overridden],
+        "open_behind_watermark": _open_behind_watermark(spec, store, state.frontier_ms),
         "sessions_across_rules": _across(spec, store, ranges),
     }
 

@@ -76,7 +76,8 @@ def write_report(
             lake is no folder and none is given, or the folder cannot be written.
         RetryableError: the disk is full.
     """
-    store, notice = tables_shown(lake.pipeline(spec.pipeline))
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    store, notice = tables_shown(ledger)
     if store.table("runs") is None:
         raise NoRunsError(spec.pipeline)
     days = shown_days(store, since, until)
@@ -93,22 +94,20 @@ def write_report(
 
         with _writing_into(folder):
             written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
-    made_from = f"{store.root}, ledger version {store.version('runs')}"
     before = folder / _SUMMARY
     tables = replace(
         report_tables(spec, store, days), advice=kept_advice(spec, lake), before=_read(before)
     )
     shown = Shown(**days.named, totals=totals(store, spec.result))
-    entries = Ledger(store).entries()
-    standing = findings_of(spec, entries, remembered(spec, store, entries), now_ms)
+    found = findings_of(spec, ledger.state(), remembered(spec, store, ledger.state()), now_ms)
     report = build_report(
         tables,
         spec=spec,
-        made_from=made_from,
+        made_from=f"{store.root}, ledger version {store.version('runs')}",
         made_at=moment(datetime.now(UTC).replace(second=0, microsecond=0)),
         shown=shown,
         notice=notice,
-        findings=standing,
+        findings=found,
     )
     page = folder / "report.html"
     unfinished = page.with_name(f".{page.name}.unfinished")
@@ -125,7 +124,7 @@ def write_report(
         "days": days.named,
         "totals": shown.totals,
         "notice": notice,
-        "findings": [finding.to_json() for finding in standing],
+        "findings": [finding.to_json() for finding in found],
     }
 
 

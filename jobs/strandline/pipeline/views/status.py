@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -15,7 +15,7 @@ from strandline.lake.lacking import lacking
 from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.read import tables_shown
 from strandline.lake.reads import columns_of
-from strandline.lake.steps import frontier
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
@@ -53,17 +53,18 @@ def status_of(
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
     """
-    entries = _entries(lake.pipeline(spec.pipeline))
-    store, notice = tables_shown(lake.pipeline(spec.pipeline))
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    state = _state(ledger)
+    store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
-    reached = frontier(entries)
-    of_runs = [entry for entry in entries if entry.kind not in UPKEEP]
-    last = _run_line(_steps(of_runs, of_runs[-1].run_id))
+    reached = state.frontier_ms
+    newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
+    last = _run_line(state.runs[newest.run_id])
     slots, only_late, records = _calendar(store, days)
-    of_ledger = remembered(spec, store, entries)
-    books = books_of_all(spec, store, entries) if deep else None
+    of_ledger = remembered(spec, store, state)
+    books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
-        [*findings_of_books(books or ()), *findings_of(spec, entries, of_ledger, now_ms)]
+        [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]
     )
     return {
         "pipeline": spec.pipeline,
@@ -83,7 +84,7 @@ def status_of(
         "quarantine": _quarantine(store, days),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
-        "watermark": _watermark(spec, store, of_runs),
+        "watermark": _watermark(spec, store, state),
         "lacking": _lacking(spec, store),
         **of_ledger,
         "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
@@ -92,9 +93,9 @@ def status_of(
 
 def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
     """A line for each run, newest first."""
-    entries = _entries(lake.pipeline(spec.pipeline))
-    ids = dict.fromkeys(entry.run_id for entry in reversed(entries))
-    return [_run_line(_steps(entries, run_id)) for run_id in ids]
+    runs = _state(Ledger(lake.pipeline(spec.pipeline))).runs.values()
+    newest_first = sorted(runs, key=lambda steps: steps[-1].position, reverse=True)
+    return [_run_line(steps) for steps in newest_first]
 
 
 def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
@@ -103,8 +104,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     Raises:
         InputError: there is no such run.
     """
-    entries = _entries(lake.pipeline(spec.pipeline))
-    steps = _steps(entries, run_id)
+    steps = _state(Ledger(lake.pipeline(spec.pipeline))).runs.get(run_id, ())
     if not steps:
         raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
     last = steps[-1]
@@ -123,18 +123,14 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     }
 
 
-def _entries(store: Store) -> list[Entry]:
-    entries = Ledger(store).entries()
-    if not entries:
-        raise NoRunsError(store.pipeline)
-    return entries
+def _state(ledger: Ledger) -> PipelineState:
+    state = ledger.state()
+    if not state.steps:
+        raise NoRunsError(ledger.store.pipeline)
+    return state
 
 
-def _steps(entries: list[Entry], run_id: str) -> list[Entry]:
-    return [entry for entry in entries if entry.run_id == run_id]
-
-
-def _run_line(steps: list[Entry]) -> dict[str, Any]:
+def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
     last = steps[-1]
     within = _last(one.range for one in steps)
     horizon = _last(one.horizon_ms for one in steps)
@@ -206,14 +202,14 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     }
 
 
-def _watermark(spec: PipelineSpec, store: Store, entries: list[Entry]) -> dict[str, Any] | None:
+def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
     """Where the combined watermark stands, and which channel holds it there.
 
     By the clock: where the last horizon puts it. None: nothing has arrived, or it is the one of
     another pipeline.
     """
     found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
-    horizon_ms = _last(entry.horizon_ms for entry in entries if entry.step == "published")
+    horizon_ms = _last(run.horizon_ms for run in state.published)
     if lag_ms is not None and horizon_ms is not None:
         found = HeldBack(horizon_ms - 1 - lag_ms, None, None, None)
     if found is None:

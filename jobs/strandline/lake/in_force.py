@@ -1,13 +1,13 @@
-"""Which windows stand as a run by rules of its own published them, by the ledger."""
+"""What of the published runs is in force: ranges closed by `--close`, and ranges by other rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from strandline.engine.position.clock import Closure
 from strandline.lake.entry import Entry
-from strandline.lake.steps import standing
 from strandline.model.intervals import TimeRange, text_of
 
 
@@ -21,8 +21,8 @@ class OverriddenRange:
         run_id: the run that published them.
         horizon_ms: what arrived before it for these windows is judged: by that run, or by the last
             scheduled run since that has left them as they are.
-        landing_version: of the landing table that this run has read; None: of an old ledger.
-        landing_id: the table that it is a version of.
+        landing_version: of the landing table that this run has read.
+        landing_id: the table that it is a version of; None: of the first release candidate.
     """
 
     windows: TimeRange
@@ -52,22 +52,25 @@ class OverriddenRange:
         )
 
 
-def overridden_ranges(entries: Sequence[Entry]) -> list[OverriddenRange]:
+def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
     """The ranges by other rules that no later run has recomputed, in the order of their runs.
 
     What a later run has recomputed of a range is by that run's rules, but for the windows that it
-    has `kept`; a run that was reverted counts nowhere.
+    has `kept`.
+
+    Args:
+        runs: the published steps in force, in their order.
     """
-    in_force: list[OverriddenRange] = []
-    for entry in standing(entries):
-        within = entry.range
+    ranges: list[OverriddenRange] = []
+    for run in runs:
+        within = run.range
         if within is None:
             continue
-        in_force = [part for one in in_force for part in _after(entry, within, one)]
-        if entry.overrides:
-            of_run = OverriddenRange(within, entry.overrides, entry.run_id)
-            in_force.append(of_run.judged_by(entry, within))
-    return in_force
+        ranges = [part for one in ranges for part in _after(run, within, one)]
+        if run.overrides:
+            of_run = OverriddenRange(within, run.overrides, run.run_id)
+            ranges.append(of_run.judged_by(run, within))
+    return ranges
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
@@ -80,3 +83,25 @@ def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[Over
         others = [part for other in others for part in other.outside(kept)]
     for other in others:
         yield from (replace(one, windows=part) for part in other.outside(within))
+
+
+def closures(runs: Iterable[Entry]) -> list[Closure]:
+    """The closures in force: the last run that closed or reopened a part of a range decides.
+
+    Args:
+        runs: the published steps in force, in their order.
+    """
+    found: list[Closure] = []
+    for run in runs:
+        if run.range is None or run.horizon_ms is None:
+            continue
+        if run.closed or run.reopened:
+            found = [rest for closure in found for rest in without(closure, run.range)]
+        if run.closed:
+            found.append(Closure(run.range, run.horizon_ms))
+    return found
+
+
+def without(closure: Closure, reopened: TimeRange) -> list[Closure]:
+    """What a closure leaves closed outside a range."""
+    return [Closure(part, closure.at_ms) for part in closure.windows.outside(reopened)]

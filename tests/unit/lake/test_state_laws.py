@@ -1,0 +1,242 @@
+"""The state of a pipeline: the same in whatever pieces its ledger is folded; and each fact of it.
+
+Ledgers are drawn; what each fact is, the tests say by its definition, day by day. No JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.lake.entry import Entry, entries_of, row_of
+from strandline.lake.state import PipelineState
+from strandline.lake.taken_back import earlier_of
+from strandline.model.intervals import DAY_MS, TimeRange
+
+DAYS = range(8)
+RUNS = [f"r-{number}" for number in range(5)]
+STEPS = [
+    *("started", "owed", "observed", "audited", "prepared", "rejected", "failed"),
+    *("publishing", "dropping", "dropped", "published", "published", "published"),
+    *("maintained", "erased"),
+]
+FACTS = [
+    *("days_to_recompute", "taken_back", "in_force", "frontier_ms", "closures", "overridden"),
+    *("versions", "position", "clock_start_ms", "missing_days", "timeline_rules", "has_upkeep"),
+]
+ARRIVAL_DAYS = st.lists(st.integers(1, 4).map(lambda day: date(2024, 3, day)), max_size=3)
+MIDNIGHTS = st.none() | st.integers(0, 8).map(lambda day: day * DAY_MS)
+
+
+def a_range(edges: tuple[int, int]) -> TimeRange:
+    start, end = sorted(edges)
+    return TimeRange(start * DAY_MS, (end + 1) * DAY_MS)
+
+
+RANGES = st.tuples(st.sampled_from(DAYS), st.sampled_from(DAYS)).map(a_range)
+
+
+@st.composite
+def ledgers(draw: st.DrawFn) -> list[Entry]:
+    """Steps of a few runs in any order, which no program would write; each with a position."""
+    steps: list[Entry] = []
+    for position in range(1, draw(st.integers(0, 14)) + 1):
+        published = [step.run_id for step in steps if step.step == "published"]
+        kind = draw(st.sampled_from(["advance", "backfill", "revert" if published else "advance"]))
+        kept = draw(st.none() | RANGES)
+        step = Entry(
+            run_id=draw(st.sampled_from(RUNS)),
+            attempt=1,
+            step=draw(st.sampled_from(STEPS)),
+            kind=kind,
+            range=draw(st.none() | RANGES),
+            horizon_ms=draw(MIDNIGHTS),
+            closed=draw(st.booleans()),
+            reopened=draw(st.booleans()),
+            frontier_ms=draw(MIDNIGHTS),
+            completes_ms=draw(MIDNIGHTS),
+            base=draw(st.integers(0, position)),
+            owed=draw(st.none() | ARRIVAL_DAYS),
+            settled=draw(st.none() | ARRIVAL_DAYS),
+            lost=draw(st.none() | ARRIVAL_DAYS),
+            versions=draw(st.none() | st.just({"windows": position})),
+            diff=draw(st.none() | st.just({"windows": {"insert": 1}})),
+            recreated=draw(st.integers(0, 9)) == 0,
+            overrides=draw(st.none() | st.just({"bound": f"{position}h"})),
+            kept=None if kept is None else [(kept.start_ms, kept.end_ms)],
+            reverts=draw(st.sampled_from(published)) if kind == "revert" else None,
+            timeline_fingerprint=draw(st.sampled_from("ab")),
+            clock_start_ms=draw(MIDNIGHTS),
+            position=position,
+        )
+        steps.append(step)
+    return steps
+
+
+@given(ledgers(), st.lists(st.integers(0, 14), max_size=4))
+def test_a_ledger_folded_piece_by_piece_is_the_ledger_folded_whole(steps, cuts):
+    one_by_one = in_pieces = PipelineState()
+    for step in steps:
+        one_by_one = one_by_one.after([step])
+    edges = [0, *sorted(min(cut, len(steps)) for cut in cuts), len(steps)]
+    for start, end in pairwise(edges):
+        in_pieces = in_pieces.after(steps[start:end])
+    whole = PipelineState.of(steps)
+    for state in (one_by_one, in_pieces):
+        assert state == whole
+        assert [getattr(state, fact) for fact in FACTS] == [getattr(whole, fact) for fact in FACTS]
+    for step in steps:
+        before = [other for other in steps if other.position <= step.position]
+        assert whole.until(step.position) == PipelineState.of(before)
+
+
+@given(ledgers())
+def test_a_ledger_that_is_written_and_read_comes_to_the_same(steps):
+    written = [replace(step, written_at=datetime(2024, 3, 9, tzinfo=UTC)) for step in steps]
+    read = [
+        step for one in written for step in entries_of(row_of(one, one.position, one.written_at))
+    ]
+    assert read == written
+    assert PipelineState.of(read) == PipelineState.of(written)
+
+
+# ------------------------------------------------------------- each fact, by its definition
+
+
+def of_these_tables(steps: Sequence[Entry]) -> list[Entry]:
+    """What was published since the tables were last recreated."""
+    since = max((s.position for s in steps if s.step == "published" and s.recreated), default=0)
+    return [s for s in steps if s.step == "published" and s.position >= since]
+
+
+@given(ledgers())
+def test_days_to_recompute_are_those_noted_last_that_no_run_has_settled_since(steps):
+    expected = []
+    for day in sorted({day for step in steps for day in step.owed or ()}):
+        notes = [s for s in steps if s.step == "owed" and day in (s.owed or ())]
+        if notes and not any(
+            run.position > notes[-1].position
+            and (notes[-1].position <= run.base or notes[-1].run_id == run.run_id)
+            for run in steps
+            if run.step == "published" and day in (run.settled or ())
+        ):
+            expected.append(day)
+    assert PipelineState.of(steps).days_to_recompute == expected
+
+
+@given(ledgers())
+def test_a_publish_is_unfinished_if_none_began_after_it_and_its_run_did_not_end_it(steps):
+    begun = [step for step in steps if step.step == "publishing"][-1:]
+    since = [s for one in begun for s in steps if s.position > one.position]
+    of_run = [step.step for step in since if step.run_id == begun[0].run_id]
+    unfinished = PipelineState.of(steps).unfinished
+    if not begun or {"published", "dropped"} & {*of_run}:
+        assert unfinished is None
+    else:
+        assert unfinished is not None
+        assert unfinished.begun == begun[0]
+        assert (unfinished.drop is not None) == ("dropping" in of_run)
+
+
+@given(ledgers())
+def test_of_each_day_the_last_run_in_force_that_closed_or_reopened_it_decides(steps):
+    state = PipelineState.of(steps)
+    for day in DAYS:
+        at = TimeRange(day * DAY_MS, (day + 1) * DAY_MS)
+        runs = [
+            r
+            for r in state.in_force
+            if r.range and r.range.overlaps(at) and r.horizon_ms is not None
+        ]
+        decides = [run for run in runs if run.closed or run.reopened][-1:]
+        expected = [run.horizon_ms for run in decides if run.closed]
+        assert [closure.at_ms for closure in state.closures_in(at)] == expected
+
+
+@given(ledgers())
+def test_a_day_is_by_the_rules_of_each_run_in_force_whose_range_no_later_one_recomputed(steps):
+    state = PipelineState.of(steps)
+    for day in DAYS:
+        at = TimeRange(day * DAY_MS, (day + 1) * DAY_MS)
+        rules: list[Mapping[str, str]] = []
+        for run in state.in_force:
+            covers = run.range is not None and run.range.overlaps(at)
+            if covers and not any(TimeRange(*kept).overlaps(at) for kept in run.kept or ()):
+                rules = []
+            if covers and run.overrides:
+                rules.append(run.overrides)
+        assert [one.overrides for one in state.overridden if one.windows.overlaps(at)] == rules
+
+
+@given(ledgers())
+def test_what_is_in_force_is_published_by_no_revert_and_no_revert_in_force_names_it(steps):
+    state = PipelineState.of(steps)
+    published = of_these_tables(steps)
+    assert [*state.published] == published
+    taken_back = {pair.run.position for pair in state.taken_back}
+    assert [*state.in_force] == [
+        run for run in published if run.kind != "revert" and run.position not in taken_back
+    ]
+    for pair in state.taken_back:
+        assert pair.by.kind == "revert"
+        assert pair.by.reverts == pair.run.run_id
+        assert pair.by.position not in taken_back
+    assert len(taken_back) == len(state.taken_back)
+
+
+# --------------------------------------------------------------- histories that runs do write
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Entry]:
+    """Published runs as they follow each other: each says the frontier that follows from it."""
+    steps: list[Entry] = []
+    for position in range(1, draw(st.integers(1, 9)) + 1):
+        state = PipelineState.of(steps)
+        run = Entry(
+            run_id=f"r-{position}",
+            attempt=1,
+            step="published",
+            kind=draw(st.sampled_from(["advance", "backfill"])),
+            range=draw(RANGES),
+            horizon_ms=draw(st.integers(0, 8)) * DAY_MS,
+            completes_ms=draw(MIDNIGHTS),
+            diff=draw(st.none() | st.just({"windows": {"insert": 1}})),
+            position=position,
+        )
+        steps.append(replace(run, frontier_ms=state.frontier_after(run, run.completes_ms)))
+    return steps
+
+
+def reverted(steps: Sequence[Entry], run: Entry) -> list[Entry]:
+    """The history once a run is taken back."""
+    state = PipelineState.of(steps)
+    revert = replace(run, run_id=f"-{run.run_id}", kind="revert", reverts=run.run_id)
+    revert = replace(revert, position=state.position + 1, completes_ms=None)
+    return [*steps, replace(revert, frontier_ms=state.frontier_after(revert, None))]
+
+
+@given(histories())
+def test_the_last_run_taken_back_is_out_of_force_and_once_that_is_taken_back_in_force_again(steps):
+    before, after = PipelineState.of(steps[:-1]), PipelineState.of(steps)
+    without = reverted(steps, steps[-1])
+    again = PipelineState.of(reverted(without, without[-1]))
+    frontier_ms = earlier_of(before.frontier_ms, after.frontier_ms)
+    assert PipelineState.of(without).frontier_ms == frontier_ms
+    assert PipelineState.of(without).in_force == before.in_force
+    assert again.frontier_ms == after.frontier_ms
+    assert again.in_force == after.in_force
+
+
+@given(histories(), st.data())
+def test_without_an_older_run_the_frontier_is_no_further_than_before_it(steps, data):
+    run = data.draw(st.sampled_from(steps))
+    before = PipelineState.of(step for step in steps if step.position < run.position).frontier_ms
+    without = PipelineState.of(reverted(steps, run)).frontier_ms
+    assert without is None or (before is not None and without <= before)
+    assert run not in PipelineState.of(reverted(steps, run)).in_force
