@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from lakes import at
 
@@ -15,17 +14,10 @@ from strandline.lake.state import PipelineState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from lakes import Line
 
 Row = dict[str, Any]
-NEW_IN_LEDGER = (
-    *("owed", "settled", "lost", "accepted_loss", "touched_from", "first_open"),
-    *("layout", "recreated", "overrides", "reverts", "landing_id", "kept"),
-)
-"""The columns of `runs` that a ledger without memory does not have."""
-NEW_IN_TIMELINE = ("files_digest", "landing_version", "landing_id")
 LAGS = ((2, 40, 300, 1500, 2600), (70, 14, 8, 5, 3))
 """By how many minutes at most records arrive behind their event time, and how often."""
 
@@ -83,32 +75,3 @@ def land_again(line: Line, day: int, rows: Sequence[Row]) -> None:
     table = landing_of(line)
     content = pa.Table.from_pylist(list(rows), schema=pa.schema(table.to_pyarrow_table().schema))
     write_deltalake(table, content, mode="overwrite", predicate=f"arrived_on = '{march(day)}'")
-
-
-def forget(line: Line, **said: datetime) -> None:
-    """Leave a lake as a version without memory had left it.
-
-    Args:
-        line: over the lake.
-        said: what its ledger says in some columns of every row that has a value there, whatever it
-            is: `horizon=…`.
-    """
-    timeline = line.table("timeline").to_pyarrow_table()
-    facts = pc.is_in(timeline["kind"], value_set=pa.array(["landed", "lost"]))
-    kept = timeline.filter(pc.invert(facts)).drop_columns([*NEW_IN_TIMELINE])
-    _rewrite(line.root / "timeline", kept)
-    runs = line.table("runs").to_pyarrow_table()
-    rows = [
-        {name: said.get(name, value) if value is not None else None for name, value in row.items()}
-        for row in runs.to_pylist()
-        if row["step"] != "owed"
-    ]
-    kept = pa.Table.from_pylist(rows, runs.schema).drop_columns([*NEW_IN_LEDGER])
-    _rewrite(line.root / "runs", kept)
-
-
-def _rewrite(folder: Path, rows: pa.Table) -> None:
-    partitions = DeltaTable(str(folder)).metadata().partition_columns
-    write_deltalake(
-        str(folder), rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions
-    )

@@ -208,7 +208,7 @@ class Life:
     def _observed(
         self, entry: Entry, history: History, world: World, new: Sequence[date], dies: str = ""
     ) -> None:
-        if owed := world.owed_among(new, self._rows_of(history, new)):
+        if owed := world.owed_among(new):
             self._note(replace(entry, step="owed", owed=owed))
         if dies != "before its days count":
             self._commit(history, world, new)
@@ -227,7 +227,6 @@ class Life:
         changes = compare(
             self.facts,
             landed,
-            observed=set(self.cells),
             frontier_ms=self.state.frontier_ms,
             published_ms=self.state.largest_horizon(),
             only_moved=lambda days: (),
@@ -235,7 +234,7 @@ class Life:
         every = {day: self._times(day) for day in self.cells}
         times = times_of_lost(self.spec, changes.lost, every)
         observed = frozenset(self.cells if own else ())
-        return World(landed, dict(self.facts), observed, changes, {}, times, 0, TimelineTable(None))
+        return World(landed, dict(self.facts), observed, changes, times, 0, TimelineTable(None))
 
     def _said(self, day: date) -> DayFacts:
         ids = "".join(sorted(self.landing[day]))
@@ -252,7 +251,7 @@ class Life:
     ) -> tuple[list[date], History, Plan]:
         new = world.days_to_observe(self.spec, horizon_ms)
         history = self._history(world, new, axis, horizon_ms)
-        found = world.owed_among(new, self._rows_of(history, new))
+        found = world.owed_among(new)
         owed = tuple(sorted({*self.state.days_to_recompute, *found}))
         remembered = Remembered(self.state, owed, self._first_open())
         if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:
@@ -267,9 +266,6 @@ class Life:
             return self._first_session_not_final(watermark_ms, history, request.to_ms)
 
         return new, history, plan_advance(request, history, remembered, world, first_not_final)
-
-    def _rows_of(self, history: History, days: Sequence[date]) -> dict[date, int]:
-        return {day: len(self.landing.get(day, ())) for day in days}
 
     def _history(self, world: World, new: Sequence[date], axis: Axis, horizon_ms: int) -> History:
         anew = {*new, day_of(horizon_ms)}

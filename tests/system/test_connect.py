@@ -42,7 +42,7 @@ def test_a_run_behind_a_server_leaves_what_spark_leaves(
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
     home.run((*ADVANCE, "--remote", server.remote))
     assert home.content() == by_spark.content()
-    assert {entry.engine for entry in home.ledger()} == {"connect"}
+    assert {entry.driver.engine for entry in home.ledger()} == {"connect"}
     assert server.token not in home.said + "".join(map(str, home.ledger()))
     assert not list((home.folder / "lake").glob("_seen-by-*"))
 

@@ -42,7 +42,7 @@ def test_days_in_turn_on_either_engine_leave_what_one_leaves(base, of_one, tmp_p
     for number, command in enumerate(ADVANCES):
         home.run(on("spark" if number % 2 else "sail", command))
         assert home.content() == of_one[number]
-    started = [entry.engine for entry in home.ledger() if entry.step == "started"]
+    started = [entry.driver.engine for entry in home.ledger() if entry.step == "started"]
     assert started == ["sail", "spark", "sail"]
     before = home.files()
     home.run(on("spark", ADVANCES[-1]))  # was of sail: a repetition, whichever engine is asked

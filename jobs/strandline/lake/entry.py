@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import date, datetime
 from typing import Any, Generic, TypeVar, overload
 
@@ -114,10 +114,30 @@ def _pairs(lists: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
+class Driver:
+    """The process that drives a run.
+
+    Attributes:
+        host: where it runs.
+        pid: its number there.
+        program_version: of this program.
+        engine: on which the run is computed; None: the first release candidate knew only one.
+        engine_version: of the engine.
+    """
+
+    host: str
+    pid: int
+    program_version: str
+    engine: str | None = None
+    engine_version: str | None = None
+
+
+@dataclass(frozen=True)
 class Entry:
     """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
 
-    A column of the ledger has the name of its field or, where it differs, of the field's alias.
+    A column of the ledger has the name of its field, without `_ms`; what a driver says has columns
+    of its own, and so have both ends of a range.
 
     Attributes:
         violations: the records known at the horizon that came behind an earlier one of their
@@ -133,8 +153,8 @@ class Entry:
         first_accepted_ms: the start (of cumulative windows the end) of the first slot that accepted
             a record; gaps lie behind it. None: none has, or the run goes by rules of its own.
         request_fingerprint: of what was asked of whom; None: it cannot be asked again.
-        layout: the windows and the key of what the run publishes (`PipelineSpec.layout`); None: of
-            a ledger that did not keep it.
+        layout: the windows and the key of what the run publishes (`PipelineSpec.layout`); None: it
+            reverts another run.
         recreated: whether the run publishes in place of all that was published before.
         overrides: what the run went by in place of what the pipeline's file says; None: nothing.
         versions: of a `published` step those of all tables that belong together; of a `publishing`
@@ -143,13 +163,11 @@ class Entry:
         publish: of a `publishing` step, and of one that keeps its staging: which of what is staged
             there is to be published, and how.
         completes_ms: the midnight up to which the run publishes everything, if it does.
-        host: where the process runs that has written the step; `pid` is its number there. None: of
-            an old ledger.
-        engine: on which the run was computed; None: of an old ledger.
-        reverts: the run whose publish a run takes back; None: of an old ledger, or it takes back
-            none.
-        landing_id: the landing table's own id, which `landing_version` is a version of; None: of an
-            old ledger.
+        driver: the process that has written the step; None: one that needs no session.
+        reverts: the run whose publish a run takes back; None: it takes back none, or is of the
+            first release candidate.
+        landing_id: the landing table's own id, which `landing_version` is a version of; None: of
+            the first release candidate.
         kept: the windows, as [start, end) in ms, that a scheduled run has left as a run by rules of
             its own had published them.
     """
@@ -187,14 +205,10 @@ class Entry:
     message: str | None = None
     request_fingerprint: str | None = None
     completes_ms: int | None = None
-    host: str | None = None
-    pid: int | None = None
-    program_version: str | None = None
+    driver: Driver | None = None
     layout: Json[Mapping[str, Any]] = Json()
     recreated: bool = False
     overrides: Json[Mapping[str, str]] = Json()
-    engine: str | None = None
-    engine_version: str | None = None
     reverts: str | None = None
     landing_id: str | None = None
     kept: Json[Sequence[tuple[int, int]]] = Json(_pairs)
@@ -232,6 +246,7 @@ def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
     """The row that keeps a step."""
     kept = replace(entry, position=position, written_at=written_at)
     row = {column: getattr(kept, name) for column, name in _FIELD_OF.items()}
+    row |= {} if entry.driver is None else asdict(entry.driver)
     row |= {name: None if row[name] is None else _text_of(row[name]) for name in _TEXTS}
     if entry.range is not None:
         row["range_start"] = entry.range.start_ms
@@ -252,12 +267,15 @@ def entries_of(rows: pa.Table) -> list[Entry]:
             default = _DEFAULTS[name]
             kept = numbers[column] if default is None else numbers[column].fill_null(default)
             values[name] = kept.to_pylist()
-    edges = (numbers[name].to_pylist() for name in ("range_start", "range_end"))
-    values["range"] = [
-        None if start_ms is None or end_ms is None else TimeRange(start_ms, end_ms)
-        for start_ms, end_ms in zip(*edges, strict=True)
-    ]
+    values["range"] = _parts(numbers, TimeRange, ["range_start", "range_end"])
+    values["driver"] = _parts(numbers, Driver, [one.name for one in fields(Driver)])
     return [_entry_of(values, row) for row in zip(*values.values(), strict=True)]
+
+
+def _parts(rows: pa.Table, kind: Callable[..., T], columns: Sequence[str]) -> list[T | None]:
+    """The value of each row that has columns of its own; None: the first of them is null."""
+    values = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+    return [None if row[0] is None else kind(*row) for row in values]
 
 
 def _entry_of(names: Iterable[str], row: Sequence[Any]) -> Entry:

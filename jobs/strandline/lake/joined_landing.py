@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -144,7 +144,6 @@ class JoinedLanding(Landing):
         self,
         known: Mapping[date, DayFacts],
         *,
-        observed: Collection[date],
         frontier_ms: int | None,
         published_ms: int | None,
         first_id: str | None = None,
@@ -156,7 +155,6 @@ class JoinedLanding(Landing):
                 name: SideLanded(one.begun, one.only_moved, one.tells_days_by_rows)
                 for name, one in self.inputs.items()
             },
-            observed=observed,
             frontier_ms=frontier_ms,
             published_ms=published_ms,
             first_id=first_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -226,7 +226,6 @@ class Landing:
         self,
         known: Mapping[date, DayFacts],
         *,
-        observed: Collection[date],
         frontier_ms: int | None,
         published_ms: int | None,
         first_id: str | None = None,
@@ -235,7 +234,6 @@ class Landing:
         return compare(
             known,
             self.begun,
-            observed=observed,
             frontier_ms=frontier_ms,
             published_ms=published_ms,
             only_moved=self.only_moved,

@@ -56,14 +56,11 @@ class _File(NamedTuple):
         return None if self.rows is None else self.rows - gone
 
     @property
-    def counted(self) -> str:
-        """Its identity, but for which of its rows are deleted."""
-        return f"{self.path}|{0 if self.deleted is None else self.deleted.rows}"
-
-    @property
     def identity(self) -> str:
         """Its identity."""
-        return self.counted if self.deleted is None else f"{self.counted}|{self.deleted.digest}"
+        if self.deleted is None:
+            return f"{self.path}|0"
+        return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"
 
 
 def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
@@ -71,7 +68,6 @@ def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
         _sum(file.left for file in files),
         _digest(file.identity for file in files),
         version,
-        _digest(file.counted for file in files) if any(file.deleted for file in files) else None,
         table_id=table_id,
     )
 

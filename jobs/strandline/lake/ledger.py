@@ -14,13 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.lake.durable import flush
-from strandline.lake.entry import SCHEMA, UPKEEP, Entry, entries_of, row_of
+from strandline.lake.entry import SCHEMA, UPKEEP, Driver, Entry, entries_of, row_of
 from strandline.lake.format import mark, require_known
 from strandline.lake.reads import columns_of, dataset_of_files, paths_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Store, storage_errors
 
-__all__ = ["FINAL", "SCHEMA", "UPKEEP", "Entry", "Ledger"]
+__all__ = ["FINAL", "SCHEMA", "UPKEEP", "Driver", "Entry", "Ledger"]
 
 FINAL = (
     "published",

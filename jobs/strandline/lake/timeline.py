@@ -229,13 +229,6 @@ def read_event_times(
     return times
 
 
-def rows_observed(table: TimelineTable, days: Collection[date]) -> dict[date, int]:
-    """How many rows some days were observed with, by their cells."""
-    rows = table.rows("cell", ["arrival_date", "records"], of_days=days)
-    counted = rows.group_by("arrival_date").aggregate([("records", "sum")]).to_pylist()
-    return {row["arrival_date"]: row["records_sum"] for row in counted}
-
-
 def observed_days(table: TimelineTable) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
     named = ["timeline_fingerprint", "arrival_date"]

@@ -6,8 +6,8 @@ landing table said of it, and every run asks first whether that still holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 
@@ -23,16 +23,14 @@ class DayFacts:
         digest: of its files and of what is deleted in them; of its rows where a table is not
             partitioned by its arrival days.
         landing_version: the version of the landing table that says so.
-        table_id: the table's own id, which `landing_version` is a version of; None: not kept then.
-        counted_digest: as older versions of this program had it, of a file with how many of its
-            rows are deleted, whichever; None: none are.
+        table_id: the table's own id, which `landing_version` is a version of; None: of
+            the first release candidate, which kept none.
     """
 
     rows: int | None
     digest: str
     landing_version: int
-    counted_digest: str | None = field(default=None, compare=False)
-    table_id: str | None = field(default=None, kw_only=True)
+    table_id: str | None = None
 
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
         """Whether the table has been created again since: its versions, and files, are others.
@@ -57,10 +55,9 @@ class LandingChanges:
 
     Attributes:
         changed: rows have come, or were written again: these days are observed again.
-        rewritten: the same rows lie in other files, or their digest was of an older form.
+        rewritten: the same rows lie in other files, or in a table that was created again.
         lost: rows have gone: fewer are there than were observed.
         behind: days that nobody has observed yet, although all before the frontier was published.
-        unknown: observed by a program that kept no facts: these days are observed again.
         recreated: of the changed days those whose table has been created again.
     """
 
@@ -68,13 +65,7 @@ class LandingChanges:
     rewritten: frozenset[date]
     lost: frozenset[date]
     behind: frozenset[date]
-    unknown: frozenset[date]
     recreated: frozenset[date] = frozenset()
-
-    def with_lost(self, days: Iterable[date]) -> LandingChanges:
-        """The same, but of some of the unknown days rows have gone."""
-        lost = frozenset(days)
-        return replace(self, lost=self.lost | lost, unknown=self.unknown - lost)
 
     @property
     def without_losses(self) -> LandingChanges:
@@ -86,7 +77,6 @@ def compare(
     known: Mapping[date, DayFacts],
     landed: Mapping[date, DayFacts],
     *,
-    observed: Collection[date],
     frontier_ms: int | None,
     published_ms: int | None,
     only_moved: Callable[[Mapping[date, int]], Collection[date]],
@@ -99,9 +89,8 @@ def compare(
     same name may be another one.
 
     Args:
-        known: the facts that were kept.
+        known: the facts that were kept of the days that were observed.
         landed: what the table says now; a day that is not there has no row.
-        observed: the days that were observed, whether their facts were kept or not.
         frontier_ms: the midnight before which all is published; None: nothing is.
         published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
             that nothing is published of is no loss: it was put right before it counted.
@@ -119,20 +108,16 @@ def compare(
         return frozenset(day for day, change in changes.items() if change is kind)
 
     moved = frozenset(only_moved({day: known[day].landing_version for day in of(_Change.AS_MANY)}))
-    missing = {day for day in observed if day not in known and day not in landed}
-    fewer = of(_Change.FEWER) | missing
-    lost = {day for day in fewer if _is_before(day, published_ms)}
+    fewer = of(_Change.FEWER)
+    lost = frozenset(day for day in fewer if _is_before(day, published_ms))
     changed = of(_Change.OTHER) | of(_Change.RECREATED) | (of(_Change.AS_MANY) - moved)
     return LandingChanges(
         changed=changed | (fewer - lost),
         rewritten=of(_Change.REWRITTEN) | moved,
-        lost=frozenset(lost),
+        lost=lost,
         behind=frozenset(
-            day
-            for day in landed
-            if day not in known and day not in observed and _is_before(day, frontier_ms)
+            day for day in landed if day not in known and _is_before(day, frontier_ms)
         ),
-        unknown=frozenset(day for day in observed if day not in known and day in landed),
         recreated=of(_Change.RECREATED),
     )
 
@@ -141,7 +126,7 @@ class _Change(Enum):
     """What the digests and the rows of a day say of it, before its commits are asked."""
 
     NONE = "as it was observed"
-    REWRITTEN = "the same rows, in other files or by a digest of an older form"
+    REWRITTEN = "the same rows, of a table that was created again"
     FEWER = "rows are missing"
     RECREATED = "rows of a table that was created again"
     AS_MANY = "as many rows, in other files"
@@ -156,8 +141,7 @@ def _change_of(
     is_another = before.is_of_another_table(now, first_id)
     if before.digest == now.digest and not is_another:
         return _Change.NONE
-    same_rows = before.digest == now.digest and by_rows
-    if same_rows or (before.digest == now.counted_digest and not is_another):
+    if before.digest == now.digest and by_rows:
         return _Change.REWRITTEN
     if before.has_more_than(now):
         return _Change.FEWER

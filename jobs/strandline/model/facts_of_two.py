@@ -59,7 +59,6 @@ def changes_of_two(
     known: Mapping[date, DayFacts],
     landed: Mapping[str, SideLanded],
     *,
-    observed: Collection[date],
     frontier_ms: int | None,
     published_ms: int | None,
     first_id: str | None = None,
@@ -69,7 +68,6 @@ def changes_of_two(
     Args:
         known: the facts of both that were kept.
         landed: of each table, by its name, what it says now.
-        observed: as of `compare`.
         frontier_ms: as of `compare`.
         published_ms: as of `compare`.
         first_id: as of `compare`, of both: `ids_of_two`.
@@ -79,7 +77,6 @@ def changes_of_two(
         compare(
             {day: facts_of_side(said, number) for day, said in known.items()},
             landed[name].facts,
-            observed=observed,
             frontier_ms=frontier_ms,
             published_ms=published_ms,
             only_moved=landed[name].only_moved,
@@ -95,7 +92,6 @@ def changes_of_two(
         rewritten=(left.rewritten | right.rewritten) - changed - lost,
         lost=lost,
         behind=left.behind | right.behind,
-        unknown=left.unknown | right.unknown,
         recreated=(left.recreated | right.recreated) - lost,
     )
 

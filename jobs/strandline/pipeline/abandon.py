@@ -20,7 +20,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake, Store, storage_errors
 from strandline.model.intervals import text_of
-from strandline.pipeline.driver import process_of, state_of
+from strandline.pipeline.driver import last_driven, process_of, state_of
 from strandline.spec import PipelineSpec
 
 _TIMEOUT_S = 60
@@ -96,7 +96,7 @@ def cancel_run(
     with storage_errors(ledger.store.root), ledger.store.lock():
         steps = _require_unpublished(spec, ledger, run_id)
         _require_not_begun(spec, ledger, run_id)
-        was, process = state_of(steps), None
+        was, driver, process = state_of(steps), steps[-1].driver, None
         if was in {"running", "dropped"}:
             process = _process_of(steps)
         _abandon(ledger, run_id, reason=reason, requested_by=requested_by, message="cancelled")
@@ -111,7 +111,7 @@ def cancel_run(
         "run_id": run_id,
         "status": "dropped",
         "was": was,
-        "host": steps[-1].host if was == "unknown" else None,
+        "host": driver.host if was == "unknown" and driver is not None else None,
     }
 
 
@@ -226,8 +226,8 @@ def rebuild_by_hand(pipeline: str, done: Entry) -> str:
 
 def _process_of(steps: Sequence[Entry]) -> psutil.Process | None:
     """The process of this host that still drives a run, unless it is this one."""
-    by = [step for step in steps if step.host is not None]
-    process = process_of(by[-1]) if by else None
+    last = last_driven(steps)
+    process = None if last is None else process_of(last)
     return None if process is None or process.pid == os.getpid() else process
 
 

@@ -41,8 +41,8 @@ def already_processed(
     known_until_ms = None if log is None else log.known_until_ms
     request = request.known(known_until_ms)
     state = ledger.state()
-    reached_ms = state.frontier_within(known_until_ms)
     require_no_earlier_recreation(request, state, known_until_ms)
+    reached_ms = state.frontier_within(known_until_ms)
     if reached_ms is None or request.until_ms >= reached_ms or request.recreate:
         return None
     notes = [
@@ -84,8 +84,8 @@ def require_no_earlier_recreation(
 
     Args:
         request: what is asked.
-        state: the state of the pipeline.
-        known_until_ms: see `PipelineState.frontier_within`.
+        state: what is known of the pipeline by its ledger.
+        known_until_ms: see `frontier_within`.
 
     Raises:
         InputError: it would end earlier, and the windows after its end would go.

@@ -11,13 +11,13 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psutil
 
 from strandline.lake.adopt import Attempt
-from strandline.lake.ledger import FINAL, Entry
+from strandline.lake.ledger import FINAL, Driver, Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,22 +30,19 @@ _CLOCKS_DIFFER_S = 1.0
 """So much later than it was, a process may seem to have begun: the system counts it in ticks."""
 
 
-def this_driver(spark: SparkSession) -> dict[str, Any]:
-    """The fields of a step that say which process of which host writes it, and by what.
-
-    By which program, and on which engine.
-    """
+def this_driver(spark: SparkSession) -> Driver:
+    """This process, by which program it runs, and on which engine."""
     # a run that only repeats one has no session, and need not load PySpark
     from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
 
     session = session_of(spark)
-    return {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "program_version": f"{version('strandline')}+{program()[:8]}",
-        "engine": session.engine,
-        "engine_version": session.version,
-    }
+    return Driver(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        program_version=f"{version('strandline')}+{program()[:8]}",
+        engine=session.engine,
+        engine_version=session.version,
+    )
 
 
 def attempt_of(run_id: str) -> Attempt:
@@ -58,10 +55,11 @@ def process_of(step: Entry) -> psutil.Process | None:
 
     A process that got its number later has begun after the step was written.
     """
-    if step.host != socket.gethostname() or step.pid is None or step.written_at is None:
+    driver = step.driver
+    if driver is None or driver.host != socket.gethostname() or step.written_at is None:
         return None
     try:
-        process = psutil.Process(step.pid)
+        process = psutil.Process(driver.pid)
         ended = process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
         begun = process.create_time()
     except psutil.Error:
@@ -90,10 +88,15 @@ def state_of(steps: Sequence[Entry]) -> str:
         return INTERRUPTED if is_interrupted else final.step
     if since[-1].step == "prepared":
         return "prepared"
-    by = next((step for step in reversed(since) if step.host is not None), since[-1])
-    if by.host != socket.gethostname():
+    last = last_driven(since)
+    if last is None or last.driver is None or last.driver.host != socket.gethostname():
         return "unknown"
-    return "dead" if process_of(by) is None else "running"
+    return "dead" if process_of(last) is None else "running"
+
+
+def last_driven(steps: Sequence[Entry]) -> Entry | None:
+    """The last of some steps that says which process has written it; None: none does."""
+    return next((step for step in reversed(steps) if step.driver is not None), None)
 
 
 @cache

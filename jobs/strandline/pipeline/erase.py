@@ -27,7 +27,7 @@ from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.row_condition import condition_on_row
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store, storage_errors
-from strandline.pipeline.driver import state_of
+from strandline.pipeline.driver import last_driven, state_of
 from strandline.pipeline.maintain import next_run_id, versions_with
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
@@ -186,8 +186,9 @@ def _in_progress(state: PipelineState) -> dict[str, str]:
         if outcome == "running":
             found[run_id] = ""
         elif outcome == "unknown":
-            hosts = [step.host for step in steps if step.host is not None]
-            found[run_id] = hosts[-1] if hosts else "an unknown host"
+            last = last_driven(steps)
+            driver = None if last is None else last.driver
+            found[run_id] = "an unknown host" if driver is None else driver.host
     return found
 
 

@@ -33,7 +33,7 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
         overrides=request.overrides or None,
         reason=request.reason,
         requested_by=request.requested_by,
-        **this_driver(landing.spark),
+        driver=this_driver(landing.spark),
     )
 
 

@@ -140,11 +140,6 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
 def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
     """What has happened to days that had been observed, and what the run therefore does."""
     world, since_ms = seen.world, plan.scope.older_since_ms
-    if world.changes.unknown:
-        yield (
-            f"{len(world.changes.unknown):,} arrival days were observed by a version that did not "
-            "keep what had landed of them: they are observed again"
-        )
     if recreated := sorted(world.changes.recreated & {*seen.new_days}):
         yield (
             f"the landing table was created anew (its id is another one): {len(recreated):,} "

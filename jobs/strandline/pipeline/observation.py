@@ -65,9 +65,7 @@ class Observation:
     @property
     def owed_days(self) -> list[date]:
         """The days below the horizon that it finds changed, or behind the frontier."""
-        counted = self.rows_of_days
-        rows = {day: counted.get(day, 0) for day in self.new_days}
-        return self.world.owed_among(self.new_days, rows)
+        return self.world.owed_among(self.new_days)
 
     @property
     def well_formed_of_days(self) -> dict[date, int]:

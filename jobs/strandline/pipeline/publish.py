@@ -180,7 +180,9 @@ def finish_dead_publish(ctx: Context) -> None:
         _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
     repeatable = None if dead.accepted_loss else dead.request_fingerprint
-    done = replace(_published(ctx, dead), request_fingerprint=repeatable, **this_driver(ctx.spark))
+    done = replace(
+        _published(ctx, dead), request_fingerprint=repeatable, driver=this_driver(ctx.spark)
+    )
     by = "runs publish" if dead.run_id == ctx.run_id else f"run {ctx.run_id}"
     ctx.note(replace(done, message=f"finished by {by}"))
 

@@ -86,7 +86,7 @@ def publish_staged(
         reason=accept or run.reason,
         requested_by=requested_by or run.requested_by,
         message=None,
-        **this_driver(spark),
+        driver=this_driver(spark),
     )
     if kept.step in KEPT:
         commit_with_it = _accepted_loss(ctx, kept)

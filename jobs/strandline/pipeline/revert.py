@@ -88,7 +88,7 @@ class Reverted:
             reason=reason,
             requested_by=requested_by,
             message=f"takes back what run {done.run_id} has published",
-            **this_driver(spark),
+            driver=this_driver(spark),
         )
 
 

@@ -11,7 +11,7 @@ from strandline.lake.landing import Landing
 from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
-from strandline.lake.timeline import observed_days, read_event_times, read_facts, rows_observed
+from strandline.lake.timeline import observed_days, read_event_times, read_facts
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, LandingChanges
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
@@ -27,7 +27,6 @@ class World:
         known: what it said when the day was observed.
         observed: the days that were observed under the pipeline's present rules.
         changes: what has become of the days that were observed before.
-        rows_before: with how many rows the days were observed whose facts nobody has kept.
         event_times: those of the records of each day whose rows have gone.
         accepted: the days that the run goes by what is left of.
         owes: whether all is judged again from a day on that has changed; no: what it changes is
@@ -42,7 +41,6 @@ class World:
     known: Mapping[date, DayFacts]
     observed: frozenset[date]
     changes: LandingChanges
-    rows_before: Mapping[date, int]
     event_times: Mapping[date, Sequence[TimeRange]]
     landing_version: int
     timeline: TimelineTable
@@ -92,7 +90,7 @@ class World:
         there = sorted({*self.landed, *self.accepted, *self.changes.changed})
         end_ms = min(horizon_ms, self.ready_ms)
         whole = [day for day in there if midnight_of(day) + DAY_MS <= end_ms]
-        again = self.changes.changed | self.changes.unknown | self.accepted
+        again = self.changes.changed | self.accepted
         new = [day for day in whole if day not in self.observed or day in again]
         if not (spec.days_follow_each_other and new):
             return new
@@ -115,26 +113,15 @@ class World:
         What stands in the landing as before can only be malformed no longer by other rules. Such a
         row stays in quarantine until its range is rebuilt; so it is from the first owed day on.
         """
-        seen_before = {*self.known, *self.changes.unknown}
-        anew = {day for day in days if day not in seen_before}
-        anew |= (self.changes.changed | self.accepted) & set(days)
+        other_rows = (set(days) - self.known.keys()) | self.changes.changed | self.accepted
         first_owed = owed[0] if owed else date.max
-        return sorted(day for day in days if day in anew or day >= first_owed)
+        return sorted(day for day in days if day in other_rows or day >= first_owed)
 
-    def owed_among(self, new_days: Collection[date], rows: Mapping[date, int]) -> list[date]:
-        """The days that are observed now and change what may have been published.
-
-        Of a day whose facts nobody had kept: whether it was observed with as many rows as now.
-
-        Args:
-            new_days: the whole days that are observed now.
-            rows: with how many rows each of them is.
-        """
+    def owed_among(self, new_days: Collection[date]) -> list[date]:
+        """Of the whole days that are observed now: those that change what may be published."""
         if not self.owes:
             return []
-        changes = self.changes
-        other = {day for day in changes.unknown if self.rows_before.get(day) != rows.get(day, 0)}
-        owed = changes.changed | changes.behind | self.accepted | other
+        owed = self.changes.changed | self.changes.behind | self.accepted
         return sorted(owed & set(new_days))
 
     def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
@@ -192,29 +179,21 @@ def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
     """What has landed, held against what the timeline and the ledger know of it."""
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
-    landed = landing.begun
     changes = landing.changes(
         known,
-        observed=set().union(*observed.values()),
         frontier_ms=state.frontier_within(landing.log.known_until_ms),
         published_ms=state.largest_horizon(),
         # facts of results are of more than the one table that the ledger names
         first_id=None if isinstance(landing, ResultsLanding) else state.first_landing_id,
     )
-    rows_before = rows_observed(timeline, changes.unknown) if changes.unknown else {}
-    if landing.spec.source.where is None:
-        changes = changes.with_lost(
-            day for day in changes.unknown if rows_before.get(day, 0) > (landed[day].rows or 0)
-        )
     if isinstance(landing, ResultsLanding):  # nobody has taken away what is no longer a result
         changes = changes.without_losses
     fingerprint = landing.spec.timeline_fingerprint
     return World(
-        landed=landed,
+        landed=landing.begun,
         known=known,
         observed=frozenset(observed.get(fingerprint, set())),
         changes=changes,
-        rows_before=rows_before,
         event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
         landing_version=landing.version,
         landing_id=landing.table_id,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from changes import forget, of_days, some_days
-from lakes import Line, a_record, a_spec, at, instant, land, ms
+from changes import of_days, some_days
+from lakes import Line, a_record, a_spec, at, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
@@ -56,23 +56,6 @@ def test_without_a_horizon_a_run_stands_at_the_present_and_names_what_lies_ahead
     land(line.folder, [row for row in of_days(DAYS, 4) if row not in BY_NOON], mode="append")
     line.advance("5", now_ms=instant("5 01:00"))
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
-
-
-def test_a_wrong_horizon_in_an_old_ledger_counts_up_to_when_it_was_written(until_noon, tmp_path):
-    """It had observed half a day as a whole one, and a day to come."""
-    line = until_noon.copy(tmp_path)
-    line.backfill("1", "20", as_of="19")  # without a clock
-    wrong = at("31 12:00")
-    forget(line, horizon=wrong, frontier=at("31"), written_at=at("4 12:00"))
-    assert max(ms(row["horizon"]) or 0 for row in line.rows("runs")) == ms(wrong)
-    assert line.ledger[-1].horizon_ms == NOON
-    assert line.ledger[-1].frontier_ms == instant("4")
-
-    land(line.folder, [row for row in of_days(DAYS, 4) if row not in BY_NOON], mode="append")
-    land(line.folder, of_days(DAYS, 5), mode="append")
-    outcome = line.advance("6", now_ms=instant("6 02:00"))
-    assert (outcome.horizon_ms, outcome.frontier_ms) == (instant("6"), instant("6"))
-    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4, 5), "6")
 
 
 @pytest.mark.parametrize(

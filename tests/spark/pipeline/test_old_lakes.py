@@ -1,13 +1,23 @@
-"""Lakes that a version without memory has left, and what a run reads and says beforehand."""
+"""A lake that the first release candidate has left; and what a run reads and says beforehand.
+
+`tests/releases/candidate.tar.xz` is that lake, as the program of then has written it on Apache
+Spark: two scheduled runs, a run by rules of its own that was reverted, rows that landed late, and a
+run by hand that has noted their day.
+"""
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
+
 import pytest
-from changes import NEW_IN_LEDGER, NEW_IN_TIMELINE, forget, of_days, owed, some_days
-from lakes import Line, a_record, a_spec, instant, land
+from changes import of_days, owed, some_days
+from lakes import Line, a_record, a_spec, a_week, instant, land
 from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
+from strandline.lake.state import PipelineState
+from strandline.pipeline.revert import revert_run
 
 pytestmark = pytest.mark.spark
 
@@ -19,66 +29,50 @@ GROWN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def old(spark, tmp_path_factory):
-    """Three days are published, and nothing is remembered of them."""
-    line = Line(spark, tmp_path_factory.mktemp("old"), SPEC)
-    land(line.folder, of_days(DAYS, 1, 2, 3))
-    for day in ("2", "3", "4"):
-        line.advance(day)
-    forget(line)
-    for name, columns in (("runs", NEW_IN_LEDGER), ("timeline", NEW_IN_TIMELINE)):
-        assert not {field.name for field in line.table(name).schema().fields} & {*columns}
-    return line
+# ------------------------------------------------------------------ of the first release candidate
+
+OF_THEN = Path(__file__).parents[2] / "releases" / "candidate.tar.xz"
+LANDED = [
+    row
+    for row in a_week(days=4)
+    if row["arrived_on"].day <= 3 and (row["amount"] % 8 == 0 or row["arrived_at"] is None)
+]
 
 
-# ----------------------------------------------------------------------------- without any memory
+@pytest.fixture
+def line(spark, tmp_path) -> Line:
+    """A pipeline over the lake of then."""
+    with tarfile.open(OF_THEN) as lake:
+        lake.extractall(tmp_path, filter="data")
+    return Line(spark, tmp_path, SPEC)
 
 
-def test_the_first_run_over_an_old_lake_observes_its_days_again_and_changes_nothing(old, tmp_path):
-    line = old.copy(tmp_path)
-    before = line.published()
+def test_what_its_ledger_says_is_known(line):
+    state = PipelineState.of(line.ledger)
+    assert not any(step.reverts or step.landing_id for step in state.steps)
+    assert state.frontier_ms == instant("4")
+    assert [day.day for day in state.days_to_recompute] == [2]
+    assert [run.kind for run in state.in_force] == ["advance", "advance", "backfill"]
+    ((reverted, by),) = state.taken_back
+    assert (reverted.overrides, by.kind) == ({"allowed_lateness": "6h"}, "revert")
+    assert (state.overridden, state.unfinished) == ([], None)
+
+
+def test_the_next_run_recomputes_what_it_has_left_and_observes_no_other_day_again(line):
     outcome = line.advance("4")
-    assert outcome.observed_days == ["2024-03-01", "2024-03-02", "2024-03-03"]
-    assert any("3 arrival days were observed by a version" in note for note in outcome.notes)
-    assert outcome.owed == []
-    assert not outcome.changed
-    assert line.published() == before
+    assert (outcome.owed, outcome.observed_days) == (["2024-03-02"], [])
+    assert outcome.changed
+    assert owed(line) == []
+    assert_told_by_replay(line, [*LANDED, *GROWN], "4")
+    assert_books_balance(line)
 
-    again = line.advance("4")
-    assert again.observed_days == []
-    assert not any("by a version" in note for note in again.notes)
+
+def test_a_run_of_then_is_reverted_and_its_schedule_goes_on(spark, line):
+    state = PipelineState.of(line.ledger)
+    revert_run(line.spec, line.lake, state.in_force[-1].run_id, spark, reason="a mistake")
     land(line.folder, of_days(DAYS, 4), mode="append")
     line.advance("5")
-    assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
-
-
-@pytest.mark.parametrize("how", ["advance", "backfill"])
-def test_a_day_of_an_old_lake_that_has_grown_is_owed(old, tmp_path, how):
-    line = old.copy(tmp_path)
-    land(line.folder, GROWN, mode="append")
-    rows = [*of_days(DAYS, 1, 2, 3), *GROWN]
-    if how == "backfill":
-        line.backfill("3", "4")
-        assert owed(line) == [2]
-    outcome = line.advance("4")
-    assert outcome.owed == ["2024-03-02"]
-    assert_told_by_replay(line, rows, "4")
-    assert_books_balance(line)
-    assert owed(line) == []
-
-
-def test_a_slot_that_an_old_lake_has_left_open_is_built(spark, tmp_path):
-    rows = [{**row, "source": "a"} for row in of_days(DAYS, 1, 2, 3)]
-    line = Line(spark, tmp_path, SPEC)
-    land(tmp_path, rows)
-    line.advance("3")
-    line.advance("4")
-    forget(line)
-    line = line.of(a_spec(source__channels=["a"]))
-    line.advance("4")
-    assert line.rows("windows")
-    assert_told_by_replay(line, rows, "4")
+    assert_told_by_replay(line, [*LANDED, *GROWN, *of_days(DAYS, 4)], "5")
 
 
 # ------------------------------------------------------------------------------- said beforehand

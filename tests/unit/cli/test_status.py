@@ -13,7 +13,7 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Driver, Entry, Ledger
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.driver import INTERRUPTED
 
@@ -63,7 +63,7 @@ def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lak
     assert first_line() == "meter: WARNING: the last run of backfill was interrupted"
     note(lake, "r-6", "dropped", kind="backfill")
     assert first_line() == "meter: OK"
-    note(lake, "r-7", "started", host=gethostname())
+    note(lake, "r-7", "started", driver=Driver(gethostname(), 0, "0.1.0"))
     assert first_line() == "meter: CRITICAL: the last run of advance was killed"
 
 

@@ -41,7 +41,6 @@ class Landed:
         return compare(
             self.known,
             self.facts(),
-            observed=DAYS,
             frontier_ms=None,
             published_ms=2**60,
             only_moved=self.landing().only_moved,
@@ -86,20 +85,10 @@ def test_where_the_log_does_not_tell_what_has_gone_rows_count_as_changed(landed)
     assert only_moved(landed.table, "arrived_on", {DAYS[1]: 2}) == {DAYS[1]}
 
 
-def test_a_day_with_deletion_vectors_observed_by_an_older_version_is_not_owed():
-    before, now = DayFacts(5, "by counts", 3), DayFacts(5, "by rows", 3, "by counts")
-    found = _compared(before, now)
-    assert (found.rewritten, found.changed) == ({DAYS[0]}, frozenset())
-    # the digest is kept anew, and then tells which rows are deleted
-    other = DayFacts(5, "by other rows", 4, "by counts")
-    assert _compared(now, other).changed == {DAYS[0]}
-
-
 def _compared(before: DayFacts, now: DayFacts, **more) -> LandingChanges:
     return compare(
         {DAYS[0]: before},
         {DAYS[0]: now},
-        observed=DAYS[:1],
         frontier_ms=None,
         published_ms=None,
         only_moved=lambda days: set(),

@@ -55,7 +55,7 @@ def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
     assert not log.same_rows_since(before.version, **days)
     assert log.same_rows_since(before.version, days_by=None, last_day=FIRST_DAY)
     found = opened(folder).changes(
-        known, observed=known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms
+        known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms
     )
     assert {day.day for day in found.behind} == {3}
     assert not (found.changed | found.lost | found.rewritten)
@@ -90,9 +90,7 @@ def test_one_of_both_that_is_created_anew_is_another_table(folder):
     days = {"days_by": None, "last_day": None}
     assert before.log.same_rows_since(before.version, before.log.table_id, **days)
     assert not log.same_rows_since(before.version, before.log.table_id, **days)
-    found = landing.changes(
-        before.begun, observed=before.begun, frontier_ms=None, published_ms=EVERYTHING.end_ms
-    )
+    found = landing.changes(before.begun, frontier_ms=None, published_ms=EVERYTHING.end_ms)
     assert {day.day for day in found.recreated} == {2}
 
     land(folder, [a_record("2 11:00", "2 09:00")], table="landing/left", mode="append")

@@ -20,7 +20,6 @@ def found(known, left, right, moved=(), first_id=None):
     return changes_of_two(
         known,
         {name: SideLanded(side, lambda days: set(moved)) for name, side in landed.items()},
-        observed={*known},
         frontier_ms=2**60,
         published_ms=2**60,
         first_id=first_id,

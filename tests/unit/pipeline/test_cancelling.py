@@ -12,7 +12,7 @@ import pytest
 from meter import a_meter
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Driver, Entry, Ledger
 from strandline.lake.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline import abandon
@@ -35,7 +35,8 @@ class Run:
         host = host or socket.gethostname()
         for step in steps:
             within = TimeRange(0, DAY_MS)
-            entry = Entry("r-1", 1, step, "backfill", within, host=host, pid=pid or os.getpid())
+            driver = Driver(host, pid or os.getpid(), "0.1.0")
+            entry = Entry("r-1", 1, step, "backfill", within, driver=driver)
             self.ledger.append(entry, datetime.now(UTC))
 
     def cancel(self, run_id: str = "r-1") -> dict[str, object]:
@@ -66,7 +67,8 @@ def test_a_run_that_works_on_this_host_is_stopped(run):
 
 def test_a_process_that_only_got_the_number_is_left_alone(run):
     with Popen(["sleep", "60"]) as process:
-        entry = Entry("r-1", 1, "started", "backfill", host=socket.gethostname(), pid=process.pid)
+        driver = Driver(socket.gethostname(), process.pid, "0.1.0")
+        entry = Entry("r-1", 1, "started", "backfill", driver=driver)
         run.ledger.append(entry, datetime(2024, 3, 1, tzinfo=UTC))
         assert run.cancel()["was"] == "dead"
         assert process.poll() is None
@@ -109,8 +111,9 @@ def test_a_run_that_has_begun_to_publish_is_not_cancelled_but_ended_or_dropped(r
     assert run.staging.exists()
 
 
-def test_a_run_that_has_published_is_not_cancelled_but_reverted(run):
-    run.note("started", "publishing", "published")
+@pytest.mark.parametrize("after", [[], ["failed"]])
+def test_a_run_that_has_published_is_not_cancelled_but_reverted(run, after):
+    run.note("started", "publishing", "published", *after)
     with pytest.raises(InputError, match=r"has published; .*strandline runs revert meter r-1"):
         run.cancel()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from subprocess import Popen
 
@@ -11,27 +12,31 @@ import psutil
 import pytest
 from no_session import spark_of
 
-from strandline.lake.ledger import Entry
+from strandline.lake.ledger import Driver, Entry
 from strandline.pipeline.driver import process_of, state_of, this_driver
 
 NOW = datetime.now(UTC)
 
 
+HERE = Driver(socket.gethostname(), os.getpid(), "0.1.0")
+
+
 def step(name: str, **more: object) -> Entry:
-    here = {"host": socket.gethostname(), "pid": os.getpid(), "written_at": NOW}
-    return Entry("r-1", 1, name, "backfill", **(here | more))
+    return Entry("r-1", 1, name, "backfill", **({"driver": HERE, "written_at": NOW} | more))
 
 
 def test_a_step_says_which_process_of_which_host_writes_it_by_which_program():
-    said = this_driver(spark_of("sail"))
-    assert (said.pop("engine"), said.pop("engine_version")) == ("sail", "4.2.0")
-    assert (said["host"], said["pid"]) == (socket.gethostname(), os.getpid())
-    assert said["program_version"].count("+") == 1
+    driver = this_driver(spark_of("sail"))
+    assert (driver.engine, driver.engine_version) == ("sail", "4.2.0")
+    assert (driver.host, driver.pid) == (socket.gethostname(), os.getpid())
+    assert driver.program_version.count("+") == 1
 
 
 def test_a_run_whose_process_lives_is_running_and_dead_once_it_does_not():
     with Popen(["sleep", "60"]) as process:
-        started = step("started", pid=process.pid, written_at=datetime.now(UTC))
+        started = step(
+            "started", driver=replace(HERE, pid=process.pid), written_at=datetime.now(UTC)
+        )
         assert state_of([started, step("staged", **vars_of(started))]) == "running"
         psutil.Process(process.pid).suspend()
         assert state_of([started]) == "running"
@@ -43,7 +48,7 @@ def test_a_run_whose_process_lives_is_running_and_dead_once_it_does_not():
 
 
 def vars_of(started: Entry) -> dict[str, object]:
-    return {"pid": started.pid, "written_at": started.written_at}
+    return {"driver": started.driver, "written_at": started.written_at}
 
 
 def test_a_process_that_got_the_number_later_is_not_that_of_the_run():
@@ -52,7 +57,7 @@ def test_a_process_that_got_the_number_later_is_not_that_of_the_run():
     assert process_of(step("started", written_at=begun - timedelta(seconds=5))) is None
 
 
-@pytest.mark.parametrize("more", [{"host": "elsewhere"}, {"host": None, "pid": None}])
+@pytest.mark.parametrize("more", [{"driver": replace(HERE, host="elsewhere")}, {"driver": None}])
 def test_of_another_host_and_of_an_old_ledger_it_cannot_be_told(more):
     assert state_of([step("started", **more)]) == "unknown"
     assert process_of(step("started", **more)) is None

@@ -21,7 +21,7 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
 from strandline.lake import leftovers, upkeep
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger import Driver, Entry, Ledger
 from strandline.lake.read import published_tables
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange
@@ -242,8 +242,8 @@ def test_firings_without_the_column_stay(lake):
 
 
 def test_an_unfinished_publish_and_a_run_in_progress_are_waited_for(lake):
-    me = {"host": socket.gethostname(), "pid": os.getpid()}
-    note(lake, "r-3", "started", **me)
+    me = Driver(socket.gethostname(), os.getpid(), "0.1.0")
+    note(lake, "r-3", "started", driver=me)
 
     with pytest.raises(RetryableError, match="run r-3: is in progress"):
         erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
@@ -255,8 +255,8 @@ def test_an_unfinished_publish_and_a_run_in_progress_are_waited_for(lake):
 
 def test_a_run_whose_end_nobody_here_sees_is_named_with_the_way_out(lake):
     """On another host it may still hold the rows; whoever knows that it is over cancels it."""
-    note(lake, "r-3", "started", host="elsewhere", pid=1)
-    note(lake, "r-4", "observed", host="elsewhere", pid=2)
+    note(lake, "r-3", "started", driver=Driver("elsewhere", 1, "0.1.0"))
+    note(lake, "r-4", "observed", driver=Driver("elsewhere", 2, "0.1.0"))
     told = r"runs r-3 on elsewhere, r-4 on elsewhere: are in progress.*whether r-3, r-4 has ended"
     with pytest.raises(RetryableError, match=rf"{told}.*runs cancel meter RUN") as caught:
         erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
@@ -269,7 +269,7 @@ def test_a_run_whose_end_nobody_here_sees_is_named_with_the_way_out(lake):
 
 
 def test_a_run_that_ends_soon_is_waited_for(lake):
-    note(lake, "r-3", "started", host="elsewhere", pid=1)
+    note(lake, "r-3", "started", driver=Driver("elsewhere", 1, "0.1.0"))
     ends = Timer(0.3, note, [lake, "r-3", "failed"])
     ends.start()
     erase(SPEC, lake, ZOE, reason="asked for", wait_s=30)

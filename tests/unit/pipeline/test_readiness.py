@@ -32,14 +32,13 @@ def a_world(*landed: int, observed: tuple[int, ...] = (), now: str | None = None
     changes = compare(
         known,
         facts,
-        observed=known,
         frontier_ms=None,
         published_ms=None,
         only_moved=lambda days: (),
     )
     ready_ms = EVERYTHING.end_ms if now is None else instant(now) - TWO_HOURS
     seen = frozenset(known)
-    return World(facts, known, seen, changes, {}, {}, 0, TimelineTable(None), ready_ms=ready_ms)
+    return World(facts, known, seen, changes, {}, 0, TimelineTable(None), ready_ms=ready_ms)
 
 
 @pytest.mark.parametrize(

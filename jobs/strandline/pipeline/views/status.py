@@ -147,11 +147,11 @@ def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
         "violations": _last(one.violations for one in steps),
         "diff": _last(one.diff for one in steps),
         "message": last.message,
-        "host": last.host,
-        "pid": last.pid,
-        "program_version": last.program_version,
-        "engine": _last(one.engine for one in steps),
-        "engine_version": _last(one.engine_version for one in steps),
+        "host": last.driver and last.driver.host,
+        "pid": last.driver and last.driver.pid,
+        "program_version": last.driver and last.driver.program_version,
+        "engine": _last(one.driver and one.driver.engine for one in steps),
+        "engine_version": _last(one.driver and one.driver.engine_version for one in steps),
         "spec_fingerprint": last.spec_fingerprint,
     }
 
