@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
+from strandline.engine.calendar.placed import turns
 from strandline.engine.frames import from_arrow
+from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.model.lateness import MAX_WATERMARK
 
 _WHOLE = pa.int64()
 
@@ -35,6 +40,17 @@ def window_table(
         }
     )
     return from_arrow(spark, table)
+
+
+def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> dict[str, pa.Array]:
+    """When the input of some slots ends, as columns of their table: ENDS_FROM, ENDS_AT."""
+    axis, starts = history.axis, slots["slot_ms"].to_numpy(dtype="int64")
+    never = np.full(len(starts), MAX_WATERMARK)
+    ends = turns(never, starts, axis, history.crossings, clock)
+    return {
+        c.ENDS_FROM: _column(pd.Series(ends.seen_from), axis.kind),
+        c.ENDS_AT: _column(ends.at_ms, _WHOLE),
+    }
 
 
 def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.idleness.activity import Activity
-from strandline.engine.idleness.rules import LONGEST_MS, IdlenessRules
+from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.engine.idleness.valve import Channels
+from strandline.engine.position.grid import WIDEST_MS
 from strandline.model.lateness import MIN_WATERMARK
 
-NO_TICK = -LONGEST_MS
+NO_TICK = -WIDEST_MS
 """Below all ticks: there was none."""
 Longs = npt.NDArray[Any]
 

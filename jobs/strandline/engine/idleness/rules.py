@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import WIDEST_MS
 from strandline.model.watermarks import Ticks
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.watermark import NoWatermarks, Punctuated
-
-LONGEST_MS = 400_000_000_000_000
-"""More than the years 0001 to 9999: who may be silent for so long never goes idle."""
+from strandline.spec.watermark import NoWatermarks
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,8 @@ class IdlenessRules:
     Attributes:
         axis: of the instants.
         ticks: on which idleness is judged.
-        timeout_ms: how long after the tick that has shown its last record a channel is idle.
+        timeout_ms: how long after the tick that has shown its last record a channel is idle;
+            `WIDEST_MS`: never.
         splits: whether the channels are the splits of one source, and not the inputs of a valve.
         offers_on_ticks: whether a tick emits what the records before it offer.
         lag_ms: by how much the watermark is behind the clock; None: it goes by the records.
@@ -37,45 +36,28 @@ class IdlenessRules:
 
     @classmethod
     def of(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
-        """Those of a pipeline; idle is who is silent for *more* than its `idleness`.
+        """Those of a pipeline, or of one of two inputs; idle is who is silent for *more* than said.
 
         The first silent tick starts the timer, so that one tick and the idleness, in whole ticks
         and one more, pass after the tick that has shown the last record. Flink: `IdlenessTimer`.
 
-        Raises:
-            TypeError: the idleness of the pipeline is not in effect.
+        Of two inputs one may have channels none of which ever goes idle. Where its records emit at
+        once it has no ticks: the first one is later than all instants.
         """
-        watermark, ticks = spec.watermark, axis.ticks
-        if ticks is None or watermark.idleness is None:
-            msg = f"{spec.pipeline}: no channel goes idle"
-            raise TypeError(msg)
-        silent_ticks = 1 + watermark.idleness // ticks.interval_ms + 1
+        watermark, timeout_ms = spec.watermark, WIDEST_MS
+        ticks = axis.ticks or Ticks(axis.start_ms, WIDEST_MS)
+        if watermark.idleness_in_effect and watermark.idleness is not None:
+            silent_ticks = 1 + watermark.idleness // ticks.interval_ms + 1
+            timeout_ms = min(silent_ticks * ticks.interval_ms, WIDEST_MS)
+        by_clock = watermark.goes_by_the_clock
+        by_records = not by_clock and not isinstance(watermark, NoWatermarks)
         return cls(
             axis=axis,
             ticks=ticks,
-            timeout_ms=min(silent_ticks * ticks.interval_ms, LONGEST_MS),
+            timeout_ms=timeout_ms,
             splits=watermark.combine == "splits",
-            offers_on_ticks=not isinstance(watermark, Punctuated | NoWatermarks),
-            lag_ms=(watermark.lag_ms or 0) if watermark.goes_by_the_clock else None,
-            offers_at_once=isinstance(watermark, Punctuated),
-        )
-
-    @classmethod
-    def beside_another(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
-        """Those of one of two inputs, whose own channels may be such that none ever goes idle.
-
-        Where its records emit at once it has no ticks: the first one is later than all instants.
-        """
-        if spec.watermark.idleness_in_effect:
-            return cls.of(spec, axis)
-        ticks = axis.ticks
-        return cls(
-            axis=axis,
-            ticks=Ticks(axis.start_ms, LONGEST_MS) if ticks is None else ticks,
-            timeout_ms=LONGEST_MS,
-            splits=spec.watermark.combine == "splits",
-            offers_on_ticks=bool(axis.interval_ms) and not spec.watermark.goes_by_the_clock,
-            lag_ms=(spec.watermark.lag_ms or 0) if spec.watermark.goes_by_the_clock else None,
+            offers_on_ticks=bool(axis.interval_ms) and by_records,
+            lag_ms=(watermark.lag_ms or 0) if by_clock else None,
             offers_at_once=axis.interval_ms is None,
         )
 

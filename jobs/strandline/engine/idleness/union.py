@@ -48,7 +48,7 @@ class InputSource:
     @property
     def rules(self) -> IdlenessRules:
         """By which its channels go idle."""
-        return IdlenessRules.beside_another(self.spec, self.axis.own)
+        return IdlenessRules.of(self.spec, self.axis.own)
 
     def at_the_start(self) -> SourceState:
         """Before any tick."""

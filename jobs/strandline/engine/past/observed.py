@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,11 +17,10 @@ from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState, StatusChange
-from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import on_days
-from strandline.engine.timeline import Observed, Timeline, cells_from
+from strandline.engine.timeline import Observed, Timeline, cells_from, together
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -119,20 +118,12 @@ def put_together(
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
-    later = _in_one([*(day.steps for day in days), silent])
+    later = together(*(day.steps for day in days), silent)
     states = (*(day.carried for day in days), now)
     changes = (*known.changes, *(change for state in states for change in state.changes))
     steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
     channels = tuple(channel.name for channel in now.channels)
     return history_of(timeline, spec, axis, channels=channels, steps=steps)
-
-
-def _in_one(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Steps in one table; pandas would take the types of an empty one for those of all."""
-    filled = [part for part in parts if len(part)]
-    if not filled:
-        return pd.DataFrame(columns=[*STEP_COLUMNS])
-    return pd.concat(filled, ignore_index=True)
 
 
 def observed_history(

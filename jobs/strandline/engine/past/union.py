@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -14,7 +13,6 @@ from strandline.engine import columns as c
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
-from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.idleness.union import InputSource, Union, of_both
 from strandline.engine.past.history import History, history_of
 from strandline.engine.past.observed import KnownSteps, ObservedDay, cells_of, in_batches
@@ -22,7 +20,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.days import on_days
-from strandline.engine.timeline import Observed, Timeline
+from strandline.engine.timeline import Observed, Timeline, together
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.spec.join import SIDES, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec
@@ -142,7 +140,6 @@ def put_together_of_two(
     carried = of_both(days[-1].carried if days else known.carried)
     # the ticks since the last day that has an arrival
     silent, now = union.advance(carried, [SILENCE, SILENCE], horizon_ms)
-    there = [part for part in (*(day.steps for day in days), silent) if len(part)]
-    later = pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=[*STEP_COLUMNS])
+    later = together(*(day.steps for day in days), silent)
     steps = KeptSteps(known.steps, later, both, horizon_ms, union.at_end(now))
     return history_of(timeline, spec, both, steps=steps)

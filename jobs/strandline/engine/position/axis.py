@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strandline.engine.position.grid import WIDEST_MS
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
 from strandline.spec.chained import ResultsSpec
@@ -32,8 +33,6 @@ records have made at once before it."""
 ALL_SPLITS = TICK_RANK - 1
 """The rank of what the splits of a source, merged at once, say at a moment."""
 LEAST_SEQUENCE = -(2**63)
-_LONGEST_INTERVAL_MS = 400_000_000_000_000
-"""More than the years 0001 to 9999: no tick ever comes, and no 64-bit sum overflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ class Axis:
         interval = spec.watermark.emission_interval_ms
         return cls(
             start_ms,
-            None if interval is None else min(interval, _LONGEST_INTERVAL_MS),
+            None if interval is None else min(interval, WIDEST_MS),
             sequenced=interval is None and spec.source.sequence is not None,
-            tick_ms=min(spec.watermark.interval_ms or 0, _LONGEST_INTERVAL_MS),
+            tick_ms=min(spec.watermark.interval_ms or 0, WIDEST_MS),
         )
 
     @classmethod

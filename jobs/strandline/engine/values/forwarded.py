@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
+from strandline.engine.past.days_to_read import close_together
 from strandline.engine.past.history import History, Upstream
 from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import Axis
@@ -23,7 +24,7 @@ from strandline.engine.values.of_days import emissions
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.chained import ResultsSpec
 
@@ -144,24 +145,14 @@ class ForwardedCrossings:
         ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
-        for first_ms, last_ms in _stretches(thresholds):
-            days.update(rise_days(history, TimeRange(first_ms, last_ms + 1), clock))
+        for within in close_together(thresholds):
+            days.update(rise_days(history, within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
         rows = emitted.crossings(from_arrow(self.spark, asked)).select(
             c.THRESHOLD, c.SEEN_FROM, c.RANK
         )
         return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}
-
-
-def _stretches(thresholds: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and last of thresholds that lie within a day of each other."""
-    stretches: list[tuple[int, int]] = []
-    for threshold_ms in sorted(thresholds):
-        begins = not stretches or threshold_ms - stretches[-1][1] > DAY_MS
-        first_ms = threshold_ms if begins else stretches.pop()[0]
-        stretches.append((first_ms, threshold_ms))
-    return stretches
 
 
 def history_behind(
