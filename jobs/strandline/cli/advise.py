@@ -143,13 +143,14 @@ def _length_of(text: str) -> int:
 def _show(advice: Mapping[str, Any]) -> None:
     """The advice as people read it."""
     out = show.out
+    if not advice["records"]:
+        name = escape(advice["pipeline"])
+        out.print(f"{name}: no record in the range: there is nothing to advise on")
+        return
     out.print(
         f"[bold]{escape(advice['pipeline'])}[/]: {advice['records']:,} records of "
         f"{advice['windows']:,} windows, arrivals before {advice['horizon']}"
     )
-    if not advice["records"]:
-        out.print("no record in the range: there is nothing to advise on")
-        return
     out.print(f"in force: {_in_words(advice, advice['in_force'])}")
     smallest = advice["smallest"]
     if smallest is None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from strandline.cli import console, days, findings, preview
 from strandline.cli.console import TextConsole, escape, table
 from strandline.errors import StrandlineError
-from strandline.model.intervals import days_named
+from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words
 
 LINES = "\n"
@@ -155,7 +155,12 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
 
 def _windows(start: str, end: str) -> tuple[str, str]:
     """The windows that a run has computed."""
-    return ("windows from", f"{start} to {end}") if start != end else ("windows", "none")
+    return ("windows from", f"{_first(start)} to {end}") if start != end else ("windows", "none")
+
+
+def _first(start: str) -> str:
+    """Where the windows of a run begin; of one that takes all there are, at no instant."""
+    return "the first" if start == text_of(EVERYTHING.start_ms) else start
 
 
 def _engine(run: Mapping[str, Any]) -> str:
@@ -175,7 +180,7 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
             line["kind"],
             _state(line),
             line["ended"],
-            line["start"],
+            _first(line["start"]),
             line["end"],
             f"{changed:,} rows" if line["diff"] is not None else "–",
         )

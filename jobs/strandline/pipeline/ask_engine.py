@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -57,6 +57,9 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     """What Sail does not know of an expression, or computes otherwise than Spark."""
     try:
         kind = asked(table, use.text)
+    except ArithmeticException as error:
+        problem = f"{use.text!r} fails on every row ({first_line(error)})"
+        return [InputError(place, problem, "use try_divide() or another form that gives null")]
     except PySparkException as error:
         problem = f"{use.text!r} is not known to Sail ({first_line(error)})"
         return [InputError(place, problem, ON_SPARK)]

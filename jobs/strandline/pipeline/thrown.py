@@ -37,6 +37,7 @@ _LONGEST = 80
 _HASHES = 2**32
 _HASH = "_strandline_hash"
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
+_NO_CAST = re.compile(r"[Cc]annot cast")
 _TIME_OF_A_NUMBER = re.compile(r"(timestamp_(?:seconds|millis|micros))\((.+)\)", re.DOTALL)
 _PER_SECOND = {"timestamp_seconds": 1, "timestamp_millis": 10**3, "timestamp_micros": 10**6}
 _YEARS_IN_S = (-62_135_596_800, 253_402_300_799)
@@ -214,6 +215,8 @@ def _try_form(text: str, problem: str) -> str:
         return f"{function}(CASE WHEN {number} BETWEEN {first} AND {last} THEN {number} END)"
     if suggested := _SUGGESTED.search(problem):
         return f"{suggested[1]}()"
+    if _NO_CAST.search(problem):  # of a text that `sum` takes for a number, say
+        return "try_cast()"
     forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
     form = next(forms, None)
     return "CASE WHEN … END around it" if form is None else f"{form}()"

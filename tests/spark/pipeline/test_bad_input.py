@@ -89,6 +89,7 @@ def test_a_column_of_the_wrong_kind_is_refused_with_the_way_out(line, path, valu
         ("source__where", "1 % (amount - 1) = 0", "amount = 1", "try_mod"),
         ("source__key", {"n": "split(device, '-')[1]"}, "device = 'd1'", "get()"),
         ("aggregates__total", "sum(cast(device as int))", "device = 'd1'", "try_cast()"),
+        ("aggregates__total", "sum(device)", "device = 'd1'", "try_cast()"),
         ("source__channel", "raise_error(device)", "device = 'd1'", "CASE WHEN"),
     ],
 )
@@ -101,6 +102,12 @@ def test_an_expression_that_fails_is_named_with_a_value_and_its_try_form(
     assert way_out in said
     assert line.ledger[-1].step == "failed"
     assert line.ledger[-1].message == said
+
+
+def test_an_expression_that_fails_on_every_row_is_no_unknown_one(line):
+    said = refused(line, aggregates__total="sum(amount / 0)")
+    assert "meter: aggregates.total: 'sum(amount / 0)' fails" in said
+    assert "try_divide()" in said
 
 
 def test_of_many_rows_the_one_is_found_that_an_expression_fails_on(spark, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import pytest
 from changes import land_again, landing_of
@@ -14,6 +15,8 @@ from strandline.lake.state import PipelineState
 pytestmark = pytest.mark.spark
 
 TUMBLING, SESSIONS = {"tumbling": "1h"}, {"session": "20m"}
+OWN_GAPS = {"session": "60000 * (10 + position % 50)"}
+"""A session waits 10 to 59 minutes for the next record; see `replayed`."""
 ONE = {"source__channels": ["a"]}
 SIX_HOURS = {"allowed_lateness": "6h"}
 RANGE = ("1", "3")
@@ -32,7 +35,8 @@ def hourly(*days: int) -> list[dict[str, Any]]:
 def numbered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows that a replay can tell apart."""
     return [
-        {**row, "position": hash((row["arrived_at"], row["happened_at"])) % 10**9} for row in rows
+        {**row, "position": crc32(f"{row['arrived_at']} {row['happened_at']}".encode())}
+        for row in rows
     ]
 
 
@@ -41,7 +45,7 @@ def decided(tmp_path, spark, window=TUMBLING, **changes: Any) -> Line:
     line = Line(spark, tmp_path, a_spec(**ONE, window=window, **changes))
     land(tmp_path, numbered(*hourly(1, 2, 3)))
     line.advance("4")
-    wider = line.of(a_spec(**ONE, window=window, allowed_lateness="6h"))
+    wider = line.of(a_spec(**ONE, window=window, **changes | SIX_HOURS))
     wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
     return line
 
@@ -58,11 +62,20 @@ def slots(line: Line, *, late: bool) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
 
-@pytest.mark.parametrize(("window", "end"), [(TUMBLING, "2 08:00"), (SESSIONS, "2 07:35")])
+@pytest.mark.parametrize(
+    ("window", "end", "rules"),
+    [
+        (TUMBLING, "2 08:00", {}),
+        (SESSIONS, "2 07:35", {}),
+        (SESSIONS, "2 07:35", {"trigger": {"continuous": "5m"}, "firings": True}),
+        (OWN_GAPS, None, {}),
+    ],
+    ids=["windows", "sessions", "early sessions", "gaps of their own"],
+)
 def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
-    spark, tmp_path, window, end
+    spark, tmp_path, window, end, rules
 ):
-    line = decided(tmp_path, spark, window)
+    line = decided(tmp_path, spark, window, **rules)
     windows, calendar = of_range(line.rows("windows"), *RANGE), slots(line, late=False)
     assert not late_of(line)  # six hours accept what comes four hours late
 
@@ -83,9 +96,11 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     by_position = dict(late_of(line))
     # what has landed late by the watermark that closed its window, the other by that of its arrival
     watermark_ms = instant("4 04:11") - 60_000 - 30 * 60_000 - 1
+    own_gap_ms = 60_000 * (10 + arrived[0]["position"] % 50)
+    end_ms = instant("2 07:15") + own_gap_ms if end is None else instant(end)
     assert by_position == {
         **{row["position"]: 1 for row in grown},
-        arrived[0]["position"]: watermark_ms - instant(end) + 2 - 6 * 3_600_000,
+        arrived[0]["position"]: watermark_ms - end_ms + 2 - 6 * 3_600_000,
     }
     assert len(late_of(line, of=("3", "4"))) == 2  # by the file, as always
     (one,) = PipelineState.of(line.ledger).overridden
@@ -103,7 +118,7 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     assert_told_by_replay(kept, every, "6")
     assert not PipelineState.of(kept.ledger).overridden
 
-    redone = line.of(a_spec(**ONE, window=window, overridden="redo"))
+    redone = line.of(a_spec(**ONE, window=window, overridden="redo", **rules))
     (said,) = [note for note in redone.advance("6").notes if "were published by run" in note]
     assert "recomputes them by the pipeline's file (overridden: redo)" in said
     assert_told_by_replay(redone, every, "6")

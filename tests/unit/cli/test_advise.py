@@ -113,7 +113,8 @@ def test_without_a_bound_only_the_lateness_is_named(capsys):
 
 
 def test_of_no_records_it_says_so(capsys):
-    assert shown(an_advice(records=0), capsys)[-1].startswith("no record in the range")
+    (line,) = shown(an_advice(records=0), capsys)
+    assert line.startswith("meter: no record in the range")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.lake.ledger import Driver, Entry, Ledger
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.driver import INTERRUPTED
 
 
@@ -82,3 +82,24 @@ def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, stat
     assert status("--deep")[0] == 2
     (tmp_path / "other.yaml").write_text(FILE.replace("meter", "other"), encoding="utf-8")
     assert status("--deep")[0] == 0  # it has not run yet
+
+
+def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_watermark(lake, status):
+    """48 slots were open for ever beside "OK" and a watermark that nobody had emitted."""
+    assert "watermark        at " in status("meter")[1]
+    horizon_ms = instant_of(datetime(2024, 3, 9, tzinfo=UTC))
+    start_ms = instant_of(datetime(2025, 1, 1, tzinfo=UTC))
+    note(lake, "r-2", "observed", clock_start_ms=start_ms)
+    note(lake, "r-2", "published", horizon_ms=horizon_ms)
+    first, *rest = status("meter")[1].splitlines()
+    assert first.startswith("meter: WARNING: the job's clock starts at 2025-01-01T00:00:00Z")
+    assert "watermark        none" in "\n".join(rest)
+    note(lake, "r-3", "published", horizon_ms=start_ms + 1)
+    assert "the job's clock" not in status("meter")[1]
+
+
+def test_a_run_over_all_windows_names_no_year_of_one(lake, status):
+    note(lake, "r-2", "published", range=TimeRange(EVERYTHING.start_ms, 0), horizon_ms=0)
+    text = status("meter")[1]
+    assert "windows from the first to 1970-01-01T00:00:00Z" in text
+    assert "0001-01-01" not in text

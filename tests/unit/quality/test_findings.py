@@ -125,7 +125,9 @@ def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
     stale = check_of_freshness(last_ms, START_MS + 2 * DAY_MS, within_ms)
     assert not stale.success
     assert stale.sentence.startswith("no arrival since 2023-11-13T23:31:00Z: 2d")
-    assert check_of_freshness(None, START_MS, within_ms).success  # it may be about to begin
+    nothing = check_of_freshness(None, START_MS, within_ms)  # or `where` leaves nothing
+    assert not nothing.success
+    assert nothing.sentence.startswith("nothing has arrived yet, before the horizon ")
 
 
 def test_a_schedule_that_is_not_run_is_named_once_it_has_kept_up():

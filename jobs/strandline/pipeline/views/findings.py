@@ -7,12 +7,14 @@ from typing import Any
 
 from strandline.lake.entry import UPKEEP, Entry
 from strandline.lake.state import PipelineState
-from strandline.model.intervals import days_named, instant_of
+from strandline.model.intervals import days_named, instant_of, text_of
 from strandline.model.overrides import in_words
 from strandline.pipeline.driver import INTERRUPTED, state_of
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
 """Steps after which what a run found is of no run any more."""
@@ -40,8 +42,39 @@ def findings_of(
         now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
     """
     schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(state.steps), now_ms)
-    found = [*_of_runs(state), *_of_audits(state), *_of_what_is_left(remembered)]
+    found = [
+        *_of_the_clock(spec, state),
+        *_of_runs(state),
+        *_of_audits(state),
+        *_of_what_is_left(remembered),
+    ]
     return in_order([*([schedule] if schedule else []), *found])
+
+
+def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
+    """When the job's clock starts, where it has not by the last published horizon; None: it has.
+
+    Until then nothing emits a watermark, whatever has arrived. Of two inputs, and of results, each
+    has a clock of its own.
+    """
+    if isinstance(spec, TwoSourcesSpec | ResultsSpec) or not spec.watermark.emission_interval_ms:
+        return None
+    start_ms, published = state.clock_start_ms, state.published
+    horizon_ms = published[-1].horizon_ms if published else None
+    if start_ms is None or horizon_ms is None or start_ms < horizon_ms:
+        return None
+    return start_ms
+
+
+def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]:
+    """A clock that starts behind all that is processed: no window has fired, and none will."""
+    start_ms = start_to_come(spec, state)
+    if start_ms is not None:
+        sentence = (
+            f"the job's clock starts at {text_of(start_ms)}, behind all that is processed: no "
+            "watermark is emitted, and no window fires before it; see source.start"
+        )
+        yield Finding("start", "warning", sentence)
 
 
 def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:

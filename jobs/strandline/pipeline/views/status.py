@@ -21,7 +21,7 @@ from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.findings import findings_of, start_to_come
 from strandline.pipeline.views.remembered import remembered
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
@@ -214,6 +214,8 @@ def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         found = HeldBack(horizon_ms - 1 - lag_ms, None, None, None)
     if found is None:
         return None
+    if start_to_come(spec, state) is not None:
+        found = HeldBack(None, None, None, None)
     combined_ms = found.watermark_ms
     return {
         "combined": None if combined_ms is None else text_of(combined_ms),

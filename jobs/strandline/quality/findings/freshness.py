@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
+from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import Check, Finding
 from strandline.spec.cron import longest_interval_ms, next_after
@@ -28,7 +28,7 @@ def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int
 def check_of_freshness(
     last_arrival_ms: int | None, horizon_ms: int, within_ms: int, of: str = ""
 ) -> Check:
-    """How long before the horizon the last record arrived; of a source without any: no value.
+    """How long before the horizon the last record arrived; of a source without any: all time.
 
     Args:
         last_arrival_ms: its arrival; None: nothing has arrived yet.
@@ -37,10 +37,12 @@ def check_of_freshness(
         of: the source, among two.
     """
     name, source = "fresh_within", f" from {of}" if of else ""
+    horizon = text_of(horizon_ms)
     if last_arrival_ms is None:
-        return Check(name, "warning", None, within_ms, f"nothing has arrived yet{source}", of)
+        sentence = f"nothing has arrived yet{source}, before the horizon {horizon}"
+        return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
-    last, horizon = text_of(last_arrival_ms), text_of(horizon_ms)
+    last = text_of(last_arrival_ms)
     held = f"{duration(silence_ms)} before the horizon {horizon}"
     if silence_ms <= within_ms:
         sentence = f"last arrival{source} {last}, {held}; within {duration(within_ms)}"
