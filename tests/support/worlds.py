@@ -208,7 +208,7 @@ class Life:
     def _observed(
         self, entry: Entry, history: History, world: World, new: Sequence[date], dies: str = ""
     ) -> None:
-        if owed := world.owed_among(new):
+        if owed := world.to_recompute_among(new):
             self._note(replace(entry, step="owed", owed=owed))
         if dies != "before its days count":
             self._commit(history, world, new)
@@ -251,7 +251,7 @@ class Life:
     ) -> tuple[list[date], History, Plan]:
         new = world.days_to_observe(self.spec, horizon_ms)
         history = self._history(world, new, axis, horizon_ms)
-        found = world.owed_among(new)
+        found = world.to_recompute_among(new)
         owed = tuple(sorted({*self.state.days_to_recompute, *found}))
         remembered = Remembered(self.state, owed, self._first_open())
         if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:

@@ -47,14 +47,14 @@ def progress(
     with Progress(*columns, console=show.err, transient=True) as live:
         shown: list[TaskID] = []
 
-        def tell(step: str) -> None:
+        def show_step(step: str) -> None:
             say(step)
             while shown:
                 live.remove_task(shown.pop())
             before = took_before_of(step, took_before or {})
             shown.append(live.add_task(escape(step), total=None, before=before))
 
-        yield tell
+        yield show_step
 
 
 def took_before_of(step: str, seconds: Mapping[str, float]) -> str:

@@ -81,7 +81,7 @@ def windows_of_two(
 
 
 def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
-    """The windows of `windows_of_two` as they count records, also where they tell of pairs."""
+    """The windows of `windows_of_two` as they count records, also where their results are pairs."""
     if not isinstance(rebuild, WindowPairsRebuild):
         return rebuild
     replay = rebuild.replay
@@ -111,7 +111,7 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
         F.struct(
             *(
                 F.col(of_side(name, column)).alias(column)
-                for column in (c.ARRIVAL, "id", c.MET, c.ARRIVAL_DAY)
+                for column in (c.ARRIVAL, "id", c.AT_ARRIVAL, c.ARRIVAL_DAY)
             )
         )
         for name in SIDES
@@ -123,7 +123,7 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
         .withColumns(
             {
                 c.ARRIVAL_DAY: later[c.ARRIVAL_DAY],
-                c.SEEN_FROM: later[c.MET],
+                c.SEEN_FROM: later[c.AT_ARRIVAL],
                 c.RANK: F.lit(AFTER_CHANNELS),
             }
         )

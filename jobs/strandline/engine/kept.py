@@ -15,8 +15,8 @@ from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.records.met import met_by
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.values.of_days import emissions
@@ -56,10 +56,10 @@ def late_for_kept(
         newest = newest_window_table(spark, calendar.panes(slots), history.axis)
         placed = arrived.join(F.broadcast(newest), c.PANE)
     emitted = emissions(spark, records, history, calendar.clock, days)
-    met = emitted.at(placed.withColumns(met_by(history.spec)))
+    at_arrival = emitted.at(placed.withColumns(arrival_probe(history.spec)))
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
     by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
-    return quarantine_late(met.withColumn(c.WATERMARK, by_rules), rules, source_columns)
+    return quarantine_late(at_arrival.withColumn(c.WATERMARK, by_rules), rules, source_columns)
 
 
 def _as_slots(calendar: Calendar) -> dict[str, Column]:

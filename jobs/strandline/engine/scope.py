@@ -1,4 +1,4 @@
-"""What a run rebuilds, and what every rebuild can tell."""
+"""What a run rebuilds, and the tables of every rebuild."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scope:
         older_since_ms: also the late records of older windows that arrived from here on; a
             midnight. None: of none.
         older_before_ms: the older windows are those that start before this; None: before the range.
-        older_too: starts of further older windows whose late records are listed anew.
+        older_too: starts of further older windows whose late records are listed again.
         kept: where windows start that stay as they are published, of the range or older: they and
             the records whose newest window is one of them are left out.
     """
@@ -107,8 +107,8 @@ class Rebuild(ABC):
     def accepted_by_slot(self) -> DataFrame | None:
         """How many records windows accepted: SLOT, `accepted`, `late_accepted`.
 
-        And `unfired`, where windows may go with records that no firing has told of.
-        None: each window is a slot, and tells it itself.
+        And `unfired`, where windows may be dropped with records that no firing held.
+        None: each window is a slot, and counts for itself.
         """
 
     @abstractmethod

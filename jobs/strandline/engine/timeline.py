@@ -243,7 +243,7 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
 
 
 def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
-    """The facts of each (arrival date, channel) that some well-formed cells tell."""
+    """The facts of each (arrival date, channel) that some well-formed cells have."""
     # a first record that has no sequence of its own has none that counts
     in_order = well_formed.sort_values(["first_arrival_ms", "first_sequence"])
     pending = well_formed["pending"].fillna(False).astype(bool)
@@ -261,7 +261,7 @@ def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 
 
 def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
-    """The facts of each (arrival date, event date) that some well-formed cells tell."""
+    """The facts of each (arrival date, event date) that some well-formed cells have."""
     return (
         well_formed.groupby(["arrival_date", "event_date"])
         .agg(
@@ -276,7 +276,7 @@ def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 
 
 def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """The malformed rows of each (arrival date, reason) that some cells tell."""
+    """The malformed rows of each (arrival date, reason) that some cells have."""
     bad = cells[cells["reason"].notna()]
     by_reason = bad.groupby(["arrival_date", "reason"], dropna=False)
     counted = by_reason.agg(records=("records", "sum"), last_arrival_ms=("last_arrival_ms", "max"))

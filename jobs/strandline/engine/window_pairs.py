@@ -1,4 +1,4 @@
-"""Windows over two inputs whose firings tell of pairs: each left record beside each right one.
+"""Windows over two inputs whose firings hold pairs: each left record beside each right one.
 
 Flink: `JoinedStreams`, a co-group whose function loops over both sides.
 """
@@ -29,7 +29,7 @@ from strandline.tables import INPUT
 
 @dataclass(frozen=True)
 class WindowPairsRebuild(Rebuild):
-    """A rebuild of windows that tell of pairs.
+    """A rebuild of windows whose results are pairs.
 
     Attributes:
         replay: the same windows, of the records of both sides.
@@ -47,7 +47,7 @@ class WindowPairsRebuild(Rebuild):
         refuse_names_in_use(self.history.spec, self._columns_of_sides, of_window)
 
     def windows(self) -> DataFrame:
-        """The windows, with what their last firing told; `firings` are those that told of a pair.
+        """The windows, with the result of their last firing; `firings` are the firings with a pair.
 
         ACCEPTED counts the records of both sides, `records` the pairs.
         """
@@ -55,21 +55,21 @@ class WindowPairsRebuild(Rebuild):
         counted = self.replay.windows()
         if c.ACCEPTED not in counted.columns:
             counted = counted.withColumn(c.ACCEPTED, F.col("records"))
-        # rows that only count what a window has refused tell nothing
+        # rows that only count what a window has refused have no result
         counted = counted.drop("records", "firings", "fired_at")
         counted = counted.withColumn(_ACCEPTS, F.col(c.ACCEPTED) > 0)
-        last = self._last(self._told(identity(spec, self.source_columns)))
+        last = self._last(self._results(identity(spec, self.source_columns)))
         both = counted.join(last.withColumn(_ACCEPTS, F.lit(True)), [*window, _ACCEPTS], "left")
         none = long(0)
         filled = {name: F.coalesce(name, none) for name in ("records", "firings")}
         return both.withColumns(filled).drop(_ACCEPTS)
 
-    def _last(self, told: DataFrame) -> DataFrame:
+    def _last(self, results: DataFrame) -> DataFrame:
         """Of each window the last firing, with how many there were, and when the first one was."""
         spec = self.history.spec
         window = window_key(spec)
         first_at = F.min("fired_at").over(Window.partitionBy(*window))
-        last = last_firings(told.withColumn("fired_at", first_at), spec)
+        last = last_firings(results.withColumn("fired_at", first_at), spec)
         firings = F.col("firing").alias("firings")
         return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
 
@@ -86,21 +86,21 @@ class WindowPairsRebuild(Rebuild):
         return self.replay.late()
 
     def firings(self, identity: Column) -> DataFrame:
-        """The firings that told of a pair, each with what is counted of its pairs."""
-        return self._told(identity).drop(_NTH, *self._which)
+        """The firings with a pair, each with what is counted of its pairs."""
+        return self._results(identity).drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
-        """The pairs that the last firing of each of some windows told, as rows of `pairs`.
+        """The pairs of the last firing of each of some windows, as rows of `pairs`.
 
         Args:
-            windows: rows that tell these windows; a session that a later one covers is none.
+            windows: rows that name these windows; a session that a later one covers is none.
         """
         spec, window = self.history.spec, window_key(self.history.spec)
         by = identity(spec, self.source_columns)
-        last = last_firings(self._told(by), spec).join(windows, window, "left_semi")
-        told = last.select(*self._firing, *window, c.START, c.END)
-        held = self.replay.records_in(told, by).withColumn(c.RECORD_ID, by)
-        pairs = _beside_each_other(held, self._firing).join(told, self._firing)
+        last = last_firings(self._results(by), spec).join(windows, window, "left_semi")
+        results = last.select(*self._firing, *window, c.START, c.END)
+        held = self.replay.records_in(results, by).withColumn(c.RECORD_ID, by)
+        pairs = _beside_each_other(held, self._firing).join(results, self._firing)
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
         ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
@@ -140,27 +140,27 @@ class WindowPairsRebuild(Rebuild):
         }
 
     @cached_property
-    def _told(self) -> PerIdentity:
-        """The firings that told of a pair, with `_which`, once."""
-        return PerIdentity(self._tell)
+    def _results(self) -> PerIdentity:
+        """The firings that hold a pair, with `_which`, once."""
+        return PerIdentity(self._compute)
 
-    def _tell(self, identity: Column) -> DataFrame:
+    def _compute(self, identity: Column) -> DataFrame:
         """What is counted of the pairs of each firing that has some; `records` are the pairs."""
         spec, firing = self.history.spec, self._firing
         fired = self.replay.fired(identity)
         held = self.replay.records_in(fired, identity)
         pairs = _beside_each_other(held, firing).select(*firing, *self._columns_of_a_pair)
         aggregates = aggregate_columns(pairs, spec)
-        told = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
-        rows = self.replay.firing_rows(told, *self._which, *aggregates)
-        told = numbered(rows.withColumnRenamed(NUMBER, _NTH), [_NTH], spec)
-        if _SUPERSEDED in told.columns:
-            told = _of_those_told(told, spec)
-        return told.transform(computed)
+        results = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
+        rows = self.replay.firing_rows(results, *self._which, *aggregates)
+        results = numbered(rows.withColumnRenamed(NUMBER, _NTH), [_NTH], spec)
+        if _SUPERSEDED in results.columns:
+            results = _by_numbers_of_results(results, spec)
+        return results.transform(computed)
 
     @property
     def _firing(self) -> list[str]:
-        """What tells a firing of the replay from every other one."""
+        """The columns that identify a firing of the replay."""
         return [*self.replay.group, c.FIRING]
 
     @property
@@ -187,25 +187,25 @@ _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
 """The record of each side of a pair."""
 
 
-def _of_those_told(told: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings that name those whose place they take: by their new numbers, if these told of pairs.
+def _by_numbers_of_results(results: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Firings that name those whose place they take: by their new numbers, if these held pairs.
 
     Sessions alone do: an earlier firing under another start or end is one that they cover.
     """
     keys, firing = list(spec.source.key), [*window_key(spec), _NTH]
     edges = ("window_start", "window_end")
-    earlier = told.select(
+    earlier = results.select(
         *keys,
         F.struct(*edges, F.col(_NTH).alias("firing")).alias(_SUPERSEDED),
         F.struct(*edges, "firing").alias(_NAMED),
     )
     named = (
-        told.select(*firing, F.explode(_SUPERSEDED).alias(_SUPERSEDED))
+        results.select(*firing, F.explode(_SUPERSEDED).alias(_SUPERSEDED))
         .join(earlier, [*keys, _SUPERSEDED])
         .groupBy(*firing)
         .agg(F.array_sort(F.collect_list(_NAMED)).alias(_SUPERSEDED))
     )
-    return told.drop(_SUPERSEDED).join(named, firing, "left")
+    return results.drop(_SUPERSEDED).join(named, firing, "left")
 
 
 def _beside_each_other(held: DataFrame, firing: list[str]) -> DataFrame:
@@ -213,7 +213,7 @@ def _beside_each_other(held: DataFrame, firing: list[str]) -> DataFrame:
 
     Args:
         held: records, once for each firing that holds them.
-        firing: the columns that tell a firing from every other one.
+        firing: the columns that identify a firing.
     """
     left, right = (
         held.where(F.col(INPUT) == name).select(*firing, F.struct("*").alias(side))

@@ -144,7 +144,7 @@ class Entry:
             channel; None where the watermark assumes no order, or ignores what breaks it.
         owed: of a step `owed`: arrival days whose rows have changed since they were observed, or
             that came behind the frontier; what they change is still to be published.
-        settled: of a step `published`: the owed days that the run has settled.
+        settled: of a step `published`: the days to recompute that the run has settled.
         lost: arrival days that were observed with more rows than the landing table now has.
         accepted_loss: why a run goes by what is left of them; None: it does not.
         touched_from_ms: the start of the oldest slot that the run brings up to date; its range

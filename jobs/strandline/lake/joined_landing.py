@@ -152,7 +152,7 @@ class JoinedLanding(Landing):
         return changes_of_two(
             known,
             {
-                name: SideLanded(one.begun, one.only_moved, one.tells_days_by_rows)
+                name: SideLanded(one.begun, one.only_moved, one.has_days_by_rows)
                 for name, one in self.inputs.items()
             },
             frontier_ms=frontier_ms,

@@ -158,7 +158,7 @@ class Landing:
         return self.log.table_id
 
     @property
-    def tells_days_by_rows(self) -> bool:
+    def has_days_by_rows(self) -> bool:
         """Whether facts are those of rows, and not of files."""
         return self._day_partition is None
 
@@ -237,7 +237,7 @@ class Landing:
             frontier_ms=frontier_ms,
             published_ms=published_ms,
             only_moved=self.only_moved,
-            by_rows=self.tells_days_by_rows,
+            by_rows=self.has_days_by_rows,
             first_id=first_id,
         )
 

@@ -67,7 +67,7 @@ def _by_files(
         files = [_put(rows, Path(folder, str(n)), by, depth) for n, rows in enumerate(sides)]
         for number in sorted({number for of_side, _ in files for number in of_side}):
             piece = [_rows_in(of_side.get(number), schema) for of_side, schema in files]
-            # what a first key cannot tell apart, the others do from the start
+            # rows with one first key differ in the others
             yield from _divided(piece, finer or [by], 0 if finer else depth + 1)
 
 

@@ -207,7 +207,7 @@ class _Bringing:
         return map(self.fitted.of, self.changes.rows())
 
 
-def publish_anew(
+def publish_all(
     store: Store, target: PublishedTable, rows: Part, inserted: int, attempt: Attempt
 ) -> None:
     """Put rows in place of all that a table holds, under their own columns, in one commit.

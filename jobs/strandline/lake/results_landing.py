@@ -152,7 +152,7 @@ class ResultsLanding(Landing):
         return id_of_two(self.log.table_id, self.upstream.table_id)
 
     @property
-    def tells_days_by_rows(self) -> bool:
+    def has_days_by_rows(self) -> bool:
         """See `Landing`; no, as the watermark comes of files that have landed."""
         return False
 

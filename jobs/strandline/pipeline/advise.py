@@ -44,7 +44,7 @@ _TRY = "try single settings: strandline plan {pipeline} --start … --end …, w
 
 
 def require_advisable(spec: PipelineSpec) -> None:
-    """Refuse a pipeline whose losses no one pass tells for every setting.
+    """Refuse a pipeline whose losses for every setting cannot be counted in one pass.
 
     Raises:
         InputError: it is one of two sources, of results, of windows that are not on a grid or leave

@@ -12,7 +12,7 @@ import pandas as pd
 from strandline.lake.state import rows_without_day
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.observation import sums_by_day
-from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.planned_run import PlannedRun
 from strandline.pipeline.request import Request
 from strandline.quality.findings.malformed import RowsOfDay
 
@@ -26,11 +26,11 @@ class RunArrivals:
 
     Attributes:
         request: what the run is asked.
-        outlook: what it knows, and will do.
+        planned: what it knows, and will do.
     """
 
     request: Request
-    outlook: Outlook
+    planned: PlannedRun
 
     @cached_property
     def days(self) -> Sequence[date]:
@@ -38,20 +38,20 @@ class RunArrivals:
 
         P is the earlier of the frontier and the day before M; without a frontier, the first day.
         """
-        outlook, timeline = self.outlook, self.outlook.seen.history.timeline
+        planned, timeline = self.planned, self.planned.seen.history.timeline
         known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
         if self.request.kind == "advance":
-            until_ms, reached_ms = self.request.until_ms, outlook.state.frontier_ms
+            until_ms, reached_ms = self.request.until_ms, planned.state.frontier_ms
             first = min(known, default=day_of(until_ms))
             if reached_ms is not None:
                 first = day_of(min(until_ms - DAY_MS, reached_ms))
-            owed = {day for day in outlook.plan.owed if midnight_of(day) < until_ms}
+            owed = {day for day in planned.plan.owed if midnight_of(day) < until_ms}
             return sorted({*_days_between(first, day_of(until_ms)), *owed})
-        within = outlook.plan.scope.windows
+        within = planned.plan.scope.windows
         of_its_dates = {
             day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms
         }
-        return sorted({*outlook.days_of_range, *of_its_dates})
+        return sorted({*planned.days_of_range, *of_its_dates})
 
     @cached_property
     def rows(self) -> Mapping[date, RowsOfDay]:
@@ -60,7 +60,7 @@ class RunArrivals:
             return {}
         first = self.days[0]
         since = first - _BEFORE if first - date.min > _BEFORE else date.min
-        timeline = self.outlook.seen.history.timeline
+        timeline = self.planned.seen.history.timeline
         counted, bad = (_since(rows, since) for rows in (timeline.day_map, timeline.malformed))
         crosses = counted["arrival_date"] != counted["event_date"]
         crossing = set(counted.loc[crosses, "arrival_date"])
@@ -76,7 +76,7 @@ class RunArrivals:
     @property
     def malformed_by_reason(self) -> dict[str, int]:
         """The malformed rows of the days, and all rows without an arrival day, by reason."""
-        malformed = self.outlook.seen.history.timeline.malformed
+        malformed = self.planned.seen.history.timeline.malformed
         of_run = malformed["arrival_date"].isin(self.days) | malformed["arrival_date"].isna()
         found = malformed[of_run].groupby("reason")["records"].sum()
         return {str(reason): int(count) for reason, count in found.items()}
@@ -87,9 +87,9 @@ class RunArrivals:
 
         Each run observes all of them again; how many they were, its books say.
         """
-        malformed = self.outlook.seen.history.timeline.malformed
+        malformed = self.planned.seen.history.timeline.malformed
         rows = malformed[malformed["arrival_date"].isna()]
-        before = rows_without_day(self.outlook.state.published)
+        before = rows_without_day(self.planned.state.published)
         counts: dict[str, int] = dict(
             zip(rows["reason"].tolist(), rows["records"].tolist(), strict=True)
         )

@@ -20,14 +20,14 @@ from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
 from strandline.pipeline.observation import sums_by_day
-from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.planned_run import PlannedRun
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.tables import QUARANTINE
 
 _DAY = QUARANTINE.partition
 
 
-def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -> list[Book]:
+def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]) -> list[Book]:
     """For each arrival day that a run judges whole: quarantined = landed - well-formed.
 
     Landed by the landing's log, well-formed by the timeline; quarantined are the malformed rows
@@ -35,13 +35,13 @@ def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -
     other windows, too, may keep rows that other rules made malformed. Of the rows without an
     arrival day, none may stand that other rules have made malformed.
     """
-    seen = outlook.seen
+    seen = planned.seen
     malformed, well_formed = (
         Counter[date | None](sums_by_day(rows))
         for rows in (seen.history.timeline.malformed, seen.history.timeline.day_map)
     )
     days = [
-        *_judged_whole(seen.history, outlook.plan.scope, outlook.horizon_ms),
+        *_judged_whole(seen.history, planned.plan.scope, planned.horizon_ms),
         *(day for day in seen.new_days if day not in well_formed),
     ]
     days = [day for day in days if day not in seen.world.lost]
@@ -55,7 +55,7 @@ def books_of_tables(ctx: Context, outlook: Outlook, changes: Sequence[Change]) -
         expected[None] = 0
     standing = _malformed_in_table(ctx, days)
     standing.subtract(_taken_away(changes))
-    may_lack = outlook.state.has_upkeep
+    may_lack = planned.state.has_upkeep
     return [
         Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": standing[day]})
         for day, rows in expected.items()

@@ -12,7 +12,7 @@ from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.context import Context
-from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.planned_run import PlannedRun
 from strandline.pipeline.rebuild import Staged
 from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
 from strandline.quality.findings.check import Check
@@ -30,24 +30,24 @@ _OFFERS = ["settled_ms", "pending_ms"]
 _OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
 
 
-def check_of_channels(spec: PipelineSpec, outlook: Outlook) -> Check | None:
+def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
     """Which channels no longer speak; None: nobody asks, there is none, or the input has ended."""
     asked = spec.quality.silent_after
-    if asked is None or not _has_channels(spec) or outlook.plan.clock.closes_now:
+    if asked is None or not _has_channels(spec) or planned.plan.clock.closes_now:
         return None
-    channels = _arrivals(spec, outlook)
-    return check_of_silence(channels, asked, outlook.horizon_ms, outlook.axis.start_ms)
+    channels = _arrivals(spec, planned)
+    return check_of_silence(channels, asked, planned.horizon_ms, planned.axis.start_ms)
 
 
-def check_of_ahead(ctx: Context, outlook: Outlook, staged: Staged) -> Check | None:
+def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check | None:
     """Whether the watermark is ahead of the horizon, and by which records, or of which pipeline.
 
     None: nobody asks, or the input has ended.
     """
-    asked, horizon_ms = ctx.spec.quality.watermark_ahead, outlook.horizon_ms
-    if outlook.plan.clock.closes_now:
+    asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
+    if planned.plan.clock.closes_now:
         return None
-    own, behind = outlook.seen.history, ""
+    own, behind = planned.seen.history, ""
     history = _of_the_watermark(own)
     watermark_ms = _watermark_at(history, horizon_ms)
     if watermark_ms is not None and watermark_ms > horizon_ms:
@@ -130,9 +130,9 @@ def _has_channels(spec: PipelineSpec) -> bool:
     return spec.source.channel is not None
 
 
-def _arrivals(spec: PipelineSpec, outlook: Outlook) -> list[ChannelArrivals]:
+def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
     """When each channel spoke; of those that are declared also the ones that never did."""
-    days, horizon_ms = outlook.seen.history.timeline.channel_days, outlook.horizon_ms
+    days, horizon_ms = planned.seen.history.timeline.channel_days, planned.horizon_ms
     midnights = days["arrival_date"].map(midnight_of).astype("int64")
     # of a timeline from before arrivals were kept, at some time of the day
     last = days["last_arrival_ms"].fillna(midnights + DAY_MS - 1).groupby(days["channel"]).max()

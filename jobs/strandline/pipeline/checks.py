@@ -11,7 +11,7 @@ from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.arrivals import RunArrivals
 from strandline.pipeline.channel_checks import check_of_ahead, check_of_channels
 from strandline.pipeline.context import Context
-from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.planned_run import PlannedRun
 from strandline.pipeline.rebuild import Staged
 from strandline.quality.findings.check import Check
 from strandline.quality.findings.freshness import check_of_freshness, fresh_within_ms
@@ -28,15 +28,15 @@ from strandline.spec.quality import DEFAULT
 
 def checks_of(ctx: Context, arrivals: RunArrivals, staged: Staged) -> list[Check]:
     """The rules of `quality` about the arrivals that a run knows, applied."""
-    quality, outlook = ctx.spec.quality, arrivals.outlook
-    over = [day for day in arrivals.days if midnight_of(day) + DAY_MS <= outlook.horizon_ms]
+    quality, planned = ctx.spec.quality, arrivals.planned
+    over = [day for day in arrivals.days if midnight_of(day) + DAY_MS <= planned.horizon_ms]
     records = {day: of_day.well_formed for day, of_day in arrivals.rows.items()}
     found = [
         *checks_of_malformed(quality, arrivals.rows, arrivals.days, arrivals.new_without_day),
-        *_freshness(ctx.spec, outlook),
+        *_freshness(ctx.spec, planned),
         check_of_volume(quality.volume, records, over),
-        check_of_channels(ctx.spec, outlook),
-        check_of_ahead(ctx, outlook, staged),
+        check_of_channels(ctx.spec, planned),
+        check_of_ahead(ctx, planned, staged),
     ]
     return [check for check in found if check is not None]
 
@@ -48,26 +48,26 @@ def note_of_dates(arrivals: RunArrivals) -> Iterator[str]:
         yield note
 
 
-def _freshness(spec: PipelineSpec, outlook: Outlook) -> Iterator[Check]:
+def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
     """When the last record of each source arrived; nothing is asked of an input that has ended."""
     asked = spec.quality.fresh_within
     within_ms = fresh_within_ms(asked, spec.schedule)
     if within_ms is None or (isinstance(spec, ResultsSpec) and asked == DEFAULT):
         return
-    if outlook.plan.clock.closes_now:
+    if planned.plan.clock.closes_now:
         return
     sides = [*spec.sides] if isinstance(spec, TwoSourcesSpec) else [""]
     for name in sides:
-        last_ms = _last_arrival(outlook, name)
-        yield check_of_freshness(last_ms, outlook.horizon_ms, within_ms, name)
+        last_ms = _last_arrival(planned, name)
+        yield check_of_freshness(last_ms, planned.horizon_ms, within_ms, name)
 
 
-def _last_arrival(outlook: Outlook, name: str) -> int | None:
+def _last_arrival(planned: PlannedRun, name: str) -> int | None:
     """The last arrival of a source, malformed rows too where it is the only one; None: nothing.
 
     Of a timeline from before arrivals were kept: the end of the last day that has any.
     """
-    timeline = outlook.seen.history.timeline
+    timeline = planned.seen.history.timeline
     rows = timeline.channel_days
     if name:
         rows = rows[rows["channel"].astype("string").str.startswith(channel_of(name, ""))]

@@ -1,4 +1,4 @@
-"""Make what was observed count: quarantine, the ledger's owed days, one commit to the timeline."""
+"""Make an observation count: quarantine, days to recompute, one commit to the timeline."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def commit_observed(
 ) -> None:
     """Make what a run has observed count: malformed rows, the days' books, the timeline."""
 
-    def note_owed(days: Sequence[date]) -> None:
+    def note_to_recompute(days: Sequence[date]) -> None:
         journal.write("owed", owed=days)
 
     ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
-    commit_observation(seen, malformed.rows, ctx.store, ctx.staging, note_owed=note_owed)
+    commit_observation(
+        seen, malformed.rows, ctx.store, ctx.staging, note_to_recompute=note_to_recompute
+    )
     journal.write("observed", books=[book.to_json() for book in malformed.books])
 
 
@@ -35,7 +37,7 @@ def commit_observation(
     store: Store,
     staging: Staging,
     *,
-    note_owed: Callable[[Sequence[date]], None],
+    note_to_recompute: Callable[[Sequence[date]], None],
 ) -> None:
     """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
 
@@ -46,8 +48,8 @@ def commit_observation(
         malformed: its staged malformed rows.
         store: the pipeline's tables.
         staging: of the run.
-        note_owed: notes in the ledger which of these days are owed; called before the commit that
-            makes them count, so that whoever dies in between forgets nothing.
+        note_to_recompute: notes in the ledger which days are to be recomputed; called before the
+            commit that makes them count, so that whoever dies in between forgets nothing.
     """
     spec, world = observation.history.spec, observation.world
     if not (observation.new_days or world.changes.rewritten or malformed is not None):
@@ -68,9 +70,9 @@ def commit_observation(
         len(days) < len(observation.new_days) or meanwhile != world.observed
     ):
         days = []  # they follow from those before, which are others by now
-    owed = [day for day in observation.owed_days if day in days]
+    owed = [day for day in observation.days_to_recompute if day in days]
     if owed:
-        note_owed(owed)
+        note_to_recompute(owed)
     if malformed is not None or has_malformed(store, days):
         publish_malformed(
             malformed, [*days, *observation.partial_days], days, observation, store, staging

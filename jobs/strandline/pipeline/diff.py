@@ -36,14 +36,14 @@ class Change:
         rows: the rows to insert, update and delete, with `OP`; or all that is inserted, without.
         counts: how many they are.
         whole: whether they are the staged part as it is: nothing stood in its scope.
-        anew: whether they take the place of all that stands, whatever its columns.
+        replaces_all: whether they take the place of all that stands, whatever its columns.
     """
 
     target: PublishedTable
     rows: Part
     counts: dict[str, int]
     whole: bool
-    anew: bool = False
+    replaces_all: bool = False
 
 
 _WITH_THE_KEY = {"windows", "firings", "pairs"}
@@ -74,10 +74,10 @@ def diffs(
             continue
         target, part = ctx.spec.tables[name], published_part(ctx.staging, name, rows.schema)
         table = ctx.store.table(name)
-        is_anew = recreate and name in _WITH_THE_KEY
-        if is_anew or (table is not None and target.start not in columns_of(table).names):
+        replaces_all = recreate and name in _WITH_THE_KEY
+        if replaces_all or (table is not None and target.start not in columns_of(table).names):
             # a table from another kind of pipeline stands: no row of it belongs to a range
-            changes.append(_anew(ctx, target, part))
+            changes.append(_replacing_all(ctx, target, part))
             continue
         leaves = leaving if name == QUARANTINE.name else None
         judging = _Judging(ctx, target, part, plan, oldest_ms, around[name], leaves)
@@ -143,7 +143,7 @@ class _Judging:
         """The change of the table, as it is open.
 
         Raises:
-            InputError: it cannot take a staged column; or keys do not tell rows apart that change.
+            InputError: it cannot take a staged column; or changed rows have no key of their own.
         """
         ctx, target, scope = self.ctx, self.target, self.scope
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
@@ -166,7 +166,7 @@ class _Judging:
 
 
 def _ambiguous(place: str) -> InputError:
-    """Changes of published rows that the keys of today do not tell apart."""
+    """Changes of published rows that have no key of their own by the keys of today."""
     return InputError(
         place,
         "several published rows are one by the pipeline's key: they were published under "
@@ -181,11 +181,11 @@ def whole_part(target: PublishedTable, staged: Part) -> Change:
     return Change(target, staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}, whole=True)
 
 
-def _anew(ctx: Context, target: PublishedTable, staged: Part) -> Change:
+def _replacing_all(ctx: Context, target: PublishedTable, staged: Part) -> Change:
     """The change that puts a staged part in place of all that stands in its table."""
     change = whole_part(target, staged)
     counts = {**change.counts, DELETE: ctx.store.rows(target.name)}
-    return replace(change, counts=counts, anew=True)
+    return replace(change, counts=counts, replaces_all=True)
 
 
 def no_longer_kept(ctx: Context) -> dict[str, int]:

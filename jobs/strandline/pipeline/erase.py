@@ -33,7 +33,7 @@ from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 
 _OF_RECORDS = ("quarantine", "firings", PAIRS)
-"""The tables whose rows tell of single records."""
+"""The tables whose rows are of single records."""
 WAIT_S = 60.0
 """So long an erasure waits for runs in progress, unless it is asked otherwise."""
 _PAUSE_S = 0.5

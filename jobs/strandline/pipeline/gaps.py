@@ -39,7 +39,7 @@ class StagedGaps:
         rows: their rows of the calendar; of very many the first and the last ones.
         not_in_rows: by state, how many more of them are in the range.
         count: how many slots of the range are gaps, listed or not.
-        around: where slots start, outside the range, whose gaps are listed anew.
+        around: where slots start, outside the range, whose gaps are listed again.
         first_accepted: the id of the first window that accepted a record; None: none has.
     """
 

@@ -46,7 +46,7 @@ class Journal:
         Args:
             ctx: the run.
             started: its first step.
-            progress: told each part of the run as it begins.
+            progress: called with each part of the run as it begins.
         """
         self._ctx = ctx
         self._progress = progress
@@ -67,7 +67,7 @@ class Journal:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part of the run: told as it begins, timed as it ends."""
+        """A part of the run: named to `progress` as it begins, timed as it ends."""
         self._progress(name)
         begun = time.perf_counter()
         yield

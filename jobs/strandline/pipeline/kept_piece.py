@@ -183,7 +183,7 @@ class _Arrivals:
         return counted.where(since).unionByName(landed_since.drop(_IDENTITY, _NUMBER))
 
     def _numbered(self, landing: Landing, records: DataFrame) -> DataFrame:
-        """Records with their identity, and a number that tells equal ones apart."""
+        """Records with their identity, and a number that is another one for equal records."""
         own = identity(self.ctx.spec, landing.source_columns)
         equal = Window.partitionBy(_IDENTITY).orderBy(_IDENTITY)
         return records.withColumn(_IDENTITY, own).withColumn(_NUMBER, F.row_number().over(equal))

@@ -47,8 +47,8 @@ class Remembered:
         states_in: gives the start of the last closed published slot of a range, and that of the
             first one that is not closed; None: there is no such slot.
         landed_before: gives whether rows that have landed since a range by other rules was judged
-            can be told from those before, and the landing table of before; None: of the days below
-            its horizon it holds just these rows now.
+            can be distinguished from those before, and the landing table of before; None: of the
+            days below its horizon it holds just these rows now.
         whole_within: of sessions, by some rules: gives the slots of a range whose sessions a
             watermark had dropped at a horizon, and none of which cross an edge; None: there are
             none.
@@ -96,8 +96,8 @@ class Remembered:
     def base_ms(self, until_ms: int) -> int | None:
         """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.
 
-        The day before, the frontier, or the first owed day, whichever is the earliest: what arrived
-        before cannot have changed.
+        The day before, the frontier, or the first day to recompute, whichever is the earliest:
+        what arrived before cannot have changed.
         """
         if self.frontier_ms is None:
             return None
@@ -105,7 +105,7 @@ class Remembered:
         return min([until_ms - DAY_MS, self.frontier_ms, *owed])
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
-        """The owed days that a run settles: all, if it leaves nothing before the frontier out."""
+        """The days to recompute that a run settles: all, or none if it leaves windows out."""
         if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
             return ()
         return tuple(day for day in self.owed if midnight_of(day) < completes_ms)

@@ -94,10 +94,10 @@ def of_rebuilt_first(
         if run_id is not None:
             yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
             continue
-        told = f"{request.reason}: a run first rebuilds {start} to {end}, which is not shown here"
+        sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
         if not state.closures_in(request.range):  # else that would be asked to open it
-            told += f": strandline plan {spec.pipeline} --start {start} --end {end}"
-        yield told
+            sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
+        yield sentence
 
 
 def of_staged(staged: Staged) -> Iterator[str]:
@@ -142,7 +142,7 @@ def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
     world, since_ms = seen.world, plan.scope.older_since_ms
     if recreated := sorted(world.changes.recreated & {*seen.new_days}):
         yield (
-            f"the landing table was created anew (its id is another one): {len(recreated):,} "
+            f"the landing table was created again (its id is another one): {len(recreated):,} "
             f"arrival days ({named(recreated)}) are observed again, and what differs is published"
         )
     if plan.owed:

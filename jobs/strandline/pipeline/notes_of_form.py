@@ -11,7 +11,7 @@ from strandline.spec.window import Session, WindowOfAllTime
 
 
 def of_form(spec: PipelineSpec) -> Iterator[str]:
-    """In which form windows are computed that sets alone do not tell, and what that costs."""
+    """In which form windows are replayed, and what that costs."""
     if isinstance(spec.window, WindowOfAllTime):
         yield (
             "windows of all time: whole history. Every run reads all that has landed, whatever "

@@ -63,9 +63,9 @@ class Observation:
         return {name: one.history.axis for name, one in history.inputs.items()}
 
     @property
-    def owed_days(self) -> list[date]:
+    def days_to_recompute(self) -> list[date]:
         """The days below the horizon that it finds changed, or behind the frontier."""
-        return self.world.owed_among(self.new_days)
+        return self.world.to_recompute_among(self.new_days)
 
     @property
     def well_formed_of_days(self) -> dict[date, int]:

@@ -32,12 +32,12 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     if ctx.store.table(ctx.spec.result) is None:
         return {}
     id_of = "slot_end" if grid.cumulative else "slot_start"
-    windows_tell = not kind_of(ctx.spec).cross_slots and ctx.spec.windows_count_all
-    accepted = _accepted_by_windows(ctx, older, grid) if windows_tell else {}
-    if windows_tell and grid.one_window_each:
+    windows_count = not kind_of(ctx.spec).cross_slots and ctx.spec.windows_count_all
+    accepted = _accepted_by_windows(ctx, older, grid) if windows_count else {}
+    if windows_count and grid.one_window_each:
         return accepted
     slots = {instant_of(slot[id_of]): slot for slot in published_slots(ctx, older)}
-    if not windows_tell:
+    if not windows_count:
         return {id_: _accepted_in(slot) for id_, slot in slots.items()}
     return accepted | {
         id_: replace(accepted.get(id_, Accepted()), missed_pairs=slot["missed_pairs"])

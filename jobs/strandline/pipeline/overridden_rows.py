@@ -1,4 +1,4 @@
-"""What the landing table tells of a range by other rules: see `Remembered`."""
+"""The rows of the landing table for a range by other rules: see `Remembered`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def landed_before(ctx: Context, one: OverriddenRange) -> tuple[bool, LandingLog | None]:
-    """Whether rows that have landed since can be told from those before, and the log of before.
+    """Whether rows that landed since can be distinguished from earlier ones, and the earlier log.
 
     None: of the days below the range's horizon the table holds just the rows of then.
     """

@@ -28,7 +28,7 @@ class Plan:
         scope: the windows and older late records.
         clock: the horizon, and which input has ended.
         completes_ms: the midnight up to which everything is published after it; None: of none.
-        owed: the arrival days that are owed before it.
+        owed: the arrival days that are to be recomputed before it.
         settles: those of them that are settled once it is published.
         lost: the days whose rows have gone that windows of the range are made of.
         notes: what a person should know about it.
@@ -99,7 +99,7 @@ def require_rows(request: Request, plan: Plan) -> None:
 
 
 def require_all(request: Request, plan: Plan, history: History) -> None:
-    """Whoever creates the tables anew leaves no window out that records are known of.
+    """A run that creates the tables again leaves no window out that records are known of.
 
     Raises:
         InputError: the run does.

@@ -77,7 +77,7 @@ def _lost(
     """The days whose rows have gone that windows of a range are made of.
 
     Sessions may reach further than the records of the range by themselves: those that are published
-    tell how far.
+    say how far.
     """
     if not world.lost:
         return ()

@@ -69,7 +69,7 @@ class Preview:
     """What a run would change.
 
     Attributes:
-        result: the table of its results: `windows`, or `pairs`, which all below then tells of.
+        result: the table of its results: `windows`, or `pairs`, which all below is then of.
         windows: how many windows it would add, change and remove.
         in_values: how many of the changed ones change in an aggregate, or in how many records they
             hold; the others only in their state, their firings or the rules they were made by.
@@ -79,7 +79,7 @@ class Preview:
         days: the same of both for the days that change most, in order: of a window's start, of a
             late record's slot, of a malformed record's arrival. None: of rows that have no day.
         other_days: how many other days change, and the same of them together.
-        days_cut: whether there are days beyond `MOST_DAYS`, of which nothing is told.
+        days_cut: whether there are days beyond `MOST_DAYS`, which are left out.
     """
 
     result: str
@@ -143,7 +143,7 @@ def preview_of(
         in_values=in_values,
         shown=shown,
         quarantine=reasons,
-        **days.told(most),
+        **days.shown(most),
     )
 
 
@@ -169,7 +169,7 @@ class _Days:
                 of_day = self.found.setdefault(row[partition], _nothing())
                 of_day[table][words[row[OP]]] += row[ROWS]
 
-    def told(self, most: int) -> dict[str, Any]:
+    def shown(self, most: int) -> dict[str, Any]:
         """The fields of a preview: of the days that change most so many one by one."""
         by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
         others, together = by_size[most:], _nothing()

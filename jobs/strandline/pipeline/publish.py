@@ -63,7 +63,7 @@ def to_publish(
         "of_windows": of_windows(change.target for change in changes),
         "whole": [change.target.name for change in changes if change.whole],
         "parts": [change.target.name for change in changes],
-        "anew": [change.target.name for change in changes if change.anew],
+        "anew": [change.target.name for change in changes if change.replaces_all],
         "emptied": [*emptied],
     }
 
@@ -119,7 +119,7 @@ def bring_in(
 ) -> Entry:
     """`publish` without its questions; call it under the lock, once nobody else is publishing."""
     for change in changes:
-        if any(change.counts.values()) and not change.anew:
+        if any(change.counts.values()) and not change.replaces_all:
             out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
@@ -140,9 +140,9 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Bring the changes of a run into their tables, and empty those that it empties."""
     attempt = attempt_of(entry.run_id)
     for change in changes:
-        if change.anew:
+        if change.replaces_all:
             inserted = change.counts[INSERT]
-            out.publish_anew(ctx.store, change.target, change.rows, inserted, attempt)
+            out.publish_all(ctx.store, change.target, change.rows, inserted, attempt)
             continue
         out.publish(ctx.store, change.target, change.rows, change.counts, attempt)
     for name in (entry.publish or {}).get("emptied", ()):
@@ -210,7 +210,9 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             rows = staging.part(f"{name}_diff")
             change = Change(targets[name], rows, counts_of(rows), whole=False)
         if name in begun.get("anew", ()):  # what it deletes may have gone already
-            change = replace(change, anew=True, counts={**(counted or {}), **_inserts(change)})
+            change = replace(
+                change, replaces_all=True, counts={**(counted or {}), **_inserts(change)}
+            )
         if counted is not None and change.counts != counted:
             raise InputError(
                 ctx.place(name), f"{change.counts} is staged, and {counted} was counted"

@@ -67,7 +67,7 @@ def publish_staged(
         spark: the session.
         accept: why a rejected run is published all the same.
         requested_by: who asks; kept in the ledger.
-        progress: told each step as it begins.
+        progress: called with each step as it begins.
         opened: the log of the landing table, where it is open already.
 
     Raises:
@@ -217,7 +217,7 @@ def _problem(
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
         return "is stale: the pipeline's rules have changed since"
     if log is not None and log.is_another(run.landing_id):
-        return f"is stale: {spec.source.table} was created anew since"
+        return f"is stale: {spec.source.table} was created again since"
     if log is not None and not _same_landing(spec, run, log):
         return f"is stale: {spec.source.table} has other files below its horizon since"
     return None if store.keeps_staging(run.run_id) else "its staging is gone"
@@ -234,7 +234,7 @@ def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
 
 
 def _again(pipeline: str, run: Entry) -> str:
-    """What makes a run anew."""
+    """The command that repeats a run."""
     if run.kind == "backfill" and run.range is not None:
         start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
         rules = f"{as_typed(run.overrides)} " if run.overrides else ""

@@ -142,7 +142,7 @@ def _of_side(quarantined: DataFrame, name: str) -> DataFrame:
 def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
     """The column of the quarantine that holds when a row arrived, for questions without Spark.
 
-    None: only the pipeline's expression tells it, or the column holds no instants as they are.
+    None: only the pipeline's expression gives it, or the column holds no instants as they are.
     """
     name = ctx.landing.arrival_column
     if name is None:

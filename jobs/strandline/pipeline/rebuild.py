@@ -39,7 +39,7 @@ class Staged:
         quarantine: the late records.
         completeness: the calendar; `calendar` is the range's part of it on the driver.
         firings: the firing history, where the pipeline keeps one.
-        pairs: of a window join those that the windows tell of, beside these.
+        pairs: of a window join the pairs of its windows, beside these.
         books: of the range, and of the older windows that late records belong to.
         oldest_ms: the start of the oldest slot that anything staged belongs to.
         slots_expected: the starts of those slots of the range that the day map names.

@@ -22,7 +22,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
     """Of all that decides what a run publishes, but for the rows of the landing table and the past.
 
     Of what is asked; of the pipeline's file but for `schedule`, `spark`, `engine` and
-    `quarantine_days`; of the landing table, which may have been created anew; of the program. Two
+    `quarantine_days`; of the landing table, which may have been created again; of the program. Two
     runs of the same fingerprint over the same rows publish the same.
 
     Args:

@@ -78,7 +78,7 @@ class Request:
     not_published_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a horizon that has not come yet, what contradicts itself, and what is not told.
+        """Refuse a horizon that has not come yet, what contradicts itself, and what is left out.
 
         Raises:
             InputError: it lies after the time of the clock; a dry run is to keep something; or what

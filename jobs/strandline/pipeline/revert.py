@@ -57,8 +57,8 @@ class Reverted:
     base: int
 
     @property
-    def days_owed(self) -> Sequence[date]:
-        """The owed days that it has settled: they are owed again."""
+    def days_to_recompute(self) -> Sequence[date]:
+        """The days to recompute that it has settled: they are to be recomputed again."""
         return self.done.settled or ()
 
     def first_step(
@@ -151,7 +151,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
     if within is not None and (done.closed or done.reopened) and before.closures_in(within):
         raise InputError(
             place,
-            "has opened, or closed anew, what --close had closed before",
+            "has opened, or closed again, what --close had closed before",
             f"{rebuild} --close --as-of INSTANT",
         )
     return Reverted(begun, done, before, state.position)
@@ -171,9 +171,9 @@ def revert_run(
 ) -> Outcome:
     """Publish, as a new run, what stood before a run published; a dry run shows what would change.
 
-    What the pipeline remembers goes back with it: the frontier, the first open slot, the owed days.
-    The tables of before are read at the versions that the ledger names. May be killed at any point,
-    as any run.
+    What the pipeline remembers goes back with it: the frontier, the first open slot, the days to
+    recompute. The tables of before are read at the versions that the ledger names. May be killed
+    at any point, as any run.
 
     Args:
         spec: the pipeline.
@@ -183,7 +183,7 @@ def revert_run(
         reason: why; kept in the ledger.
         requested_by: who asks; kept in the ledger.
         dry_run: whether nothing is written.
-        progress: told each step as it begins.
+        progress: called with each step as it begins.
         opened: the log of the landing table, where it is open already.
 
     Raises:
@@ -228,8 +228,8 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         entry = replace(entry, step="previewed")
     else:
         progress("publish")
-        if reverted.days_owed:
-            ctx.note(replace(first, step="owed", owed=reverted.days_owed))
+        if reverted.days_to_recompute:
+            ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
         entry = publish(ctx, changes, entry)
         ctx.staging.drop()
     outcome = outcome_of(ctx.spec.pipeline, entry)
@@ -260,7 +260,7 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
 
 
 def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
-    """The tables that a run may have written; pairs are told apart as those of before were."""
+    """The tables that a run may have written; pairs are identified as the earlier ones were."""
     key = (reverted.begun.publish or {}).get("key", ())
     version = (reverted.begun.versions or {}).get(PAIRS)
     pairs = None if version is None else store.table(PAIRS, version)

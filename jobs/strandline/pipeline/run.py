@@ -39,7 +39,7 @@ from strandline.pipeline.opened import (
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
+from strandline.pipeline.planned_run import PlannedRun, planned_run_of, too_much_to_read
 from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
@@ -68,7 +68,7 @@ def run(
         lake: where its tables lie.
         request: what is asked.
         spark: the session; one application a run.
-        progress: told each step as it begins.
+        progress: called with each step as it begins.
         opened: the log of the landing table, where it is open already: what it holds is read,
             unless somebody has written a step of the ledger since.
 
@@ -114,19 +114,19 @@ def _steps(
 ) -> Outcome:
     with journal.part("observe"):
         require_all_expressions(ctx.landing)
-        outlook = outlook_of(ctx, request, state)
-        arrivals = RunArrivals(request, outlook)
+        planned = planned_run_of(ctx, request, state)
+        arrivals = RunArrivals(request, planned)
         notes = [
             *request.notes,
             *notes_before,
-            *too_much_to_read(ctx, request, outlook),
-            *notes_of(ctx, request, outlook.seen, outlook.plan, outlook.axis, outlook.state),
+            *too_much_to_read(ctx, request, planned),
+            *notes_of(ctx, request, planned.seen, planned.plan, planned.axis, planned.state),
             *note_of_dates(arrivals),
         ]
-        journal.know(**outlook.ledger_says(ctx, request))
-    with for_input_of(ctx.spark, outlook.bytes_to_rebuild(ctx), ctx.spec.spark):
+        journal.know(**planned.ledger_says(ctx, request))
+    with for_input_of(ctx.spark, planned.bytes_to_rebuild(ctx), ctx.spec.spark):
         with journal.part("rebuild"):
-            staged, malformed = _staged(ctx, journal, outlook)
+            staged, malformed = _staged(ctx, journal, planned)
             books = [*malformed.books, *staged.books]
         with journal.part("audit"):
             if not ctx.dry_run:
@@ -134,7 +134,7 @@ def _steps(
             checks = checks_of(ctx, arrivals, staged)
             judged = judge(ctx, journal, staged, books, checks)
         with journal.part("diff"):
-            changes = diffs(ctx, staged, outlook.plan, outlook.seen, recreate=request.recreate)
+            changes = diffs(ctx, staged, planned.plan, planned.seen, recreate=request.recreate)
             emptied = no_longer_kept(ctx)
             tallied = tallies(changes, emptied)
             journal.know(
@@ -142,18 +142,18 @@ def _steps(
                 diff=tallied,
                 publish=to_publish(ctx, changes, emptied),
             )
-            judged += judge_removals(ctx, request, journal, outlook, staged, changes)
-            judged += judge_tables(ctx, journal, outlook, changes)
+            judged += judge_removals(ctx, request, journal, planned, staged, changes)
+            judged += judge_tables(ctx, journal, planned, changes)
             judged.reject(ctx, journal)
-            preview = _preview(ctx, request, outlook, changes, malformed)
+            preview = _preview(ctx, request, planned, changes, malformed)
     published = None
     if request.prepare:
         journal.write("prepared")
     elif not ctx.dry_run:
         with journal.part("publish"):
             # that rows have gone is accepted once what is left of them is published
-            accepted = partial(commit_observed, ctx, journal, outlook.seen, malformed)
-            with_it = accepted if outlook.seen.world.accepted else None
+            accepted = partial(commit_observed, ctx, journal, planned.seen, malformed)
+            with_it = accepted if planned.seen.world.accepted else None
             published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
     return Outcome(
@@ -189,14 +189,14 @@ def _recovered(
     return ctx, state
 
 
-def _staged(ctx: Context, journal: Journal, outlook: Outlook) -> tuple[Staged, Malformed]:
+def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged, Malformed]:
     """What is rebuilt, and the malformed rows of the days observed.
 
     What is observed is committed while the rebuild, which needs it only in memory, runs.
     """
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, outlook.seen)
-        staged = rebuild_into_staging(ctx, outlook.seen, outlook.plan, outlook.axis, outlook.state)
+        observed = pool.submit(_observed, ctx, journal, planned.seen)
+        staged = rebuild_into_staging(ctx, planned.seen, planned.plan, planned.axis, planned.state)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
@@ -220,25 +220,25 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
 
 def _described(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
     """What an outcome says of what was known and planned."""
-    outlook = arrivals.outlook
-    seen, plan = outlook.seen, outlook.plan
+    planned = arrivals.planned
+    seen, plan = planned.seen, planned.plan
     return {
         "range": plan.scope.windows,
-        "horizon_ms": outlook.horizon_ms,
+        "horizon_ms": planned.horizon_ms,
         "owed": [str(day) for day in plan.owed],
         "judged_from_ms": plan.scope.older_since_ms,
         "lost": [str(day) for day in sorted(seen.world.lost)],
         "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
         "malformed": arrivals.malformed_by_reason,
         "violations": seen.all_violations,
-        "read": outlook.read(ctx),
+        "read": planned.read(ctx),
     }
 
 
 def _preview(
     ctx: Context,
     request: Request,
-    outlook: Outlook,
+    planned: PlannedRun,
     changes: Sequence[Change],
     malformed: Malformed,
 ) -> Mapping[str, Any] | None:
@@ -249,12 +249,12 @@ def _preview(
     """
     if not (ctx.dry_run or request.prepare):
         return None
-    seen, observed = outlook.seen, None
+    seen, observed = planned.seen, None
     rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
     keeps = ctx.dry_run and not request.overrides
     if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
         observed, _ = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
-    within = outlook.plan.scope.windows
+    within = planned.plan.scope.windows
     return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
 
 

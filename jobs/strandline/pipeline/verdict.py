@@ -14,7 +14,7 @@ from strandline.pipeline.books_of_tables import books_of_tables
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
 from strandline.pipeline.journal import Journal
-from strandline.pipeline.outlook import Outlook
+from strandline.pipeline.planned_run import PlannedRun
 from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.removals import may_shrink, removals_of
 from strandline.pipeline.request import Request
@@ -25,7 +25,7 @@ BOOKS_ARE_OFF = (
     "books that do not balance are never published: run it again, as what it reads may have "
     "changed meanwhile; if they stay off, report a defect with the output of strandline runs show"
 )
-"""What people are told to do where records are not accounted for."""
+"""The way out where records are not accounted for."""
 
 
 def books_off(run: Entry) -> list[str]:
@@ -119,7 +119,7 @@ def judge_removals(
     ctx: Context,
     request: Request,
     journal: Journal,
-    outlook: Outlook,
+    planned: PlannedRun,
     staged: Staged,
     changes: Sequence[Change],
 ) -> Judged:
@@ -130,8 +130,8 @@ def judge_removals(
     """
     from strandline.quality.audit.run import audit_removals  # noqa: PLC0415 - takes seconds
 
-    within, limit = outlook.plan.scope.windows, ctx.spec.quality.max_removed_share
-    if limit is None or may_shrink(request, outlook.state, within, outlook.horizon_ms):
+    within, limit = planned.plan.scope.windows, ctx.spec.quality.max_removed_share
+    if limit is None or may_shrink(request, planned.state, within, planned.horizon_ms):
         return Judged()
     (results,) = (change for change in changes if change.target.name == staged.result)
     removals = removals_of(ctx, results, staged.results, within)
@@ -153,18 +153,18 @@ def judge_removals(
 
 
 def judge_tables(
-    ctx: Context, journal: Journal, outlook: Outlook, changes: Sequence[Change]
+    ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
 ) -> Judged:
     """Whether a record would be in quarantine and in windows once the changes are published.
 
     Returns:
         What was said: nothing of a run that has not put the malformed rows into quarantine yet.
     """
-    if ctx.dry_run or journal.entry.overrides or outlook.seen.world.accepted:
+    if ctx.dry_run or journal.entry.overrides or planned.seen.world.accepted:
         return Judged()
     from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
 
-    books = books_of_tables(ctx, outlook, changes)
+    books = books_of_tables(ctx, planned, changes)
     result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
     said = [asdict(result)]
     journal.know(audit=[*(journal.entry.audit or ()), *said])

@@ -30,7 +30,7 @@ class World:
         event_times: those of the records of each day whose rows have gone.
         accepted: the days that the run goes by what is left of.
         owes: whether all is judged again from a day on that has changed; no: what it changes is
-            told otherwise.
+            set otherwise.
         ready_ms: the days that end by then are over, by the clock and by what the pipeline says.
         landing_version: the version of the landing table.
         landing_id: the table that it is a version of.
@@ -111,13 +111,14 @@ class World:
         """Of days that are observed again: those whose malformed rows may have vanished.
 
         What stands in the landing as before can only be malformed no longer by other rules. Such a
-        row stays in quarantine until its range is rebuilt; so it is from the first owed day on.
+        row stays in quarantine until its range is rebuilt; so it is from the first day to
+        recompute on.
         """
         other_rows = (set(days) - self.known.keys()) | self.changes.changed | self.accepted
-        first_owed = owed[0] if owed else date.max
-        return sorted(day for day in days if day in other_rows or day >= first_owed)
+        first_to_recompute = owed[0] if owed else date.max
+        return sorted(day for day in days if day in other_rows or day >= first_to_recompute)
 
-    def owed_among(self, new_days: Collection[date]) -> list[date]:
+    def to_recompute_among(self, new_days: Collection[date]) -> list[date]:
         """Of the whole days that are observed now: those that change what may be published."""
         if not self.owes:
             return []
@@ -157,7 +158,7 @@ def times_of_lost(
 ) -> dict[date, list[TimeRange]]:
     """The event times of records that can no longer be read as they were, by the day that has lost.
 
-    Those of the day itself, and where rows tell what is a duplicate, of the days that they do so
+    Those of the day itself, and where rows decide what is a duplicate, of the days that they do so
     for.
 
     Args:

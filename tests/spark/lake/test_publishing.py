@@ -133,7 +133,7 @@ def test_all_is_replaced_in_one_commit_by_rows_with_other_columns(spark, store):
     schema = pa.schema([("day", pa.date32()), ("a.b ;", pa.string()), ("wall", pa.timestamp("us"))])
     rows = staged(store, pa.Table.from_pylist([row], schema))
     for done in (1, 2):
-        out.publish_anew(store, TARGET, rows, 1, attempt_of())
+        out.publish_all(store, TARGET, rows, 1, attempt_of())
         table = store.table("windows")
         expected = {"day": date(2024, 3, 5), "a.b ;": "x", "wall": NAIVE}
         assert table.to_pyarrow_table().to_pylist() == [expected]

@@ -82,7 +82,7 @@ def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
 ):
     line = hours.copy(tmp_path).of(OTHER)
     before = {name: hours.rows(name) for name in hours.results}
-    real = {"publish": out.publish, "publish_anew": out.publish_anew}
+    real = {"publish": out.publish, "publish_all": out.publish_all}
 
     def dies_after(name):
         def call(store, target, *others):

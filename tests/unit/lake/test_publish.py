@@ -190,7 +190,7 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
     with pytest.raises(RetryableError, match="rows were written of"):
         out.publish(store, TARGET, part, counts, attempt_of("run-2"))
     with pytest.raises(RetryableError, match=r"\d rows were written of 5"):
-        out.publish_anew(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
+        out.publish_all(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
     assert store.version("windows") == version
 
 

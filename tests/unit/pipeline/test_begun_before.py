@@ -25,7 +25,7 @@ from strandline.pipeline.opened import (
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.outlook import outlook_of
+from strandline.pipeline.planned_run import planned_run_of
 from strandline.pipeline.request import Request
 
 SPEC = a_spec()
@@ -91,7 +91,7 @@ def test_rows_that_another_run_has_observed_since_do_not_seem_to_have_gone(ctx):
     land_more(ctx)
     observe_as_it_is(ctx)
     with pytest.raises(RetryableError, match="newer rows of 2024-03-01, 2024-03-02 since"):
-        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
+        planned_run_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 
 
 def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx):
@@ -104,7 +104,7 @@ def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx)
     (ctx.lake.folder / "copy").rename(folder)
     assert Landing.open(None, ctx.lake, SPEC).log.is_newest
     with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
-        outlook_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
+        planned_run_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 
 
 def test_a_dry_run_has_one_staging_and_nothing_of_it_stays(ctx, tmp_path, monkeypatch):

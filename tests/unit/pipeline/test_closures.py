@@ -12,9 +12,9 @@ from meter import a_meter
 
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.steps import STEP_COLUMNS
+from strandline.engine.past.advance_days import advance_days
 from strandline.engine.past.history import History
 from strandline.engine.past.history import history_of as history_told
-from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.errors import InputError
@@ -146,7 +146,7 @@ def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before
     stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
     history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
     whole = Closure(EVERYTHING, 3 * DAY_MS)
-    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS)) == []
-    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
+    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS)) == []
+    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
     earlier = replace(whole, at_ms=DAY_MS)
-    assert rise_days(history, EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []
+    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []

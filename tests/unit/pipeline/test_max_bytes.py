@@ -20,7 +20,7 @@ from strandline.lake.store import Lake
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.context import Context
-from strandline.pipeline.outlook import Outlook, outlook_of, too_much_to_read
+from strandline.pipeline.planned_run import PlannedRun, planned_run_of, too_much_to_read
 from strandline.pipeline.request import Request
 
 DAYS = [FIRST_DAY.replace(day=day) for day in range(1, 7)]
@@ -53,7 +53,9 @@ def weight_of(ctx: Context, *days: int) -> int:
 
 
 def advance(ctx: Context, max_bytes: int) -> None:
-    outlook_of(ctx, Request("advance", to_ms=instant("7"), max_bytes=max_bytes), PipelineState())
+    planned_run_of(
+        ctx, Request("advance", to_ms=instant("7"), max_bytes=max_bytes), PipelineState()
+    )
 
 
 def test_the_days_that_tell_duplicates_count_where_days_are_observed(a_context):
@@ -90,7 +92,7 @@ def test_they_count_where_a_range_is_rebuilt_if_its_days_hold_any(a_context):
     assert f"reads {weight_of(ctx, 4, 5, 6):,} bytes of 3 arrival days" in note
 
 
-def an_outlook(ctx: Context, *, duplicates_on: int) -> Outlook:
+def an_outlook(ctx: Context, *, duplicates_on: int) -> PlannedRun:
     """Of a run that rebuilds the windows of the sixth day; every day was observed before."""
     cells = [
         {
@@ -107,4 +109,4 @@ def an_outlook(ctx: Context, *, duplicates_on: int) -> Outlook:
     days = DaysToRead(Observed(every), ctx.spec)
     within = TimeRange(instant("6"), instant("6") + DAY_MS)
     seen = SimpleNamespace(new_days=[], history=SimpleNamespace(days=days))
-    return Outlook([], Axis.of(ctx.spec, 0), seen, SimpleNamespace(scope=Scope(within)))
+    return PlannedRun([], Axis.of(ctx.spec, 0), seen, SimpleNamespace(scope=Scope(within)))

@@ -56,7 +56,7 @@ def test_the_last_run_of_a_range_is_taken_back_with_what_stood_before_it():
     assert first.frontier_ms == instant("2")
     assert of(nights).frontier_after(first, None) == instant("2")
     assert first.reopened  # what it had closed is open again
-    assert reverted.days_owed == [date(2024, 3, 2)]
+    assert reverted.days_to_recompute == [date(2024, 3, 2)]
 
 
 def test_the_first_run_of_all_leaves_no_frontier():

@@ -27,7 +27,7 @@ from strandline.model.intervals import (
 )
 
 _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
-"""What of a cell tells its windows and their records."""
+"""The columns of a cell that name its windows and count their records."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class Calendar:
         """
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
         newest = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
-        met = panes.merge(newest, left_on="newest_window_id", right_on="window_id").drop(
+        merged = panes.merge(newest, left_on="newest_window_id", right_on="window_id").drop(
             columns="window_id"
         )
-        met["missed"] = (
-            met["newest_window_id"] - met["oldest_id"]
+        merged["missed"] = (
+            merged["newest_window_id"] - merged["oldest_id"]
         ) // self.history.grid.step_ms + 1
-        return met
+        return merged
 
     def panes_within(self, within: TimeRange, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record of a window that starts in a range, and those of their windows.

@@ -1,8 +1,8 @@
 """The steps of the combined watermark where ticks alone decide.
 
 Every channel that is not idle offers the clock less the lag on each tick, so the combined watermark
-rises on every tick on which one of them offers. Between two changes of who is idle, the ticks are
-one row.
+advances on every tick on which one of them offers. Between two changes of who is idle, the ticks
+are one row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _TickRun:
 
 @dataclass(frozen=True)
 class _RisingTicks:
-    """Ticks one after the other on each of which the watermark rises, at one rank."""
+    """Ticks one after the other on each of which the watermark advances, at one rank."""
 
     first_ms: int
     last_ms: int
@@ -57,7 +57,9 @@ def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFra
     rising: list[_RisingTicks] = []
     runs = list(_tick_runs(rules, interval))
     for run in runs:
-        rising += _rises_of_source(run, rules) if rules.splits else _rises_of_valve(run, rules)
+        rising += (
+            _advances_of_source(run, rules) if rules.splits else _advances_of_valve(run, rules)
+        )
         offering = run.offering
     steps = _step_rows(rising, rules.ticks, rules.lag_ms or 0)
     before = interval.before
@@ -142,21 +144,21 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
         yield _TickRun(first, following - interval_ms, offering, awaited)
 
 
-# ------------------------------------------------------------------------------ where that rises
+# ------------------------------------------------------------------------------ where that advances
 
 
-def _rises_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
+def _advances_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
     """Splits are merged at once; the main output offers as well, until it is idle."""
     if run.offering or run.first_ms < rules.main_output_idle_from_ms:
         yield _RisingTicks(run.first_ms, run.last_ms, TICK_RANK)
 
 
-def _rises_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
-    """The watermark rises with the last channel that a valve waits for, in probe order.
+def _advances_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
+    """The watermark advances with the last channel that a valve waits for, in probe order.
 
     On the first tick these are the channels that took part before it, whether they offer or go idle
     now. One that comes back is behind, and not waited for before it has offered; if none else
-    offers, the first one to come back lets the watermark rise.
+    offers, the first one to come back lets the watermark advance.
     """
     if not run.offering:
         return

@@ -15,7 +15,7 @@ from strandline.engine.idleness.received import Interval, Received
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
-from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Rises, Splits, Valve
+from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Advances, Channels, Splits, Valve
 from strandline.engine.position.axis import TICK_RANK
 
 BEFORE_ALL = -1
@@ -26,8 +26,8 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
     """The steps of an interval, and where the source stands after it."""
     channels, events = interval.combined_channels(), events_of(rules, interval)
     combiner = Splits(channels) if rules.splits else Valve(channels)
-    rises = combiner.run(events.events) if len(events) else []
-    steps = rises_as_rows(events, rises)
+    advances = combiner.run(events.events) if len(events) else []
+    steps = advances_as_rows(events, advances)
     state = replace(
         interval.before,
         channels=channels_after(rules, interval, events, channels),
@@ -36,7 +36,7 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
     if isinstance(combiner, Splits):
         state = _with_status(state, rules, interval, combiner, rose=bool(len(steps)))
         changes: Iterable[StatusChange] = _changes_of_splits(
-            rules, interval, events, combiner, rises
+            rules, interval, events, combiner, advances
         )
     else:
         changes = [events.change(place, idle=idle) for place, idle in combiner.changes]
@@ -81,11 +81,11 @@ def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]
     return ticks.astype(object) * rules.axis.scale if rules.axis.sequenced else ticks
 
 
-def rises_as_rows(events: PlacedEvents, rises: Rises) -> pd.DataFrame:
-    """The rises that events have caused, as steps."""
+def advances_as_rows(events: PlacedEvents, advances: Advances) -> pd.DataFrame:
+    """The watermark advances that events have caused, as steps."""
     none = np.zeros(0, dtype=np.int64)
-    places = np.concatenate([none, *(place for place, _ in rises)])
-    values = np.concatenate([none, *(value for _, value in rises)])
+    places = np.concatenate([none, *(place for place, _ in advances)])
+    values = np.concatenate([none, *(value for _, value in advances)])
     return step_rows(events.seen_from[places], events.rank[places], values)
 
 
@@ -121,11 +121,11 @@ def _with_status(
     """Whether a source of splits has said that it is idle, which only its end depends on.
 
     It says so if its splits and its main output are idle, and on its first tick if it has no split
-    by then; until its watermark rises again. Flink: `ProgressiveTimestampsAndWatermarks`.
+    by then; until its watermark advances again. Flink: `ProgressiveTimestampsAndWatermarks`.
     """
     before = interval.before
     last_tick_ms = rules.axis.last_tick_before(interval.until_ms)
-    splits_idle = splits.all_idle_since_rise or (before.splits_idle and not rose)
+    splits_idle = splits.all_idle_since_advance or (before.splits_idle and not rose)
     main_output_idle = last_tick_ms >= rules.main_output_idle_from_ms
     still_says_idle = before.says_idle and not rose
     began_without_split = not rose and _first_tick_saw_no_split(rules, interval, last_tick_ms)
@@ -137,21 +137,25 @@ def _with_status(
 
 
 def _changes_of_splits(
-    rules: IdlenessRules, interval: Interval, events: PlacedEvents, splits: Splits, rises: Rises
+    rules: IdlenessRules,
+    interval: Interval,
+    events: PlacedEvents,
+    splits: Splits,
+    advances: Advances,
 ) -> Iterator[StatusChange]:
-    """Where a source of splits goes idle, and where its watermark rises after that.
+    """Where a source of splits goes idle, and where its watermark advances after that.
 
     Its main output goes idle on one tick, after the splits of that tick: no earlier does the
     source, and there if all splits were idle by then. The place before the first event is -1.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
-    rising = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in rises)])
+    rising = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
     idle_at = [float(place) for place in splits.all_idle_at if place >= main]
     if interval.first_tick_ms <= main_ms < interval.until_ms:
-        last_rise = int(np.max(rising[rising < main], initial=-1))
-        was_idle = [place for place in splits.all_idle_at if last_rise <= place < main]
-        if was_idle or (interval.before.splits_idle and last_rise < 0):
+        last_advance = int(np.max(rising[rising < main], initial=-1))
+        was_idle = [place for place in splits.all_idle_at if last_advance <= place < main]
+        if was_idle or (interval.before.splits_idle and last_advance < 0):
             idle_at.insert(0, main - 0.5)
     since: float | None = -1.0 if interval.before.says_idle else None
     for at in (*idle_at, float(len(events))):

@@ -1,6 +1,7 @@
 """The steps of a long past, of which a question needs those of a few days.
 
-Values rise strictly, so the watermark after each day tells on which day a threshold was reached.
+Values increase strictly, so by the watermark after each day it is known on which day a threshold
+was reached.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ class StepDays:
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """The rises of the combined watermark before a horizon, read as far as they are asked for.
+    """The advances of the combined watermark before a horizon, read as far as they are asked for.
 
     Attributes:
         kept: the days whose steps are kept.
         later: the steps after these days, at hand.
         axis: of the instants.
         horizon_ms: the horizon.
-        at_end: (rank, watermark) of the rises that the end of the input would cause.
+        at_end: (rank, watermark) of the advances that the end of the input would cause.
         changes: where the source as a whole went idle or came back.
     """
 
@@ -90,7 +91,7 @@ class KeptSteps:
             end = int(np.searchsorted(self._until, start_ms + DAY_MS, side="left")) + 1
             chosen.update(range(first, min(end, len(self._until))))
             if first:
-                chosen.add(int(self._last_rise[first - 1]))
+                chosen.add(int(self._last_advance[first - 1]))
         return self._steps(self.kept.days.iloc[sorted(chosen)])
 
     def at(self, horizon_ms: int) -> Steps:
@@ -147,7 +148,7 @@ class KeptSteps:
         return np.append(True, self._after[1:] > self._after[:-1])[: len(self._after)]
 
     @cached_property
-    def _last_rise(self) -> Longs:
+    def _last_advance(self) -> Longs:
         """The last day up to each day on which the watermark rose."""
         numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
         return np.maximum.accumulate(numbers) if len(numbers) else numbers

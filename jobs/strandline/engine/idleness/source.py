@@ -61,7 +61,7 @@ class Source:
             yield day, steps.assign(arrival_date=day), carried
 
     def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of the rises if the input ended where the state stands.
+        """(rank, watermark) of the advances if the input ended where the state stands.
 
         Flink drops the last watermark of a source of splits that is idle: there are none.
         """

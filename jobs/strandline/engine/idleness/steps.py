@@ -1,7 +1,7 @@
-"""The steps of the combined watermark, where channels can go idle: thresholds do not tell it then.
+"""The steps of the combined watermark, where channels can go idle: thresholds do not give it then.
 
 Whether a channel counts depends on where its watermark stands to the combined one, so the steps
-have to be known as such: the position and the value of each rise.
+have to be known as such: the position and the value of each advance.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ STEP_COLUMNS = ("arrival_date", "seen_from", "until", "rank", "watermark_ms")
 
 @dataclass(frozen=True)
 class Steps:
-    """The rises of the combined watermark before a horizon.
+    """The advances of the combined watermark before a horizon.
 
     Attributes:
-        table: a row for each rise, in order; columns `STEP_COLUMNS`. A row whose `until` is a later
-            tick stands for a run of ticks, on each of which the watermark rises with the clock.
+        table: a row for each advance, in order; columns `STEP_COLUMNS`. A row whose `until` is a
+            later tick stands for a run of ticks, on each of which the watermark advances with the
+            clock.
         axis: of the instants.
         horizon_ms: the horizon.
-        at_end: (rank, watermark) of the rises that the end of the input would cause.
+        at_end: (rank, watermark) of the advances that the end of the input would cause.
     """
 
     table: pd.DataFrame
@@ -130,8 +131,8 @@ def step_rows(
     Args:
         seen_from: the first instant that sees each of them.
         rank: the order at one instant.
-        watermark_ms: what the combined watermark rises to.
-        until: the last tick of a run of ticks; None: each step is one rise.
+        watermark_ms: the value that the combined watermark advances to.
+        until: the last tick of a run of ticks; None: each step is one advance.
     """
     columns = (None, seen_from, seen_from if until is None else until, rank, watermark_ms)
     return pd.DataFrame(dict(zip(STEP_COLUMNS, columns, strict=True)))

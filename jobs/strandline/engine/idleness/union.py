@@ -18,9 +18,9 @@ from strandline.engine.idleness.activity import Activity
 from strandline.engine.idleness.by_clock import active_spans
 from strandline.engine.idleness.by_records import (
     BEFORE_ALL,
+    advances_as_rows,
     channels_after,
     events_of,
-    rises_as_rows,
 )
 from strandline.engine.idleness.events import PlacedEvents
 from strandline.engine.idleness.received import Interval
@@ -106,8 +106,10 @@ class Union:
         channels.combined_ms = carried.combined_ms
         events = _events_of_both(happened)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
-        rises = Valve(channels).run(events.events) if len(events) else []
-        return rises_as_rows(events, rises), self._after(carried, happened, channels, until_ms)
+        advances = Valve(channels).run(events.events) if len(events) else []
+        return advances_as_rows(events, advances), self._after(
+            carried, happened, channels, until_ms
+        )
 
     def _after(
         self, carried: UnionState, happened: Sequence[Happened], channels: Channels, until_ms: int
@@ -129,7 +131,7 @@ class Union:
         )
 
     def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of the rises if both inputs ended where the state stands.
+        """(rank, watermark) of the advances if both inputs ended where the state stands.
 
         Flink drops the last watermark of a source of splits that is idle.
         """
@@ -189,7 +191,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
-    """The rises of a source of splits and its changes of status, as those of one channel."""
+    """The watermark advances and changes of status of a source of splits, as of one channel."""
     interval_ms = one.axis.own.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(

@@ -21,8 +21,8 @@ _SHORT = 8
 _FIRST_CHUNK = 64
 _MOST_VALUES = 4_000_000
 Longs = npt.NDArray[Any]
-Rises = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
-"""Where among the events the combined watermark rises, and to what."""
+Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+"""Where among the events the combined watermark advances, and to which value."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +75,27 @@ class Valve:
         self.channels = channels
         self.changes: list[tuple[int, bool]] = []
 
-    def run(self, events: Events) -> Rises:
+    def run(self, events: Events) -> Advances:
         """Take the events in, of which each raise is higher than the channel's last.
 
         Where among them all channels are idle, or no longer, is kept in `changes`.
         """
-        rises: Rises = []
+        advances: Advances = []
         start, chunk = 0, _FIRST_CHUNK
         most = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
         while start < len(events):
             end = min(start + chunk, len(events))
             change = self._first_change(events, start, end)
             if change > start:
-                start = self._batch(events, start, change, rises)
+                start = self._batch(events, start, change, advances)
             else:
-                self._single(events, start, rises)
+                self._single(events, start, advances)
                 start += 1
             chunk = min(chunk * 2, most) if change == end else _FIRST_CHUNK
-        return rises
+        return advances
 
     def end(self, dropped: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-        """Give every channel that has joined the last watermark: (channel, combined) of rises.
+        """Give every channel that has joined the last watermark: (channel, combined) of advances.
 
         The channels are left as they are. The end of some may be `dropped`.
         """
@@ -105,9 +105,9 @@ class Valve:
         )
         there = np.flatnonzero(at.active | at.been_idle).tolist()
         for channel in (channel for channel in there if channel not in dropped):
-            rises: Rises = []
-            copy._raise(0, channel, MAX_WATERMARK, rises)
-            for _, values in rises:
+            advances: Advances = []
+            copy._raise(0, channel, MAX_WATERMARK, advances)
+            for _, values in advances:
                 yield channel, int(values[0])
 
     def _first_change(self, events: Events, start: int, end: int) -> int:
@@ -116,12 +116,12 @@ class Valve:
         changes = np.flatnonzero(np.where(events.kind[start:end] == IDLE, active, ~active))
         return start + int(changes[0]) if len(changes) else end
 
-    def _batch(self, events: Events, start: int, end: int, rises: Rises) -> int:
+    def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
         """Take in raises of active channels; up to where one that was behind has caught up."""
         at = self.channels
         if end - start < _SHORT:
             for i in range(start, end):
-                self._single(events, i, rises)
+                self._single(events, i, advances)
             return end
         numbers = np.flatnonzero(at.active)
         if not len(numbers):
@@ -142,18 +142,18 @@ class Valve:
         catches_up[raised] = ~aligned[column[raised]] & (offered[raised] >= before[raised])
         length = int(np.argmax(catches_up)) if catches_up.any() else end - start
         if length:
-            risen = np.flatnonzero(combined[:length] > before[:length])
-            rises.append((start + risen, combined[risen]))
+            advanced = np.flatnonzero(combined[:length] > before[:length])
+            advances.append((start + advanced, combined[advanced]))
             at.watermark_ms[numbers] = own[length - 1]
             at.combined_ms = int(combined[length - 1])
         if length < end - start:
-            self._single(events, start + length, rises)
+            self._single(events, start + length, advances)
             return start + length + 1
         return end
 
-    def _single(self, events: Events, place: int, rises: Rises) -> None:
+    def _single(self, events: Events, place: int, advances: Advances) -> None:
         was_idle = self._all_idle
-        self._take(events, place, rises)
+        self._take(events, place, advances)
         if self._all_idle != was_idle:
             self.changes.append((place, not was_idle))
 
@@ -162,22 +162,22 @@ class Valve:
         """Whether there are channels, and none takes part."""
         return bool(self.channels.been_idle.any()) and not self.channels.active.any()
 
-    def _take(self, events: Events, place: int, rises: Rises) -> None:
+    def _take(self, events: Events, place: int, advances: Advances) -> None:
         channel, kind = int(events.channel[place]), int(events.kind[place])
         if kind == JOIN:
             self.channels.active[channel] = True
         elif kind == RAISE:
-            self._raise(place, channel, int(events.value[place]), rises)
+            self._raise(place, channel, int(events.value[place]), advances)
         else:
-            self._idle(place, channel, rises)
+            self._idle(place, channel, advances)
 
-    def _raise(self, place: int, channel: int, watermark_ms: int, rises: Rises) -> None:
+    def _raise(self, place: int, channel: int, watermark_ms: int, advances: Advances) -> None:
         at = self.channels
         at.active[channel] = True
         at.watermark_ms[channel] = watermark_ms
-        self._rise_to_least_aligned(place, rises)
+        self._advance_to_least_aligned(place, advances)
 
-    def _idle(self, place: int, channel: int, rises: Rises) -> None:
+    def _idle(self, place: int, channel: int, advances: Advances) -> None:
         """The last channel to go idle lets the largest through, if it stood at the combined one."""
         at = self.channels
         if not at.active[channel]:
@@ -186,20 +186,20 @@ class Valve:
         if at.watermark_ms[channel] != at.combined_ms:
             return
         if at.active.any():
-            self._rise_to_least_aligned(place, rises)
+            self._advance_to_least_aligned(place, advances)
         else:
-            self._rise(place, int(at.watermark_ms.max()), rises)
+            self._advance(place, int(at.watermark_ms.max()), advances)
 
-    def _rise_to_least_aligned(self, place: int, rises: Rises) -> None:
+    def _advance_to_least_aligned(self, place: int, advances: Advances) -> None:
         at = self.channels
         aligned = at.active & ((at.watermark_ms >= at.combined_ms) | ~at.been_idle)
         if aligned.any():
-            self._rise(place, int(at.watermark_ms[aligned].min()), rises)
+            self._advance(place, int(at.watermark_ms[aligned].min()), advances)
 
-    def _rise(self, place: int, watermark_ms: int, rises: Rises) -> None:
+    def _advance(self, place: int, watermark_ms: int, advances: Advances) -> None:
         if watermark_ms > self.channels.combined_ms:
             self.channels.combined_ms = watermark_ms
-            rises.append((np.array([place]), np.array([watermark_ms])))
+            advances.append((np.array([place]), np.array([watermark_ms])))
 
 
 class Splits:
@@ -211,18 +211,18 @@ class Splits:
     def __init__(self, channels: Channels) -> None:
         """Begin where the splits stand."""
         self.channels = channels
-        self.all_idle_since_rise = False
+        self.all_idle_since_advance = False
         self.all_idle_at: list[int] = []
 
-    def run(self, events: Events) -> Rises:
+    def run(self, events: Events) -> Advances:
         """Take the events in, whose offers need not be higher than the last."""
-        rises: Rises = []
+        advances: Advances = []
         chunk = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
         for start in range(0, len(events), chunk):
-            self._batch(events, start, min(start + chunk, len(events)), rises)
-        return rises
+            self._batch(events, start, min(start + chunk, len(events)), advances)
+        return advances
 
-    def _batch(self, events: Events, start: int, end: int, rises: Rises) -> None:
+    def _batch(self, events: Events, start: int, end: int, advances: Advances) -> None:
         at, length = self.channels, end - start
         channel, kind = events.channel[start:end], events.kind[start:end]
         rows = np.arange(length)
@@ -240,13 +240,13 @@ class Splits:
         merged = np.where(none, own.max(axis=1), least)
         merged[~events.last_of_moment[start:end]] = MIN_WATERMARK
         combined = np.maximum(np.maximum.accumulate(merged), at.combined_ms)
-        risen = np.flatnonzero(combined > np.concatenate([[at.combined_ms], combined[:-1]]))
-        rises.append((start + risen, combined[risen]))
+        advanced = np.flatnonzero(combined > np.concatenate([[at.combined_ms], combined[:-1]]))
+        advances.append((start + advanced, combined[advanced]))
         idle = np.flatnonzero(none & events.last_of_moment[start:end])
         self.all_idle_at += (start + idle).tolist()
-        if len(risen):
-            self.all_idle_since_rise = bool(len(idle)) and bool(idle[-1] >= risen[-1])
+        if len(advanced):
+            self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
         elif len(idle):
-            self.all_idle_since_rise = True
+            self.all_idle_since_advance = True
         at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
         at.combined_ms = int(combined[-1])

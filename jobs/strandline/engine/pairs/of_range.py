@@ -71,7 +71,7 @@ class PairsOfRange(Rebuild):
         return counted
 
     def accepted_by_slot(self) -> DataFrame | None:
-        """See `Rebuild`: `accepted_by_input` tells it."""
+        """See `Rebuild`: `accepted_by_input` has it."""
         return None
 
     def held(self) -> DataFrame:

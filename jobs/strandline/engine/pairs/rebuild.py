@@ -36,14 +36,14 @@ from strandline.spec.joined import JoinedSpec
 PAIR_TS = "pair_ts"
 """The later event time of a pair."""
 PAIR = "pair"
-"""A number that tells pairs of equal records apart, from 1."""
+"""The number of a pair among pairs of equal records, from 1."""
 _NTH = "_strandline_nth_of_equal"
 _COPIES = "_strandline_copies"
 _CONTENT = "_strandline_content"
 _BUCKET_IN_SPANS = 2
 """So long that few left records look into two buckets, and so short that few pairs are tried."""
-_OWN = (c.TS, c.MET, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
-"""What of the engine's own columns a pair tells of each of its records."""
+_OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
+"""The engine's own columns that a pair has for each of its records."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +105,21 @@ class PairRebuild:
         return records.withColumn(c.BUCKET, F.explode(buckets))
 
     def late(self, name: str) -> DataFrame:
-        """The late records of a side, each with the WATERMARK that it met."""
+        """The late records of a side, each with the WATERMARK at its arrival."""
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
         return self._side(name).late().where(inside)
 
     def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
         """The late records of a side from before an instant that arrived from a midnight on.
 
-        Each with the WATERMARK that it met.
+        Each with the WATERMARK at its arrival.
         """
         given, axis = self._given(name), self.crossings.axis
         days = given.history.days.since(since_ms)
         known = known_records(given.records, given.history, self.clock.horizon_ms, days)
-        met = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
         probes = known.where(F.col(c.TS) < before_ms).withColumns(
-            {c.SEEN_FROM: met, c.RANK: F.lit(AFTER_CHANNELS)}
+            {c.SEEN_FROM: at_arrival, c.RANK: F.lit(AFTER_CHANNELS)}
         )
         behind = self._side(name).after_the_end(self.emitted(days).at(probes))
         return behind.drop(c.SEEN_FROM).where(F.col(c.TS) < F.col(c.WATERMARK))
@@ -203,7 +203,7 @@ class PairRebuild:
 
         def gone(earlier: str, later: str) -> Column:
             ts, other_ts = F.col(of_side(later, c.TS)), F.col(of_side(earlier, c.TS))
-            came_later = F.col(of_side(later, c.MET)) > F.col(of_side(earlier, c.MET))
+            came_later = F.col(of_side(later, c.AT_ARRIVAL)) > F.col(of_side(earlier, c.AT_ARRIVAL))
             at_watermark = F.col(of_side(later, c.AT_WATERMARK))
             at_the_same = F.col(of_side(earlier, c.AT_WATERMARK)) & (ts == other_ts)
             expires_now = ts == other_ts + self._kept_ms[earlier]
@@ -229,7 +229,7 @@ class PairRebuild:
         """
         given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
-        if identified and self._told_by_id:
+        if identified and self._identified_by_id:
             own += [c.RECORD_ID, _CONTENT]
             records = records.withColumn(_CONTENT, content(given.source_columns))
         elif identified:
@@ -245,13 +245,13 @@ class PairRebuild:
         return records.select(*keys, c.BUCKET, *named)
 
     @property
-    def _told_by_id(self) -> bool:
+    def _identified_by_id(self) -> bool:
         """Whether columns of a side identify its records: two of one id may differ in all else."""
         return any(one.history.spec.source.id is not None for one in (self.left, self.right))
 
     def _nth_of_equal(self) -> Column:
         """The number of a pair, from 1, among those whose records have the same ids."""
-        if not self._told_by_id:
+        if not self._identified_by_id:
             nth = {name: F.col(of_side(name, _NTH)) for name in SIDES}
             copies = F.col(of_side("right", _COPIES))
             return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")

@@ -29,10 +29,10 @@ from strandline.model.lateness import MAX_WATERMARK
 
 @dataclass(frozen=True)
 class Side:
-    """The records of one input with an event time in a range, by the watermark that they met.
+    """The records of one input with an event time in a range, by the watermark at their arrival.
 
     A record is late if its event time is below the watermark of both inputs together. Most came
-    before that had reached their time, which the parts of slots tell; the watermark itself is
+    before that had reached their time, which the parts of slots give; the watermark itself is
     looked up for the others alone.
 
     Attributes:
@@ -53,8 +53,10 @@ class Side:
 
     @cached_property
     def accepted(self) -> DataFrame:
-        """The records that are not late, with MET and AT_WATERMARK."""
-        ahead = self._in_time(self._known(self._days)).where(F.col(c.MET) < F.col(c.AHEAD_BEFORE))
+        """The records that are not late, with their watermark at arrival and AT_WATERMARK."""
+        ahead = self._in_time(self._known(self._days)).where(
+            F.col(c.AT_ARRIVAL) < F.col(c.AHEAD_BEFORE)
+        )
         ahead = ahead.withColumn(c.AT_WATERMARK, F.lit(False)).drop(
             c.PART, c.AHEAD_BEFORE, c.CHANNEL, c.CANDIDATE
         )
@@ -66,7 +68,7 @@ class Side:
         return ahead.unionByName(behind.select(*ahead.columns))
 
     def late(self) -> DataFrame:
-        """The late records, each with the WATERMARK that it met."""
+        """The late records, each with the WATERMARK at its arrival."""
         late = self._in_time(self._behind).where(F.col(c.TS) < F.col(c.WATERMARK))
         if self._ended is None:
             return late
@@ -74,12 +76,12 @@ class Side:
         came_later = came_later.withColumn(c.WATERMARK, F.lit(MAX_WATERMARK))
         return late.unionByName(came_later.select(*late.columns))
 
-    def after_the_end(self, met: DataFrame) -> DataFrame:
-        """Records with the WATERMARK that they met: after the end of the input that is the last."""
+    def after_the_end(self, at_arrival: DataFrame) -> DataFrame:
+        """Records with the WATERMARK at their arrival; after the end of the input, the last one."""
         if self._ended is None:
-            return met
+            return at_arrival
         watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
-        return met.withColumn(c.WATERMARK, watermark)
+        return at_arrival.withColumn(c.WATERMARK, watermark)
 
     def _in_time(self, records: DataFrame) -> DataFrame:
         """Those that came before the input had ended."""
@@ -98,11 +100,13 @@ class Side:
 
     @cached_property
     def _behind(self) -> DataFrame:
-        """The records that the watermark may have passed, with the WATERMARK that they met."""
-        behind = self._known(self._behind_days).where(F.col(c.MET) >= F.col(c.AHEAD_BEFORE))
-        probes = behind.withColumns({c.SEEN_FROM: F.col(c.MET), c.RANK: F.lit(AFTER_CHANNELS)})
-        met = self.emitted(self._behind_days).at(probes)
-        return computed(met.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
+        """The records that the watermark may have passed, with the WATERMARK at their arrival."""
+        behind = self._known(self._behind_days).where(F.col(c.AT_ARRIVAL) >= F.col(c.AHEAD_BEFORE))
+        probes = behind.withColumns(
+            {c.SEEN_FROM: F.col(c.AT_ARRIVAL), c.RANK: F.lit(AFTER_CHANNELS)}
+        )
+        at_arrival = self.emitted(self._behind_days).at(probes)
+        return computed(at_arrival.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
 
     def _known(self, days: Sequence[date]) -> DataFrame:
         axis, grid = self.crossings.axis, self.given.history.grid
@@ -112,9 +116,9 @@ class Side:
             known = known.where(inside)
         ts = F.col(c.TS)
         part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
-        met = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
         ahead = F.broadcast(part_table(self.spark, self._parts.table, axis))
-        return known.withColumns({c.PART: part, c.MET: met}).join(ahead, c.PART)
+        return known.withColumns({c.PART: part, c.AT_ARRIVAL: at_arrival}).join(ahead, c.PART)
 
     @cached_property
     def _days(self) -> list[date]:

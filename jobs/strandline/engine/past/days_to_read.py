@@ -59,7 +59,7 @@ class DaysToRead:
 
     @cached_property
     def rebuilt(self) -> list[date]:
-        """The days that a rebuild may read: those of its records, and what tells duplicates."""
+        """The days that a rebuild may read: of its records, and of what shows duplicates."""
         days = set(self.every)
         if self.spec.source.deduplicate is not None:
             days |= {day for day in self.with_malformed if day is not None}
@@ -143,7 +143,7 @@ class DaysToRead:
     def first_reaching(self, instant_ms: int) -> int:
         """The least event time of records whose session alone ends at or after an instant.
 
-        As the day map tells it: not later than it is. The instant itself, if none ends there.
+        By the day map: not later than it is. The instant itself, if none ends there.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
@@ -161,7 +161,7 @@ class DaysToRead:
 
     @property
     def _ends(self) -> pd.Series[int]:
-        """The largest end of each row of the day map; what an older timeline does not tell: any."""
+        """The largest end of each row of the day map; any, in an older timeline."""
         return self.held["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
 
 

@@ -74,7 +74,7 @@ def history_of(
     channels: tuple[str, ...] | None = None,
     steps: KeptSteps | None = None,
 ) -> History:
-    """The history that a timeline tells.
+    """The history of a timeline.
 
     Args:
         timeline: what was observed below a horizon.

@@ -34,7 +34,8 @@ def with_duplicates(
 
     A well-formed record is a duplicate if one that equals it in `deduplicate.columns` (a null
     equals a null) arrived before it, and less than `within` before it, whether that one counts or
-    not: the first of a chain counts. So a record's fate is decided by the arrivals of the `within`
+    not: the first of a chain counts. So a record's outcome is decided by the arrivals of the
+        `within`
     before it, and those are read too. Before means: by arrival, sequence, event time, and at last
     by a hash of the whole row.
 
@@ -67,14 +68,14 @@ def with_duplicates(
         problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(
             f"{spec.pipeline}: source.deduplicate.columns",
-            f"{list(rule.columns)} cannot tell duplicates ({problem})",
+            f"{list(rule.columns)} cannot identify duplicates ({problem})",
             f"name columns of plain types; the table has {', '.join(own)}",
         ) from None
     return marked if everything else marked.where(in_days(c.ARRIVAL_DAY, days))
 
 
 def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date]) -> list[date]:
-    """Some arrival days, and those of all (`among`) that are read to tell their duplicates."""
+    """Some arrival days, and those of all (`among`) that are read to find their duplicates."""
     rule, wanted = spec.source.deduplicate, sorted(days)
     if rule is None:
         return wanted

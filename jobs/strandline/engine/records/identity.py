@@ -1,4 +1,4 @@
-"""What tells one landed row from another, whatever the file that it lies in."""
+"""The identity of a landed row, whatever the file that it lies in."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from strandline.tables import INPUT
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The landing table's own columns, as they tell its rows apart.
+    """The landing table's own columns, as they identify its rows.
 
-    A column that is null tells as much as one that is not there, so that a row stays the same when
+    A column that is null counts as much as one that is not there, so that a row stays the same when
     the table gets a column.
 
     Attributes:

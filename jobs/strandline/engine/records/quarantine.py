@@ -21,14 +21,16 @@ from strandline.tables import QUARANTINE
 _CONTENT = "_strandline_content"
 
 
-def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: SourceColumns) -> DataFrame:
-    """The refused records, each with the WATERMARK it met, as quarantine rows (`run_id` aside).
+def quarantine_late(
+    late: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
+) -> DataFrame:
+    """Refused records, each with the WATERMARK at its arrival, as quarantine rows without `run_id`.
 
     Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
     own time, else it vanishes (`no_window`).
     """
     after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)
-    met = met.withColumn(
+    late = late.withColumn(
         c.WATERMARK, F.when(after_the_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
     )
     in_gap = F.col(c.MISSED) <= 0
@@ -37,7 +39,7 @@ def quarantine_late(met: DataFrame, spec: PipelineSpec, source_columns: SourceCo
     in_a_long = F.greatest(F.least(behind, F.lit(MAX_WATERMARK)), F.lit(MIN_WATERMARK))
     late_by = in_a_long.cast("bigint")
     return _rows(
-        met,
+        late,
         spec,
         source_columns,
         reason=F.when(vanished, "no_window").otherwise("late"),
@@ -175,7 +177,7 @@ def _rows(
         day.alias("quarantine_date"),
         content(source_columns).alias(_CONTENT),
     )
-    # equal ids are told apart by a number; rows equal in everything are interchangeable
+    # equal ids get a number; rows equal in everything are interchangeable
     equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_CONTENT)
     number = F.row_number().over(equal)
     return rows.withColumn(

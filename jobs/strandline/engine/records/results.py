@@ -1,7 +1,7 @@
 """Results of another pipeline's windows as records: rows of its table `firings`.
 
 A result leaves its window before the watermark that fires it goes on, so it is judged by the one
-before. What a late record has fired is judged as that record was. Of one rise of the watermark,
+before. What a late record has fired is judged as that record was. Of one advance of the watermark,
 results leave in the order of the times that they waited for, like Flink's event-time timers.
 """
 
@@ -40,13 +40,13 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 
 
 def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
-    """The INSTANT, the SEQUENCE and the RISE of results.
+    """The INSTANT, the SEQUENCE and the ADVANCE of results.
 
-    The INSTANT is the last one of records that are judged as they are: the watermark may rise more
-    than once after it and before the next one, and RISE tells by which rise a result has left. What
-    a result has fired by its place, in windows between, leaves with it. By the SEQUENCE go those of
-    one instant: first what records have fired, numbered within their millisecond from 1 on, then
-    what the watermark has, by the times that it waited for.
+    The INSTANT is the last one of records that are judged as they are: the watermark may advance
+    more than once after it and before the next one, and ADVANCE says by which advance a result has
+    left. What a result has fired by its place, in windows between, leaves with it. By the SEQUENCE
+    go those of one instant: first what records have fired, numbered within their millisecond from
+    1 on, then what the watermark has, by the times that it waited for.
     """
     by_record = F.col("fired_by").isNotNull()
     by_result = by_record & (F.col("order_rank") < AFTER_CHANNELS)
@@ -62,5 +62,5 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     return {
         c.INSTANT: seen_from - F.when(by_record & ~by_result, 0).otherwise(1),
         c.SEQUENCE: F.when(by_record, in_place).otherwise(by_time).cast("bigint"),
-        c.RISE: F.when(by_result, rank + 1).when(~by_record, rank),
+        c.ADVANCE: F.when(by_result, rank + 1).when(~by_record, rank),
     }

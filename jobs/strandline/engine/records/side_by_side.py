@@ -46,7 +46,7 @@ def columns_side_by_side(
         for field in schema.fields:
             key = field.name.lower()
             if key == INPUT and len(schemas) > 1:
-                problem = f"its column {field.name} has the name of ours that tells the source"
+                problem = f"its column {field.name} has the name of our column for the source"
                 raise InputError(place, problem, "rename it there")
             column = T.StructField(field.name, field.dataType)
             other = shared.get(key, column)

@@ -28,7 +28,7 @@ class Calls:
         files: the text of its module, and of all that belongs to it.
         returns: the columns that it returns, with their types.
         keys: of the keys, by their names.
-        group: tell a group from every other one.
+        group: identify a group.
         order: order the records of a group.
         held: of a record its event time, and from which firing until which one windows that cover
             this hold it.

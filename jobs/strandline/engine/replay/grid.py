@@ -12,11 +12,11 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
+from strandline.engine.past.advance_days import advance_days
 from strandline.engine.past.history import History
-from strandline.engine.past.rise_days import rise_days
 from strandline.engine.records.arithmetic import event_ms
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
-from strandline.engine.records.met import met_by
 from strandline.engine.replay.outcome import (
     NUMBER,
     PLACE,
@@ -147,7 +147,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         Where only the end of a window counts: whether the watermark had reached it.
         """
         if self._spec.fires_at_times:
-            records = self._emitted.at(accepted.withColumns(met_by(self._spec)))
+            records = self._emitted.at(accepted.withColumns(arrival_probe(self._spec)))
             until_ms = F.lit(self._until_ms).cast("bigint")
             has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
             return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
@@ -167,7 +167,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if self._spec.fires_at_times:
             events = self.history.grid.events_of(within)
             asked = TimeRange(events.start_ms - 1, events.end_ms)
-            days.update(rise_days(self.history, asked, self.clock))
+            days.update(advance_days(self.history, asked, self.clock))
         days.update(self._fired_days)
         return self._emissions_probed(sorted(days)).at_hand()
 

@@ -62,7 +62,7 @@ class Names:
     """The columns of a replay by name.
 
     Attributes:
-        group: tell a group from every other one.
+        group: identify a group.
         order: order the records of a group.
         records: the fields of `Records`, in their order; None: the rules do not ask for it.
         until_ms: of a group, the watermark at the end; null: beyond all times.

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
-from strandline.engine.records.met import met_by, risen
+from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.replay.rows import FIRINGS, FIRST, SHOWN_IN, UNTIL
 from strandline.engine.results.rows import FIRED_AT
 from strandline.spec.pipeline import PipelineSpec
@@ -52,7 +52,7 @@ def firings_of(records: DataFrame, group: Sequence[str], spec: PipelineSpec) -> 
         group: the columns of their groups, and others that are carried along.
         spec: the pipeline.
     """
-    of_record = (c.INSTANT, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
+    of_record = (c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
     own_end = F.col(c.END).alias(OWN_END)
     each = records.select(*group, *of_record, own_end, F.explode(FIRINGS).alias(_FIRED))
     named = [F.col(_FIRED)[field].alias(name) for field, name in _OF_FIRING.items()]
@@ -77,10 +77,10 @@ def placed(firings: DataFrame, moment: Column, of_window: Column, spec: Pipeline
     def by(record: Column, watermark: Column) -> Column:
         return F.when(is_by_record(), record).otherwise(watermark)
 
-    nothing, met = F.lit(None), met_by(spec)
+    nothing, at_arrival = F.lit(None), arrival_probe(spec)
     place = F.struct(
-        by(met[c.SEEN_FROM], F.col(c.FIRE_FROM)).alias("instant"),
-        by(met[c.RANK], F.col(c.RANK)).alias("rank"),
+        by(at_arrival[c.SEEN_FROM], F.col(c.FIRE_FROM)).alias("instant"),
+        by(at_arrival[c.RANK], F.col(c.RANK)).alias("rank"),
         by(F.col(c.SEQUENCE), nothing).alias("sequence"),
         by(F.col(c.TS), nothing).alias("ts_ms"),
         by(of_window, F.col(_TIME) + 1).alias("window_ms"),

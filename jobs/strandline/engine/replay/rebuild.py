@@ -28,7 +28,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @property
     def group(self) -> list[str]:
-        """The columns that tell a group from every other one."""
+        """The columns that identify a group."""
         return [*self.groups.by]
 
     def fired(self, identity: Column) -> DataFrame:

@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
+from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.records.expressions import NESTED, quoted, require, typed
-from strandline.engine.records.met import risen
 from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.plain import Rules
@@ -53,7 +53,7 @@ class Groups:
     """Records as groups to be replayed.
 
     Attributes:
-        by: the columns that tell a group from every other one.
+        by: the columns that identify a group.
         records: about how many records there are, once for each of their windows.
     """
 
@@ -65,7 +65,7 @@ class Groups:
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
     def with_texts(self, rows: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
-        """The rows, and the columns that a worker tells their groups by.
+        """The rows, and the columns that identify their groups in a worker.
 
         Arrow cannot sort by a column that is nested: its JSON stands beside it.
         """
@@ -99,7 +99,7 @@ def replayed(
         identifying: further columns that `identity` reads.
     """
     rules, position = rules_of(spec), position_of(spec)
-    kept = [*groups.by, *position, *risen(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
+    kept = [*groups.by, *position, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
     read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
     rows, group = groups.with_texts(rows)

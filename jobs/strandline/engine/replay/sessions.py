@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.past.rise_days import rise_days
+from strandline.engine.past.advance_days import advance_days
 from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
-from strandline.engine.records.met import met_by
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
     NUMBER,
@@ -158,7 +158,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         start_ms = min(region.start_ms, self.scope.windows.start_ms)
         asked = TimeRange(max(start_ms - 1, LEAST_INSTANT_MS), last)
-        days = {*self._days(region), *rise_days(history, asked, self.clock)}
+        days = {*self._days(region), *advance_days(history, asked, self.clock)}
         return self._emissions(sorted(days)).at_hand()
 
     @property
@@ -187,13 +187,13 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         spec, of_row = self._spec, (c.SESSION, c.ENDED)
         accepted = self._rows.where(F.col(c.SESSION).isNotNull())
         if not self._ended:
-            accepted = self._met.join(accepted.select(c.ROW, *of_row), c.ROW)
+            accepted = self._at_arrival.join(accepted.select(c.ROW, *of_row), c.ROW)
         rows = accepted.select(*row_key(spec), *of_row, c.WATERMARK)
         records = self._in_rows(self._days(self._region), self._region).join(rows, row_key(spec))
         if not spec.fires_by.fires_at_end:  # then the rows' own do: ahead of the watermark or not
             return records
-        met = self._emitted.at(records.drop(c.WATERMARK).withColumns(met_by(spec)))
-        return met.drop(c.SEEN_FROM, c.RANK)
+        at_arrival = self._emitted.at(records.drop(c.WATERMARK).withColumns(arrival_probe(spec)))
+        return at_arrival.drop(c.SEEN_FROM, c.RANK)
 
     def _place(self, identity: Column) -> DataFrame:
         spec, axis, session = self._spec, self.history.axis, self.group

@@ -29,7 +29,7 @@ def grown(
     Args:
         units: records that the same firing holds first, counted together: FIRST_HELD_BY,
             LAST_FIRING, RECORDS and the parts of aggregates.
-        window: the columns that tell a window of a key from every other one.
+        window: the columns that identify a window of a key.
         partials: the aggregates in two steps.
         causes: further columns, of the unit that causes a firing.
     """

@@ -19,7 +19,7 @@ _LAST = "_strandline_last"
 
 
 def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
-    """What tells a window of a key, and its aggregates; `start` and `end` are columns in ms."""
+    """The columns of a window of a key, and its aggregates; `start` and `end` are columns in ms."""
     return [
         F.timestamp_millis(start).cast("date").alias("window_date"),
         F.timestamp_millis(start).alias("window_start"),
@@ -30,7 +30,7 @@ def window_columns(start: str, end: str, spec: PipelineSpec) -> list[Column]:
 
 
 def window_key(spec: PipelineSpec) -> list[str]:
-    """The columns of published rows that tell a window of a key from every other one."""
+    """The columns of published rows that identify a window of a key."""
     return ["window_start", "window_end", *spec.source.key]
 
 
@@ -65,8 +65,8 @@ def fired_with(by_watermark: Column, time_ms: Column) -> Column:
         time_ms: the time of the window that it has come to then.
     """
     had_ended = by_watermark & (F.col(c.WATERMARK) < time_ms)
-    met = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
-    return F.nullif(met, F.lit(MIN_WATERMARK)).alias("watermark_ms")
+    at_arrival = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+    return F.nullif(at_arrival, F.lit(MIN_WATERMARK)).alias("watermark_ms")
 
 
 def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:

@@ -1,9 +1,10 @@
-"""digest: the records of sessions as rows of records that share their fate, far fewer than they.
+"""digest: the records of sessions as rows of records with the same outcome, far fewer than they.
 
 A record is *ahead* if it came before the watermark had reached its own event time. It then holds
 every session end that lies inside its window together with its own, so that nothing is cut there,
 and came before every record that the watermark had passed: neither its position nor the watermark
-that it met is wanted. Where all have one gap, those ahead that lie closer than the gap share a row.
+at its arrival is wanted. Where all have one gap, those ahead that lie closer than the gap share a
+row.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from strandline.engine.frames import computed, long
 from strandline.engine.past.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
-from strandline.engine.records.met import met_by, risen
+from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -91,18 +92,18 @@ def in_rows(
 def _is_ahead(spec: PipelineSpec) -> Column:
     """Whether records come before the watermark reaches what holds their sessions together.
 
-    One with a RISE comes behind all rises of its instant before that one: it has to be further
-    away, at the end of the input from never, too.
+    One with an ADVANCE comes behind all advances of its instant before that one: it has to be
+    further away, at the end of the input from never, too.
     """
     instant = F.col(c.INSTANT)
-    if risen(spec):
-        instant = instant + F.when(F.col(c.RISE).isNull(), 0).otherwise(2)
+    if advance_column(spec):
+        instant = instant + F.when(F.col(c.ADVANCE).isNull(), 0).otherwise(2)
     return instant < F.col(c.AHEAD_BEFORE)
 
 
 def _sequence(history: History) -> Column:
     """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
-    if not risen(history.spec):
+    if not advance_column(history.spec):
         return F.col(c.SEQUENCE)
     on_tick = F.col(c.INSTANT) < first_of(history.axis, F.col(c.ARRIVAL))
     return F.col(c.SEQUENCE) - F.when(on_tick, 2**62).otherwise(0)
@@ -121,7 +122,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             F.min(c.TS).alias(c.START),
             *ends,
             F.count(F.lit(1)).alias("records"),
-            *(F.max(name).alias(name) for name in (c.INSTANT, *risen(spec))),
+            *(F.max(name).alias(name) for name in (c.INSTANT, *advance_column(spec))),
             *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
@@ -130,10 +131,10 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 
 
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
-    """The rows with the WATERMARK that they met; of those ahead it is below all of theirs."""
+    """The rows with the WATERMARK at their arrival; of those ahead it is below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
-    met = {c.ARRIVAL_DAY: date_of(F.col(AT)), **met_by(spec)}
-    probes = rows.where(~is_ahead).withColumns(met)
+    at_arrival = {c.ARRIVAL_DAY: date_of(F.col(AT)), **arrival_probe(spec)}
+    probes = rows.where(~is_ahead).withColumns(at_arrival)
     behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, long(AHEAD))
     return ahead.unionByName(behind)

@@ -42,7 +42,7 @@ _ISLAND_OF_CAUSE = "_island_of_cause"
 
 
 def session_of(spec: PipelineSpec) -> list[str]:
-    """What tells a session from every other one."""
+    """The columns that identify a session."""
     return [*keys_of(spec), c.SESSION, c.ENDED]
 
 
@@ -193,8 +193,8 @@ def _is_there_at(event: Column) -> Column:
     """Whether a unit is there when another one of its session causes a firing.
 
     As the watermark fires a segment there are the segments up to this one, and the records behind
-    it that met a watermark which had not fired it yet. As a record behind the watermark fires there
-    are the records behind up to this one, and the segments that the watermark it met had fired.
+    it that arrived before the watermark fired it. As a record behind the watermark fires there are
+    the records behind up to this one, and the segments fired by the watermark at its arrival.
     """
     by_watermark, is_segment = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNotNull()
     last_ms = F.col(c.END) - 1

@@ -53,8 +53,8 @@ def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = 
             .transform(computed)
         )
         too_late = (F.col(c.ERA) > number) & starts_in(F.col(c.START), closure.windows)
-        met = F.when(too_late, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
-        rows = rows.join(closed[-1], c.ROW, "left_anti").withColumn(c.WATERMARK, met)
+        watermark = F.when(too_late, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+        rows = rows.join(closed[-1], c.ROW, "left_anti").withColumn(c.WATERMARK, watermark)
     others = _with_saved(_in_sessions(rows, spec), spec).withColumn(c.ENDED, never)
     return reduce(DataFrame.unionByName, closed, others)
 
@@ -70,9 +70,9 @@ def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     SESSION is null for rows that came too late by themselves, SEGMENT for all that came after the
     watermark had reached their own end. Flink: `MergingWindowSet`.
 
-    A row that met the watermark W holds its points from W + 2 - L on before a session that ends
-    there is dropped, and from W + 2 on before it fires. So the smallest point held by the rows that
-    end later tells whether an end is held, and no row is compared with another.
+    A row that arrived at the watermark W holds its points from W + 2 - L on before a session that
+    ends there is dropped, and from W + 2 on before it fires. So the smallest point held by the
+    rows that end later says whether an end is held, and no row is compared with another.
     """
     end, watermark = F.col(c.END), F.col(c.WATERMARK)
     from_above = Window.partitionBy(*keys_of(spec)).orderBy(F.desc(c.END))
@@ -118,8 +118,8 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     levels = levels_of(rows)
     while True:
         # whoever has been saved can save others: rarely more than once or twice
-        met = held(late, F.col(c.END), holders, keys, levels).where(alive)
-        found = met.select(c.ROW, session_end.alias(_SAVED)).distinct().transform(computed)
+        watermark = held(late, F.col(c.END), holders, keys, levels).where(alive)
+        found = watermark.select(c.ROW, session_end.alias(_SAVED)).distinct().transform(computed)
         if found.isEmpty():
             return rows
         both = F.coalesce(c.SESSION, _SAVED)

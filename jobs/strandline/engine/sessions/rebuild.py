@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.records.arithmetic import date_of, slot_of
-from strandline.engine.records.met import met_by
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.rows import FIRED_AT, window_columns
 from strandline.engine.sessions.condense import AT, row_key
@@ -98,7 +98,7 @@ class SessionRebuild(SessionRows):
         return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
 
     def _late_of_range(self) -> DataFrame:
-        """The records of the range that no session took, each with the WATERMARK that it met."""
+        """Records of the range that no session accepted, with the WATERMARK at their arrival."""
         spec, within = self._spec, self.scope.windows
         of_none = F.col(c.SESSION).isNull() & starts_in(F.col(c.START), within)
         rows = self._rows.where(of_none).select(*row_key(spec), c.WATERMARK)
@@ -117,7 +117,7 @@ class SessionRebuild(SessionRows):
         """The records of older sessions that arrived from a midnight on: all are late."""
         days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns(met_by(self._spec))
+        probes = records.withColumns(arrival_probe(self._spec))
         return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
 
     def _ended_at(self) -> Column:

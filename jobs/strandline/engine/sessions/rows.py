@@ -1,4 +1,4 @@
-"""The records that decide about a range: put together as far as they share their fate."""
+"""The records that decide about a range: put together as far as they have the same outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
-from strandline.engine.past.rise_days import rise_days
+from strandline.engine.past.advance_days import advance_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
@@ -116,25 +116,25 @@ class SessionRows(Rebuild, ABC):
         last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(self.scope.windows.start_ms - 1, last)
         behind = self._parts_of(region).behind_days(history) & set(self._days(region))
-        days = behind.union(rise_days(history, asked, self.clock))
+        days = behind.union(advance_days(history, asked, self.clock))
         return self._emissions(sorted(days)).at_hand()
 
     @cached_property
-    def _met(self) -> DataFrame:
-        """The rows of the digest with the watermarks that they met, and the ROW of their run.
+    def _at_arrival(self) -> DataFrame:
+        """The rows of the digest with the watermarks at their arrival, and the ROW of their run.
 
         Where some input had ended before, a run could reach across it: every row stays alone.
         """
         spec, (_, rows) = self._spec, self._digested
-        met = with_watermarks(rows, self._emitted, spec)
-        return met if self._ended else numbered_by_run(met, spec)
+        at_arrival = with_watermarks(rows, self._emitted, spec)
+        return at_arrival if self._ended else numbered_by_run(at_arrival, spec)
 
     @cached_property
     def _rows(self) -> DataFrame:
         """The runs of rows, and the rows that are in none, with their sessions."""
         spec = self._spec
-        met = self._met if self._ended else one_row_per_run(self._met, spec)
-        return sessions_of(met, spec, self._ended)
+        at_arrival = self._at_arrival if self._ended else one_row_per_run(self._at_arrival, spec)
+        return sessions_of(at_arrival, spec, self._ended)
 
     @cached_property
     def _accepted_rows(self) -> DataFrame:
@@ -143,7 +143,7 @@ class SessionRows(Rebuild, ABC):
         if self._ended:
             return accepted
         units = accepted.select(c.ROW, c.UNIT)
-        return self._met.join(F.broadcast(units) if units.count() <= FEW else units, c.ROW)
+        return self._at_arrival.join(F.broadcast(units) if units.count() <= FEW else units, c.ROW)
 
     def _records_in_units(self) -> DataFrame:
         """The accepted records, each with the UNIT that it is in."""

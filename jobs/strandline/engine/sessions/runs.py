@@ -22,9 +22,10 @@ _BEGINS_RUN = "_strandline_begins_run"
 def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `with_watermarks`, with the ROW of the first one of their run; at hand.
 
-    A row is ahead here if the watermark that it met is at least 2 ms below its own event time: it
-    holds all session ends inside its window then, whatever that watermark was (see `sessions_of`).
-    By this far more rows are ahead than by the calendar. A row that is not is a run of its own.
+    A row is ahead here if the watermark at its arrival is at least 2 ms below its own event time:
+    it holds all session ends inside its window then, whatever that watermark was (see
+    `sessions_of`). By this far more rows are ahead than by the calendar. A row that is not is a
+    run of its own.
     """
     is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
     by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)

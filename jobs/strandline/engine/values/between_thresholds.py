@@ -14,7 +14,7 @@ from strandline.engine.position.clock import Clock
 _EDGE = "_strandline_edge_ms"
 """The first threshold of the grid that is not below a threshold or a watermark."""
 _VALUE = "_strandline_value_ms"
-_IS_RISE = "_strandline_is_rise"
+_IS_ADVANCE = "_strandline_is_rise"
 _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
 """Where a watermark comes that reaches a threshold."""
 _BEYOND_MS = 10**16
@@ -22,18 +22,18 @@ _BEYOND_MS = 10**16
 
 
 def first_reaching(
-    thresholds: DataFrame, rises: DataFrame, history: History, clock: Clock
+    thresholds: DataFrame, advances: DataFrame, history: History, clock: Clock
 ) -> DataFrame:
     """The distinct thresholds with the first instant that sees them reached, and by which channel.
 
-    Every threshold is looked up among the rises to watermarks between it and the next threshold of
-    the grid; if there is none, the watermark has passed it together with that one.
+    Every threshold is looked up among the advances to watermarks between it and the next threshold
+    of the grid; if there is none, the watermark has passed it together with that one.
 
     Args:
         thresholds: THRESHOLD.
-        rises: SEEN_FROM, RANK, WATERMARK: the rises of the combined watermark, at least those that
-            reach one of the thresholds and not the one of the grid after it.
-        history: tells when the thresholds of the grid are reached.
+        advances: SEEN_FROM, RANK, WATERMARK: the advances of the combined watermark, at least
+            those that reach one of the thresholds and not the one of the grid after it.
+        history: knows when the thresholds of the grid are reached.
         clock: what is known.
 
     Returns:
@@ -48,24 +48,24 @@ def first_reaching(
 
     asked = thresholds.select(F.col(c.THRESHOLD).alias(_VALUE)).distinct()
     asked = asked.withColumn(_EDGE, edge(F.col(_VALUE)))
-    steps = rises.select(
+    steps = advances.select(
         F.col(c.WATERMARK).alias(_VALUE),
         edge(F.col(c.WATERMARK)).alias(_EDGE),
         F.col(c.SEEN_FROM).alias(_AT),
         F.col(c.RANK).cast("bigint").alias(_AT_RANK),
-        F.lit(True).alias(_IS_RISE),
+        F.lit(True).alias(_IS_ADVANCE),
     )
     here = F.broadcast(_at_edges(asked, history, clock))
     both = union_by_name(
-        steps.join(here.select(_EDGE), _EDGE), asked.withColumn(_IS_RISE, F.lit(False))
+        steps.join(here.select(_EDGE), _EDGE), asked.withColumn(_IS_ADVANCE, F.lit(False))
     )
-    downwards = (F.desc(name) for name in (_VALUE, _IS_RISE, _AT, _AT_RANK))
+    downwards = (F.desc(name) for name in (_VALUE, _IS_ADVANCE, _AT, _AT_RANK))
     from_above = up_to_here(Window.partitionBy(_EDGE).orderBy(*downwards))
     # a watermark never falls: of all from above the least has come first
     first = {name: F.last(name, ignorenulls=True).over(from_above) for name in (_AT, _AT_RANK)}
     return (
         both.withColumns(first)
-        .where(~F.col(_IS_RISE))
+        .where(~F.col(_IS_ADVANCE))
         .join(here, _EDGE)
         .select(
             F.col(_VALUE).alias(c.THRESHOLD),

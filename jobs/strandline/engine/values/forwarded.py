@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
+from strandline.engine.past.advance_days import advance_days
 from strandline.engine.past.days_to_read import close_together
 from strandline.engine.past.history import History, Upstream
-from strandline.engine.past.rise_days import rise_days
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.timeline import Timeline
@@ -105,8 +105,8 @@ class ForwardedCrossings:
     ) -> npt.NDArray[np.bool_]:
         """Which thresholds have to be looked up between those of the other pipeline's grid.
 
-        The watermark has not passed them together with the next one of the grid, and its cells tell
-        nothing closer. Other forms of crossings tell of any threshold.
+        The watermark has not passed them together with the next one of the grid, and its cells have
+        nothing closer. Other forms of crossings know any threshold.
         """
         grid = self.upstream.history.grid
         if not isinstance(self._own, RecordCrossings):
@@ -128,7 +128,7 @@ class ForwardedCrossings:
     def _looked_up(
         self, thresholds: npt.NDArray[np.int64], horizon_ms: int, *, closes: bool
     ) -> dict[int, tuple[int, int]]:
-        """Where the watermark reaches some thresholds, by all that it rises to around them.
+        """Where the watermark reaches some thresholds, by all the values that it takes around them.
 
         What was asked for before is remembered: there is one for each time of a slot of the range.
         """
@@ -146,7 +146,7 @@ class ForwardedCrossings:
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
         for within in close_together(thresholds):
-            days.update(rise_days(history, within, clock))
+            days.update(advance_days(history, within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
         rows = emitted.crossings(from_arrow(self.spark, asked)).select(

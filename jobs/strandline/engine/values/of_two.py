@@ -57,8 +57,8 @@ class InputEmissions:
             at = F.when(ended, own.never).otherwise(((at - behind) / span).cast("bigint"))
         kept = probes.withColumns({_AT: F.col(c.SEEN_FROM), _AT_RANK: F.col(c.RANK)})
         asked = kept.withColumns({c.SEEN_FROM: at, c.RANK: rank.cast("bigint")})
-        met = self.emitted(days).at(asked).withColumnRenamed(c.WATERMARK, name)
-        return met.withColumns({c.SEEN_FROM: F.col(_AT), c.RANK: F.col(_AT_RANK)}).drop(
+        at_arrival = self.emitted(days).at(asked).withColumnRenamed(c.WATERMARK, name)
+        return at_arrival.withColumns({c.SEEN_FROM: F.col(_AT), c.RANK: F.col(_AT_RANK)}).drop(
             _AT, _AT_RANK
         )
 
@@ -100,29 +100,29 @@ class EmissionsOfTwo:
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the WATERMARK at their position: see `Emissions.at`."""
-        met = self.left.at(probes, self.days, _LEFT)
-        met = self.right.at(met, self.days, _RIGHT)
-        met = met.withColumn(c.WATERMARK, F.least(_LEFT, _RIGHT))
-        met = self._not_below(met, self.left, self.right, _RIGHT)
-        met = self._not_below(met, self.right, self.left, _LEFT)
-        return met.drop(_LEFT, _RIGHT, c.RANK)
+        at_arrival = self.left.at(probes, self.days, _LEFT)
+        at_arrival = self.right.at(at_arrival, self.days, _RIGHT)
+        at_arrival = at_arrival.withColumn(c.WATERMARK, F.least(_LEFT, _RIGHT))
+        at_arrival = self._not_below(at_arrival, self.left, self.right, _RIGHT)
+        at_arrival = self._not_below(at_arrival, self.right, self.left, _LEFT)
+        return at_arrival.drop(_LEFT, _RIGHT, c.RANK)
 
     def _not_below(
-        self, met: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
+        self, at_arrival: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
     ) -> DataFrame:
         """Not below where one input stands while the other is idle, or stood as that came back."""
         changes = _near(idle.place, self.days)
         if not changes:
-            return met
+            return at_arrival
         stretches = other.at(
-            _stretches(met.sparkSession, changes, idle.place), _days_of(changes), _STOOD
+            _stretches(at_arrival.sparkSession, changes, idle.place), _days_of(changes), _STOOD
         )
         stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _STOOD)
         place = _place(c.SEEN_FROM, c.RANK)
         inside = (place >= F.col(_FROM)) & (place < F.col(_UNTIL))
         least = F.when(F.col(_IS_IDLE), F.col(now)).otherwise(F.col(_STOOD))
         return (
-            met.join(F.broadcast(stretches), inside, "left")
+            at_arrival.join(F.broadcast(stretches), inside, "left")
             .withColumn(c.WATERMARK, F.greatest(c.WATERMARK, least))
             .drop(_FROM, _UNTIL, _IS_IDLE, _STOOD)
         )

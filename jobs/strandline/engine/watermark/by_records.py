@@ -37,7 +37,7 @@ from strandline.spec.pipeline import PipelineSpec
 _QUESTIONS_KEPT = 4
 """Of so many questions the cells are kept: those that follow mostly ask for a part of the same."""
 _OFFERED = ("arrival_date", "channel", "threshold_ms", "first_arrival_ms", "first_sequence")
-"""What tells when a channel offered a threshold."""
+"""The columns that say when a channel offered a threshold."""
 _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 """Thresholds in order, and the first instant that offered each, or a higher one."""
 

@@ -51,7 +51,7 @@ def observe(
     """Count the records of each cell, with its first instant and its least and largest times.
 
     All records of a cell lie on one event date, have the same windows and reach the same
-    thresholds, so the cells tell first positions at thresholds, the day map, and the records of
+    thresholds, so the cells have first positions at thresholds, the day map, and the records of
     every slot, exactly.
 
     Args:
@@ -112,7 +112,7 @@ def _hour_of_arrival() -> Column:
 
 
 def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:
-    """What is told of a group: by column, how, and of which column of its records."""
+    """The aggregates of a group: by column, how, and of which column of its records."""
     measured: dict[str, tuple[Callable[[str], Column], str]] = {
         c.LEAST_TS: (F.min, c.TS),
         c.LARGEST_TS: (F.max, c.TS),

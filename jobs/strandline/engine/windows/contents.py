@@ -47,7 +47,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str)
 
 
 def count_each(
-    met: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
+    assigned: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
 ) -> DataFrame:
     """Aggregate the pairs of records and windows, window by window.
 
@@ -57,14 +57,14 @@ def count_each(
     contents = [column.alias(name) for name, column in aggregates.items()]
     if grid.one_window_each:
         return (
-            met.where(is_accepted())
+            assigned.where(is_accepted())
             .groupBy(*keys, c.WINDOW)
             .agg(*contents, *_counts())
             .withColumns({c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: long(0)})
         )
     kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
     counted = (
-        met.withColumn(_ACCEPTED, is_accepted())
+        assigned.withColumn(_ACCEPTED, is_accepted())
         .where(F.col(_ACCEPTED) | kept_elsewhere)
         .groupBy(*keys, c.WINDOW, _ACCEPTED)
         .agg(
@@ -102,13 +102,13 @@ def count_panes(
             F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
         )
     )
-    met = (
+    assigned = (
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
         .join(F.broadcast(limits), c.WINDOW)
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
         .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM)))
     )
-    counted = met.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
+    counted = assigned.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
         F.sum("records").alias("records"),
         _records_where(fires_at_once()).alias("late_accepted"),

@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.past.history import History
-from strandline.engine.records.met import met_by, risen
+from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import fired_with, numbered, window_columns
@@ -57,7 +57,7 @@ def contents_of_firings(
         aggregates: the content of a firing.
         partials: the same in two steps; None: they cannot be had so.
     """
-    of_cause = [*_OF_CAUSE, *risen(spec)]
+    of_cause = [*_OF_CAUSE, *advance_column(spec)]
     if partials is None:
         return _of_single_records(accepted, spec, aggregates, of_cause)
     window = window_of(spec)
@@ -109,12 +109,12 @@ def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """Firings with their position: where the watermark fires the window, or the record is."""
-    met = met_by(spec)
+    at_arrival = arrival_probe(spec)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
         {
-            c.SEEN_FROM: _by_watermark_or_record(F.col(c.FIRE_FROM), met[c.SEEN_FROM]),
-            c.RANK: _by_watermark_or_record(F.col(c.RANK), met[c.RANK]),
+            c.SEEN_FROM: _by_watermark_or_record(F.col(c.FIRE_FROM), at_arrival[c.SEEN_FROM]),
+            c.RANK: _by_watermark_or_record(F.col(c.RANK), at_arrival[c.RANK]),
             c.ARRIVAL_DAY: _by_watermark_or_record(fired_on, F.col(c.ARRIVAL_DAY)),
         }
     ).withColumn("order_rank", F.col(c.RANK))

@@ -14,8 +14,8 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import identity
-from strandline.engine.records.met import met_by
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
@@ -47,7 +47,7 @@ class GridRebuild(Rebuild):
         return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
 
     def accepted_by_slot(self) -> None:
-        """Nothing: each window is a slot, and tells it itself."""
+        """Nothing: each window is a slot, and counts for itself."""
 
     def late(self) -> DataFrame:
         """The records of the scope that no window took, as quarantine rows."""
@@ -60,8 +60,10 @@ class GridRebuild(Rebuild):
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        met = self._emissions(late_days).at(late.withColumns(met_by(self.history.spec)))
-        return quarantine_late(met, self.history.spec, self.source_columns)
+        at_arrival = self._emissions(late_days).at(
+            late.withColumns(arrival_probe(self.history.spec))
+        )
+        return quarantine_late(at_arrival, self.history.spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
         """The arrival days on which a record that is asked for may have been refused."""

@@ -1,4 +1,4 @@
-"""What a pipeline remembers, as `status` shows it: what is owed, lost and open, by which rules."""
+"""What `status` shows of a pipeline's state: to recompute, missing, open, and by which rules."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from strandline.pipeline.world import World, world_of
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlannedRun:
     """What a run knows, and what it will do.
 
     Attributes:
@@ -76,7 +76,7 @@ class Outlook:
         return sorted(again | set(self.days_of_range))
 
     def days_read_to_rebuild(self, ctx: Context) -> list[date]:
-        """`days_to_rebuild`; where some of them have duplicates also the days that tell these."""
+        """`days_to_rebuild`; where some of them have duplicates also the days that show these."""
         days = self.days_to_rebuild
         repeated = self.seen.history.days.with_reason(DUPLICATE)
         return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
@@ -117,7 +117,7 @@ class Outlook:
         }
 
 
-def outlook_of(ctx: Context, request: Request, state: PipelineState) -> Outlook:
+def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> PlannedRun:
     """Observe what is to be observed, and plan.
 
     A later horizon that is published into the range, and a loss that is accepted of days which the
@@ -143,7 +143,7 @@ def outlook_of(ctx: Context, request: Request, state: PipelineState) -> Outlook:
         horizon_ms, world = later_ms, world.accepting(accepted)
     require_rows(request, plan)
     require_all(request, plan, seen.history)
-    return Outlook(state, axis, seen, plan)
+    return PlannedRun(state, axis, seen, plan)
 
 
 def _require_newest(ctx: Context, world: World) -> None:
@@ -161,17 +161,17 @@ def _require_newest(ctx: Context, world: World) -> None:
         )
 
 
-def too_much_to_read(ctx: Context, request: Request, outlook: Outlook) -> list[str]:
+def too_much_to_read(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
     """Why a dry run would be refused if it were none; a run that reads more than it may is refused.
 
     Raises:
         InputError: it is.
     """
-    start = text_of(outlook.plan.scope.windows.start_ms)
-    observed = ctx.landing.days_read_for(outlook.seen.new_days)
+    start = text_of(planned.plan.scope.windows.start_ms)
+    observed = ctx.landing.days_read_for(planned.seen.new_days)
     asked = {
         "observing them": observed,
-        f"the range from {start} on": sorted({*observed, *outlook.days_read_to_rebuild(ctx)}),
+        f"the range from {start} on": sorted({*observed, *planned.days_read_to_rebuild(ctx)}),
     }
     problems = [_too_many_bytes(ctx, request, days, what) for what, days in asked.items()]
     return [f"the run would be refused: {problem}" for problem in problems if problem]
@@ -224,7 +224,7 @@ def _remembered(
     ctx: Context, request: Request, state: PipelineState, seen: Observation
 ) -> Remembered:
     """What the runs before have left that this one must know."""
-    owed = tuple(sorted({*state.days_to_recompute, *seen.owed_days}))
+    owed = tuple(sorted({*state.days_to_recompute, *seen.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
         return Remembered(state, owed, last_end=partial(last_end, ctx.store))
     log = ctx.landing.log

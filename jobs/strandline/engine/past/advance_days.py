@@ -1,4 +1,4 @@
-"""On which days the watermark can rise to some value."""
+"""On which days the watermark can reach some value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, mi
 from strandline.model.lateness import MAX_WATERMARK
 
 
-def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
+def advance_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
     """The days on which the watermark can reach a value of a range."""
     axis, grid, crossings = history.axis, history.grid, history.crossings
     first, last = axis.first_of(EVERYTHING.start_ms), axis.never
@@ -29,6 +29,6 @@ def rise_days(history: History, within: TimeRange, clock: Clock) -> list[date]:
         if axis.first_of(midnight_of(day)) <= last
         and axis.first_of(midnight_of(day) + DAY_MS) >= first
     }
-    if clock.closes_now:  # as the channels end one by one, it rises to what the others offer
+    if clock.closes_now:  # as the channels end one by one, it advances to what the others offer
         rising.add(day_of(clock.horizon_ms - 1))
     return sorted(rising)
