@@ -22,7 +22,7 @@ from strandline.lake.same_values import comparable
 
 BYTES_AT_ONCE = 128 * 2**20
 """So much of a piece is in memory; all that is made of it, some three times as much."""
-_FILES, _BITS = 16, 4
+_FILES, _BITS = 64, 6
 _DEEPEST = 64 // _BITS
 _WRITTEN = ipc.IpcWriteOptions(compression="lz4")
 
