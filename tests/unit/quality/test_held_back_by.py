@@ -12,7 +12,7 @@ from meter import a_meter
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.model.intervals import midnight_of
 from strandline.quality.report.held_back_by import held_back_by, silent_channels
-from strandline.spec import parse_spec
+from strandline.spec import find_spec, parse_spec
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))
@@ -113,3 +113,26 @@ def test_an_idle_channel_holds_nothing_and_one_that_came_back_behind_neither():
         str(held_back_by(days(), spec(), SourceState(DAY, asleep)))
         == "none; idle, and left out: a, b"
     )
+
+
+def test_results_have_the_watermark_of_another_pipeline(tmp_path):
+    """Status once said that there is none."""
+    (tmp_path / "hours.yaml").write_text(HOURS)
+    (tmp_path / "days.yaml").write_text(DAYS)
+    assert held_back_by(days(("", 5, None, None)), find_spec(tmp_path, "days")) is None
+
+
+HOURS = """
+pipeline: hours
+source: {table: landing, arrival_time: at, event_time: ts, key: [k]}
+watermark: {strategy: ascending}
+window: {tumbling: 1h}
+aggregates: {n: count(*)}
+firings: true
+"""
+DAYS = """
+pipeline: days
+source: {pipeline: hours, key: [k]}
+window: {tumbling: 1d}
+aggregates: {n: sum(n)}
+"""

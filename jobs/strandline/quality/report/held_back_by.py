@@ -13,6 +13,7 @@ from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 
 
@@ -69,7 +70,7 @@ def held_back_by(
         spec: the pipeline.
         carried: where channels can go idle: where the source stands after the last observed day.
     """
-    if spec.watermark.lag_ms is not None:
+    if spec.watermark.lag_ms is not None or isinstance(spec, ResultsSpec):
         return None
     if spec.source.channel is None and not isinstance(spec, TwoSourcesSpec):
         return None if channels.empty else _of_one_channel(channels)
