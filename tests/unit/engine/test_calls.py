@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.plain import HELD
@@ -80,6 +82,39 @@ def test_a_firing_of_a_session_has_the_records_that_lie_in_it():
         firing("a", 2, 1_000, 8_000),
     ]
     assert said(rows) == ["a 01 04 7 [1, 3]", "a 01 08 14 [1, 2, 3]"]
+
+
+NUMBERS = st.integers(1, 6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), NUMBERS, st.integers(0, 6)), max_size=9),
+    st.lists(st.tuples(NUMBERS, st.integers(0, 5), st.integers(1, 6)), max_size=6),
+)
+def test_a_firing_has_each_record_that_is_there_by_its_number_and_lies_in_its_window(
+    records, firings
+):
+    rows = [
+        record("a", at, second * 1_000, first=first, until=first + lasts)
+        for at, (second, first, lasts) in enumerate(records)
+    ]
+    fired = [(n, start * 1_000, (start + size) * 1_000) for n, start, size in firings]
+    expected = []
+    for number, start_ms, end_ms in fired:
+        ids = [
+            row["at"]
+            for row in rows
+            if row["first"] <= number < row["until"] and start_ms <= row["ts"] < end_ms
+        ]
+        if ids:
+            expected.append(f"a {start_ms // 1000:02} {end_ms // 1000:02} {7 * number} {ids}")
+    holding = {text.split(" [")[0] for text in expected}
+    calls = [
+        firing("a", *one)
+        for one in fired
+        if f"a {one[1] // 1000:02} {one[2] // 1000:02} {7 * one[0]}" in holding
+    ]
+    assert said([*calls, *rows]) == sorted(expected)
 
 
 def test_a_partition_without_a_row_gives_none():

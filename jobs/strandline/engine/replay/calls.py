@@ -6,14 +6,19 @@ imports `in_workers` and `functions` alone, which go with it.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strandline.engine.replay.in_workers import bounds_of, in_order
 from strandline.spec import functions
+
+_NUMBER = "_strandline_number"
+_NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,10 @@ def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
         return
-    rows = in_order(pa.Table.from_batches(parts), [*calls.group, *calls.order]).combine_chunks()
+    rows = pa.Table.from_batches(parts)
+    numbers = pc.struct_field(rows[calls.firing], "number")
+    rows = rows.append_column(_NUMBER, numbers)
+    rows = in_order(rows, [*calls.group, *calls.order, _NUMBER]).combine_chunks()
     called = rows.filter(rows[calls.firing].is_valid())
     own = called.select([*calls.keys.values()]).rename_columns([*calls.keys])
     keys = own.to_pylist() if calls.keys else [{}] * called.num_rows
@@ -93,16 +101,45 @@ def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Ta
     held = [*zip(*(rows[name].to_pylist() for name in calls.held), strict=True)]
     for begin, end in pairwise(bounds_of(rows, calls.group)):
         places = [place for place in range(begin, end) if firings[place] is None]
+        in_state = _InState(places, held)
         for firing in firings[begin + len(places) : end]:
-            members = [place for place in places if _holds(firing, *held[place])]
-            yield firing, _rows_at(records, members)
+            in_state.advance(firing["number"])
+            yield firing, _rows_at(records, in_state.within(firing["start_ms"], firing["end_ms"]))
 
 
-def _holds(firing: Mapping[str, int], ts_ms: int, first: int, until: int) -> bool:
-    """Whether a firing holds a record: see `Replayed`."""
-    if not firing["start_ms"] <= ts_ms < firing["end_ms"]:
-        return False
-    return first <= firing["number"] < until
+class _InState:
+    """The records of a group that its next firing finds in the state, by their places in order.
+
+    A record is there from the firing `first` on, and until the firing `until`: see `Replayed`. Each
+    record enters and leaves once, so that a firing costs as much as it holds.
+    """
+
+    def __init__(self, places: Iterable[int], held: Sequence[tuple[int, int, int]]) -> None:
+        """Start before the first firing.
+
+        Args:
+            places: of the records of the group.
+            held: of each place the event time, `first` and `until`.
+        """
+        self._held = held
+        self._later = sorted(places, key=lambda place: held[place][1], reverse=True)
+        self._places: list[int] = []
+        self._first_to_leave = _NEVER
+
+    def advance(self, number: int) -> None:
+        """Go on to a firing; numbers do not decrease."""
+        while self._later and self._held[self._later[-1]][1] <= number:
+            place = self._later.pop()
+            insort(self._places, place)
+            self._first_to_leave = min(self._first_to_leave, self._held[place][2])
+        if self._first_to_leave <= number:
+            self._places = [place for place in self._places if self._held[place][2] > number]
+            untils = (self._held[place][2] for place in self._places)
+            self._first_to_leave = min(untils, default=_NEVER)
+
+    def within(self, start_ms: int, end_ms: int) -> list[int]:
+        """The records with an event time in a window."""
+        return [place for place in self._places if start_ms <= self._held[place][0] < end_ms]
 
 
 def _rows_at(records: pa.Table, places: Sequence[int]) -> pa.Table:
