@@ -54,8 +54,9 @@ def _newest(lake: Lake, table: str, place: str) -> tuple[Columns | None, str]:
             None,
             f"{place}: {table} is a table of a catalog, which Spark alone asks: {not_checked}",
         )
+    uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
     try:
-        return _of_table(LandingLog.open(lake.resolve(table), place, table).table), ""
+        return _of_table(LandingLog.open(uri, place, table).table), ""
     except InputError:
         return None, f"{place}: no Delta table at {table} yet: {not_checked}"
 

@@ -150,6 +150,14 @@ def test_a_table_that_has_not_landed_yet_is_a_note(home, capsys):
     assert note.startswith("sources.right.table: main.events.views is a table of a catalog")
 
 
+def test_a_place_where_no_table_can_lie_is_wrong_and_not_missing(home, capsys):
+    write(home, changed(CLICKS, "source.table", "landing/t[1]"))
+    result = validated(home, capsys, "clicks", code=2)["clicks"]
+    assert not result["valid"]
+    assert "source.table" in result["problem"]
+    assert "[" in result["problem"]
+
+
 def test_what_needs_no_table_is_checked_without_one(home, capsys):
     write(home, changed(changed(CLICKS, "source.table", "later"), "source.valid", "rand() > 1"))
     result = validated(home, capsys, "clicks", code=2)["clicks"]

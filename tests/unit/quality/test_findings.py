@@ -240,6 +240,17 @@ def test_a_channel_whose_pauses_are_not_known_is_silent_after_four_weeks():
     assert len(silent_channels(channels, "default", at + 1, START_MS)) == 1
 
 
+def test_a_channel_that_spoke_once_may_pause_as_long_as_the_others_and_two_days_at_least():
+    at = START_MS + 2 * DAY_MS
+    daily = ChannelArrivals("daily", at, 20 * HOUR_MS)
+    once = ChannelArrivals("once", START_MS)
+    assert silent_channels([daily, once], "default", at, START_MS) == []
+    found = silent_channels([daily, once], "default", at + 1, START_MS)
+    assert [one.name for one in found] == ["once"]
+    weekly = ChannelArrivals("weekly", at, 7 * DAY_MS)
+    assert silent_channels([weekly, once], "default", START_MS + 14 * DAY_MS, START_MS) == []
+
+
 def test_of_ten_thousand_silent_channels_a_hundred_are_named_and_the_others_counted():
     channels = [ChannelArrivals(f"{n:05}", None) for n in range(10_000)]
     check = check_of_silence(channels, "default", START_MS + 1, START_MS)

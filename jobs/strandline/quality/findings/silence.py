@@ -74,8 +74,9 @@ def silent_channels(
 ) -> list[Silent]:
     """The channels that are silent at a horizon: the longest first, then by name.
 
-    A channel may pause so long: `silent_after`; by default twice its longest pause of four weeks,
-    and four weeks where none is known. One that never spoke is silent since the start.
+    A channel may pause so long: `silent_after`; by default twice its longest pause of four weeks.
+    Where its own is not known, as of one that spoke once, the longest of the others counts, and two
+    days at least; where none is known, four weeks. One that never spoke is silent since the start.
 
     Args:
         channels: every channel that the pipeline waits for.
@@ -83,8 +84,9 @@ def silent_channels(
         horizon_ms: the instant up to which a run knows records.
         start_ms: when the pipeline's clock started.
     """
-    found = []
-    for channel in channels:
+    found, every = [], list(channels)
+    others_ms = _limit_of_unknown(every)
+    for channel in every:
         since_ms = start_ms if channel.last_ms is None else channel.last_ms
         if isinstance(silent_after, int):
             limit_ms = silent_after
@@ -92,10 +94,16 @@ def silent_channels(
             limit_ms = 0
         else:
             pause_ms = channel.longest_pause_ms
-            limit_ms = FOUR_WEEKS_MS if pause_ms is None else 2 * pause_ms
+            limit_ms = others_ms if pause_ms is None else 2 * pause_ms
         if horizon_ms - since_ms > limit_ms:
             found.append(Silent(channel.name, channel.last_ms))
     return sorted(found, key=lambda one: (one.since_ms is not None, one.since_ms or 0, one.name))
+
+
+def _limit_of_unknown(channels: Iterable[ChannelArrivals]) -> int:
+    """How long a channel may pause whose own pauses are not known, in ms."""
+    known = [one.longest_pause_ms for one in channels if one.longest_pause_ms is not None]
+    return max(2 * max(known), 2 * DAY_MS) if known else FOUR_WEEKS_MS
 
 
 def check_of_silence(
