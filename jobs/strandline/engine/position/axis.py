@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.model.watermarks import Ticks
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
@@ -131,16 +131,6 @@ class Axis:
             tick = late + self.interval_ms - (late - self.start_ms) % self.interval_ms
             seen[reached] = np.maximum(tick, self.start_ms + self.interval_ms)
         return seen
-
-    def first_tick_reaching(self, threshold_ms: int, lag_ms: int, *, after_ms: int) -> int:
-        """The first tick at which the clock less a lag is at a threshold; `never` beyond all.
-
-        `after_ms`: the tick is later than this, too.
-        """
-        ticks = self.ticks
-        if ticks is None or threshold_ms + lag_ms >= END_OF_INSTANTS_MS:
-            return self.never
-        return ticks.after(max(threshold_ms + lag_ms - 1, after_ms, self.start_ms))
 
     def event_ms(self, seen_from: int, rank: int = 0) -> int:
         """The millisecond at which something first seen by `seen_from` happened."""
