@@ -107,8 +107,16 @@ def strandline(home):
     return call
 
 
-def test_workers_run_the_python_of_the_command_whatever_the_shell_has(home, tmp_path):
-    """A shell that knows no other Python than a wrong one, and nothing else."""
+OF_ANOTHER_PROGRAM = {
+    "SPARK_REMOTE": "sc://localhost:9",
+    "SPARK_CONNECT_MODE_ENABLED": "1",
+    "SPARK_API_MODE": "connect",
+}
+"""Variables that make any PySpark a client of a Connect server, which is not asked for here."""
+
+
+def test_spark_and_its_workers_are_those_of_the_command_whatever_the_shell_has(home, tmp_path):
+    """A shell that knows a wrong Python and somebody's server, and nothing else."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
@@ -119,7 +127,11 @@ def test_workers_run_the_python_of_the_command_whatever_the_shell_has(home, tmp_
             *("plan", "ranked", "--start", "2024-03-01", "--end", "2024-03-02", "--json"),
         ],
         cwd=tmp_path,
-        env={"PYSPARK_PYTHON": str(other), "PATH": f"{tmp_path}:{os.defpath}"},
+        env={
+            "PYSPARK_PYTHON": str(other),
+            "PATH": f"{tmp_path}:{os.defpath}",
+            **OF_ANOTHER_PROGRAM,
+        },
         capture_output=True,
         text=True,
         timeout=600,

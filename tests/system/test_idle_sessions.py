@@ -9,6 +9,7 @@ import pytest
 
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.embedded import IDLE_SECONDS
+from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.lake.sessions.start import start
 
 pytestmark = pytest.mark.system
@@ -19,6 +20,7 @@ SAIL = EngineChoice("sail", trust_this_machine=True)
 
 
 def test_a_session_waits_longer_than_sail_would_by_itself(monkeypatch):
+    monkeypatch.setenv(CLIENT_MODE, "1")  # a session sets it; commands of later tests have it not
     waiting = start(SAIL, "waits")
     monkeypatch.setenv(IDLE_SECONDS, "1")
     forgotten = start(SAIL, "is forgotten")

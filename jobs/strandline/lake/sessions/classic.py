@@ -18,6 +18,7 @@ from strandline.errors import InputError, RetryableError, problem_of
 from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
+from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
@@ -56,6 +57,10 @@ _ASKED_BY_EVERY_COLUMN = {
 """Classes of the JVM, and methods of theirs."""
 _HERE = "local[*]"
 _TIMEOUT_S = 5.0
+
+
+_OF_A_CLIENT = (CLIENT_MODE, "SPARK_REMOTE", "SPARK_API_MODE")
+"""Variables that make PySpark a client of Connect: a shell may have them for other programs."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,8 @@ def start_classic(
         InputError: Delta's jars or Java are missing.
         RetryableError: the master does not answer, or its workers give no executor.
     """
+    for name in _OF_A_CLIENT:
+        os.environ.pop(name, None)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:  # else the submit has brought its own jars
         _require_delta()
