@@ -9,12 +9,15 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.lake.state import PipelineState
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import TwoSourcesSpec
 
 _PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
 
 
 def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: bool) -> None:
     """A run publishes by the window and the key that its pipeline has published by before.
+
+    Where a pipeline with one source has got a second one, the names of the key columns count.
 
     Args:
         spec: the pipeline.
@@ -27,7 +30,9 @@ def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: b
     before = None if recreate else _published_by(state)
     if before is None:
         return
-    now = spec.layout
+    now, of_one_source = spec.layout, {name: name for name in spec.source.key}
+    if isinstance(spec, TwoSourcesSpec) and before["key"] == of_one_source:
+        now |= {"key": of_one_source}
     other = [name for name in _PLACES if now.get(name) != before.get(name)]
     if other:
         name = other[0]

@@ -40,7 +40,7 @@ def totals(line: Line) -> list[int]:
 
 
 def says_so(outcome: Outcome) -> bool:
-    return any("was created anew (its id is another one): 4 arriv" in it for it in outcome.notes)
+    return any("was created again (its id is another one): 4 arriv" in it for it in outcome.notes)
 
 
 def test_what_differs_of_a_landing_that_is_created_anew_is_published(spark, tmp_path):

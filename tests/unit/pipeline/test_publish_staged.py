@@ -113,7 +113,7 @@ def test_one_whose_landing_was_created_anew_is_stale(kept):
     assert kept.asked(prepared) == prepared
     shutil.rmtree(kept.folder / "landing/meter")
     land(kept.folder, [a_record("2 10:00", "2 10:00", amount=1001)])
-    with pytest.raises(InputError, match=rf"stale: landing/meter was created anew.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"stale: landing/meter was created again.*{AGAIN}"):
         kept.asked(prepared)
 
 
