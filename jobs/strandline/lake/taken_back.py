@@ -30,7 +30,8 @@ def pairs_taken_back(published: Sequence[Entry]) -> list[TakenBack]:
         if by.kind != "revert" or number in undone:
             continue
         before = (n for n in reversed(range(number)) if _is_taken_back_by(by, with_range[n]))
-        if (run := next(before, None)) is not None:
+        run = next(before, None)
+        if run is not None and run not in undone:  # else a later revert has taken it back
             undone.add(run)
             pairs.append(TakenBack(with_range[run], by))
     return pairs[::-1]
