@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from strandline.engine.position.clock import Closure
+from strandline.errors import InputError
 from strandline.lake.entry import UPKEEP, Entry
 from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges
 from strandline.lake.taken_back import (
@@ -120,6 +121,17 @@ class PipelineState:
     def recreating(self) -> PipelineState:
         """The same for a run that recreates the tables: nothing is published."""
         return replace(self, published=())
+
+    def steps_of(self, run_id: str, pipeline: str) -> Sequence[Entry]:
+        """The steps of a run of the pipeline of this name.
+
+        Raises:
+            InputError: there is no such run.
+        """
+        steps = self.runs.get(run_id)
+        if steps is None:
+            raise InputError(run_id, "no such run", f"see strandline runs list {pipeline}")
+        return steps
 
     @property
     def versions(self) -> Mapping[str, int] | None:

@@ -185,9 +185,7 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
     Raises:
         InputError: there is no such run, or it has published.
     """
-    steps = ledger.state().runs.get(run_id, ())
-    if not steps:
-        raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
+    steps = ledger.state().steps_of(run_id, spec.pipeline)
     for step in steps:
         if step.step == "published":
             raise InputError(

@@ -173,9 +173,7 @@ def require_publishable(
             range since; the rules or the landing are no longer those that it was made by; or its
             staging is gone.
     """
-    steps = state.runs.get(run_id, ())
-    if not steps:
-        raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
+    steps = state.steps_of(run_id, spec.pipeline)
     if state.unfinished is not None and state.unfinished.run_id == run_id:
         return state.unfinished.begun  # who takes the lock ends it
     outcome = state_of(steps)

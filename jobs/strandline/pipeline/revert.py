@@ -99,9 +99,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
         InputError: there is no such run; it has not published; others have published into its range
             since; or the ledger does not hold what stood before it.
     """
-    steps = state.runs.get(run_id, ())
-    if not steps:
-        raise InputError(run_id, "no such run", f"see strandline runs list {pipeline}")
+    steps = state.steps_of(run_id, pipeline)
     place = f"{pipeline} run {run_id}"
     done = next((step for step in reversed(steps) if step.step == "published"), None)
     begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
@@ -115,7 +113,38 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
     if done is None or begun is None:
         way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
         raise InputError(place, "has not published: there is nothing to take back", way_out)
-    within, rebuild = done.range, rebuild_by_hand(pipeline, done)
+    _require_last_of_its_range(pipeline, state, done)
+    rebuild = rebuild_by_hand(pipeline, done)
+    if begun.versions is None or done.versions is None:
+        raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
+    if done.recreated:
+        raise InputError(
+            place,
+            "has replaced all that was published (--recreate): the tables of before have another "
+            "key or window than the pipeline has now",
+            f"read them with strandline read {pipeline} TABLE --as-of-ledger "
+            f"{begun.position - 1}; or give the pipeline file its old key and window, and go on "
+            f"with strandline advance {pipeline} --to INSTANT --recreate --reason TEXT",
+        )
+    if done.accepted_loss is not None:
+        raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
+    before, within = state.until(begun.position - 1), done.range
+    if within is not None and (done.closed or done.reopened) and before.closures_in(within):
+        raise InputError(
+            place,
+            "has opened, or closed again, what --close had closed before",
+            f"{rebuild} --close --as-of INSTANT",
+        )
+    return Reverted(begun, done, before, state.position)
+
+
+def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry) -> None:
+    """A publish is in force, and no later one has touched its slots.
+
+    Raises:
+        InputError: it was taken back; or others have published into its range since.
+    """
+    place = f"{pipeline} run {done.run_id}"
     for other, back in state.taken_back:
         if other.position == done.position:
             raise InputError(
@@ -132,29 +161,8 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
         raise InputError(
             place,
             f"is not the last to have published into its range: {named} has since",
-            f"revert the last of these first; or {rebuild}",
+            f"revert the last of these first; or {rebuild_by_hand(pipeline, done)}",
         )
-    if begun.versions is None or done.versions is None:
-        raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
-    if done.recreated:
-        raise InputError(
-            place,
-            "has replaced all that was published (--recreate): the tables of before have another "
-            "key or window than the pipeline has now",
-            f"read them with strandline read {pipeline} TABLE --as-of-ledger "
-            f"{begun.position - 1}; or give the pipeline file its old key and window, and go on "
-            f"with strandline advance {pipeline} --to INSTANT --recreate --reason TEXT",
-        )
-    if done.accepted_loss is not None:
-        raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
-    before = state.until(begun.position - 1)
-    if within is not None and (done.closed or done.reopened) and before.closures_in(within):
-        raise InputError(
-            place,
-            "has opened, or closed again, what --close had closed before",
-            f"{rebuild} --close --as-of INSTANT",
-        )
-    return Reverted(begun, done, before, state.position)
 
 
 def revert_run(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.errors import InputError, NoRunsError
+from strandline.errors import NoRunsError
 from strandline.lake.days import Days, read_days, shown_days, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import UPKEEP, Entry, Ledger
@@ -104,9 +104,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     Raises:
         InputError: there is no such run.
     """
-    steps = _state(Ledger(lake.pipeline(spec.pipeline))).runs.get(run_id, ())
-    if not steps:
-        raise InputError(run_id, "no such run", f"see strandline runs list {spec.pipeline}")
+    steps = _state(Ledger(lake.pipeline(spec.pipeline))).steps_of(run_id, spec.pipeline)
     last = steps[-1]
     return {
         **_run_line(steps),
