@@ -1,4 +1,4 @@
-"""diff: what staged rows change in published ones; and rows with such a diff brought in.
+"""diff: what staged rows change in published ones; and rows with such a diff applied.
 
 Functions of Arrow's tables, which look at no file. All rows of one key are in the same call; how
 many other ones are beside them, and in what order, is nothing to the outcome.
@@ -59,7 +59,7 @@ def with_op(rows: pa.Table, op: str) -> pa.Table:
 
 
 def with_changes(rows: pa.Table, changes: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Rows with a diff of them brought in: rows of its keys go, what it does not delete comes.
+    """Rows with a diff of them applied: rows of its keys go, rows that it does not delete come.
 
     Doing it twice is doing it once. A column that the diff does not have keeps its values.
 

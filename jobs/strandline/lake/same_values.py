@@ -52,7 +52,7 @@ def _near(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool
 
 
 def _plain(value: Any) -> Any:
-    """A nested value in which equal numbers look alike; the entries of a map are in their order."""
+    """A nested value in which equal numbers have one text; a map keeps the order of its entries."""
     match value:
         case float():
             return value + 0.0

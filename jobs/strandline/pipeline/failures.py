@@ -82,40 +82,52 @@ def failures_recorded(
         _leave(say_failed, INTERRUPTED)
         raise
     except Exception as error:
-        if said := _said_in_a_worker(pipeline, error):
-            message, raised = said
-            _leave(say_failed, message)
-            raise raised from error
-        if failed := storage_error(f"{pipeline} run {run_id}", error):
-            _leave(say_failed, failed.problem)
-            raise failed from error
-        session = session_of(spark)
-        if session.has_ended:
-            _leave(say_failed, ended := f"the process of {session.engine} has ended before the run")
-            way_out = "run it again; where memory ends, with less at once or --engine spark"
-            raise RetryableError(f"{pipeline} run {run_id}", ended, way_out) from error
-        on_sail = session.engine == "sail"
-        if on_sail and _NO_MEMORY.search(str(error)):
-            _leave(say_failed, problem := "it needs more memory than Sail has been given")
-            way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
-            raise InputError(pipeline, problem, way_out) from error
-        if found := _found(error, thrown):
-            _leave(say_failed, str(found))
-            raise found from error
-        if isinstance(error, PySparkException if on_sail else _THROWN):
-            problem = str(error).splitlines()[0]
-            _leave(say_failed, problem)
-            way_out = "if an expression of the pipeline throws on some value, use its try_… form"
-            raise InputError(
-                pipeline,
-                f"{'Sail' if on_sail else 'Spark'} cannot compute it ({problem})",
-                f"{way_out}; or give --engine spark" if on_sail else way_out,
-            ) from error
-        if _LOST in str(error):
-            _leave(say_failed, lost := "all executors have died that kept some rows of it")
-            raise RetryableError(f"{pipeline} run {run_id}", lost, "run it again") from error
-        _leave(say_failed, problem_of(error))
-        raise UnexpectedError.of(f"{pipeline} run {run_id}", error) from error
+        message, raised = _as_ours(error, spark, pipeline, run_id, thrown)
+        _leave(say_failed, message)
+        raise raised from error
+
+
+def _as_ours(
+    error: Exception,
+    spark: SparkSession,
+    pipeline: str,
+    run_id: str,
+    thrown: Callable[[], InputError | None],
+) -> tuple[str, StrandlineError]:
+    """The message that an error leaves in the ledger, and the error of ours that it becomes."""
+    run = f"{pipeline} run {run_id}"
+    if said := _said_in_a_worker(pipeline, error):
+        return said
+    if failed := storage_error(run, error):
+        return failed.problem, failed
+    session = session_of(spark)
+    if session.has_ended:
+        ended = f"the process of {session.engine} has ended before the run"
+        way_out = "run it again; where memory ends, with less at once or --engine spark"
+        return ended, RetryableError(run, ended, way_out)
+    on_sail = session.engine == "sail"
+    if on_sail and _NO_MEMORY.search(str(error)):
+        problem = "it needs more memory than Sail has been given"
+        way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
+        return problem, InputError(pipeline, problem, way_out)
+    if found := _found(error, thrown):
+        return str(found), found
+    if isinstance(error, PySparkException if on_sail else _THROWN):
+        problem = str(error).splitlines()[0]
+        return problem, _not_computed(pipeline, problem, on_sail=on_sail)
+    if _LOST in str(error):
+        lost = "all executors have died that kept some rows of it"
+        return lost, RetryableError(run, lost, "run it again")
+    return problem_of(error), UnexpectedError.of(run, error)
+
+
+def _not_computed(pipeline: str, problem: str, *, on_sail: bool) -> InputError:
+    way_out = "if an expression of the pipeline throws on some value, use its try_… form"
+    return InputError(
+        pipeline,
+        f"{'Sail' if on_sail else 'Spark'} cannot compute it ({problem})",
+        f"{way_out}; or give --engine spark" if on_sail else way_out,
+    )
 
 
 def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> InputError | None:

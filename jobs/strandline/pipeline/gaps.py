@@ -80,22 +80,44 @@ def stage_gaps(
         listed, around = _listed(gaps, ids, filled, pieces, known)
         scope = plan.scope
         listed = [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
-    staged = pieces[-1].staged["completeness"]
-    shown, not_shown = list[pd.DataFrame](), Counter[str]()
-    for number, slots in enumerate(gaps.listed(listed), start=len(pieces)):
-        rows = _rows_of(slots, ctx)
-        staged = stage_calendar(ctx, rows, number)
-        if len(shown) > 1:  # the first and the last parts are looked at
-            not_shown += _states_in(shown.pop(), within)
-        shown.append(with_ended_inputs(rows, plan))
+    parts = _Parts(ctx, plan, pieces)
+    for slots in gaps.listed(listed):
+        parts.stage(slots)
     return StagedGaps(
-        completeness=staged,
-        rows=pd.concat(shown, ignore_index=True) if shown else pd.DataFrame(columns=["slot_start"]),
-        not_in_rows=not_shown,
+        completeness=parts.completeness,
+        rows=parts.rows,
+        not_in_rows=parts.not_shown,
         count=gaps.count(within, filled),
         around=tuple(around),
         first_accepted=first,
     )
+
+
+class _Parts:
+    """The gaps of a run as parts of the calendar, of which the first and the last are looked at."""
+
+    def __init__(self, ctx: Context, plan: Plan, pieces: Sequence[Piece]) -> None:
+        """Start behind the pieces of a run."""
+        self._ctx, self._plan, self._number = ctx, plan, len(pieces)
+        self._shown: list[pd.DataFrame] = []
+        self.completeness = pieces[-1].staged["completeness"]
+        self.not_shown = Counter[str]()
+
+    def stage(self, slots: pd.DataFrame) -> None:
+        """Stage some more gaps."""
+        rows = _rows_of(slots, self._ctx)
+        self.completeness = stage_calendar(self._ctx, rows, self._number)
+        self._number += 1
+        if len(self._shown) > 1:
+            self.not_shown += _states_in(self._shown.pop(), self._plan.scope.windows)
+        self._shown.append(with_ended_inputs(rows, self._plan))
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The rows of the first and the last part."""
+        if not self._shown:
+            return pd.DataFrame(columns=["slot_start"])
+        return pd.concat(self._shown, ignore_index=True)
 
 
 def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:

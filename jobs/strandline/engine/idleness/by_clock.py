@@ -8,7 +8,7 @@ are one row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -121,26 +121,41 @@ def active_spans(
     return [(first, end) for first, end in spans if first < end]
 
 
+@dataclass(frozen=True)
+class _Changes:
+    """By tick, the channels that begin to offer there, that end to, and that join."""
+
+    begins: Mapping[int, set[int]]
+    ends: Mapping[int, set[int]]
+    joins: Mapping[int, set[int]]
+
+    @classmethod
+    def of(cls, rules: IdlenessRules, interval: Interval) -> _Changes:
+        """The changes of an interval."""
+        begins, ends, joins = (defaultdict[int, set[int]](set) for _ in range(3))
+        for number, received in enumerate(interval.channels):
+            spans = active_spans(received, rules, interval)
+            for first, end in spans:
+                begins[first].add(number)
+                ends[end].add(number)
+            if spans and received.before.last_shown_ms is None:
+                joins[spans[0][0]].add(number)
+        return cls(begins, ends, joins)
+
+
 def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
     """The ticks of an interval, cut wherever a channel begins or ends to offer."""
-    begins, ends, joins = (defaultdict[int, set[int]](set) for _ in range(3))
-    for number, received in enumerate(interval.channels):
-        spans = active_spans(received, rules, interval)
-        for first, end in spans:
-            begins[first].add(number)
-            ends[end].add(number)
-        if spans and received.before.last_shown_ms is None:
-            joins[spans[0][0]].add(number)
+    changes = _Changes.of(rules, interval)
     last_ms = rules.axis.last_tick_before(interval.until_ms)
-    changes = {interval.first_tick_ms, *begins, *ends}
+    at = {interval.first_tick_ms, *changes.begins, *changes.ends}
     if rules.splits:
-        changes.add(rules.main_output_idle_from_ms)
-    cuts = sorted(tick for tick in changes if interval.first_tick_ms <= tick <= last_ms)
+        at.add(rules.main_output_idle_from_ms)
+    cuts = sorted(tick for tick in at if interval.first_tick_ms <= tick <= last_ms)
     interval_ms = rules.ticks.interval_ms
     offering = offering_before(rules, interval)
     for first, following in pairwise([*cuts, last_ms + interval_ms]):
-        awaited = offering | joins.get(first, set())
-        offering = (offering - ends.get(first, set())) | begins.get(first, set())
+        awaited = offering | changes.joins.get(first, set())
+        offering = (offering - changes.ends.get(first, set())) | changes.begins.get(first, set())
         yield _TickRun(first, following - interval_ms, offering, awaited)
 
 

@@ -76,10 +76,13 @@ class Steps:
         ranks[happened] = rank[steps]
         if ended is not None:
             for i in np.flatnonzero((places == len(first)) & ended):
-                at_end = next((r for r, reached in self.at_end if reached >= wanted[i]), None)
-                if at_end is not None:
+                if (at_end := self._rank_at_end(wanted[i])) is not None:
                     seen[i], ranks[i] = self.axis.end, at_end
         return seen, ranks
+
+    def _rank_at_end(self, threshold_ms: int) -> int | None:
+        """The rank of the step to a threshold that the end of the input would cause, if it does."""
+        return next((rank for rank, reached in self.at_end if reached >= threshold_ms), None)
 
     @property
     def watermark_ms(self) -> int:

@@ -48,24 +48,33 @@ def columns_side_by_side(
             if key == INPUT and len(schemas) > 1:
                 problem = f"its column {field.name} has the name of our column for the source"
                 raise InputError(place, problem, "rename it there")
-            column = T.StructField(field.name, field.dataType)
-            other = shared.get(key, column)
-            same_type = field.dataType.simpleString() == other.dataType.simpleString()
-            if field.name != other.name or (not same_type and _reads(spec, key)):
+            other = shared.get(key, field)
+            if field.name != other.name or (not _same_type(field, other) and _reads(spec, key)):
                 own, left = (f"{f.name} ({f.dataType.simpleString()})" for f in (field, other))
                 problem = f"its column {own} stands beside {left} of the left source"
                 raise InputError(place, problem, "give both one name and type, or two names")
-            if isinstance(field.dataType, _WHOLE) and isinstance(other.dataType, _WHOLE):
-                kind = max(field.dataType, other.dataType, key=lambda one: _WHOLE.index(type(one)))
-                column = T.StructField(field.name, kind)
-            elif not same_type:
-                column = T.StructField(_free_name(field, schemas.values()), field.dataType)
+            column = _beside(field, other, schemas.values())
             shared[column.name.lower()] = column
             found[name][field.name] = column
     return {
         name: {own: shared[column.name.lower()] for own, column in columns.items()}
         for name, columns in found.items()
     }
+
+
+def _same_type(field: T.StructField, other: T.StructField) -> bool:
+    return field.dataType.simpleString() == other.dataType.simpleString()
+
+
+def _beside(
+    field: T.StructField, other: T.StructField, schemas: Iterable[T.StructType]
+) -> T.StructField:
+    """The column of both inputs that holds a column, beside one of its name in the other input."""
+    if isinstance(field.dataType, _WHOLE) and isinstance(other.dataType, _WHOLE):
+        kind = max(field.dataType, other.dataType, key=lambda one: _WHOLE.index(type(one)))
+        return T.StructField(field.name, kind)
+    name = field.name if _same_type(field, other) else _free_name(field, schemas)
+    return T.StructField(name, field.dataType)
 
 
 def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:

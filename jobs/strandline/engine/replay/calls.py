@@ -67,24 +67,11 @@ def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[
     if not parts:
         return
     rows = pa.Table.from_batches(parts)
-    numbers = pc.struct_field(rows[calls.firing], "number")
-    rows = rows.append_column(_NUMBER, numbers)
+    rows = rows.append_column(_NUMBER, pc.struct_field(rows[calls.firing], "number"))
     rows = in_order(rows, [*calls.group, *calls.order, _NUMBER]).combine_chunks()
     called = rows.filter(rows[calls.firing].is_valid())
-    own = called.select([*calls.keys.values()]).rename_columns([*calls.keys])
-    keys = own.to_pylist() if calls.keys else [{}] * called.num_rows
-    function = functions.function_of(calls.files, calls.function)
     found: dict[str, list[pa.Array]] = {name: [] for name in calls.returns}
-    asked = zip(keys, _fired(rows, calls), strict=True)
-    for key, (firing, members) in asked:
-        result = functions.result_of(
-            function,
-            key,
-            functions.times_of(firing["start_ms"], firing["end_ms"]),
-            members,
-            firing["watermark_ms"],
-            calls.returns,
-        )
+    for result in _results(rows, called, calls):
         for name, value in result.items():
             found[name].append(value)
     called = called.select([*calls.keys.values(), calls.firing])
@@ -92,6 +79,24 @@ def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[
         kind = functions.arrow_type(calls.returns[name])
         called = called.append_column(name, pa.chunked_array(values, kind))
     yield from called.combine_chunks().to_batches()
+
+
+def _results(rows: pa.Table, called: pa.Table, calls: Calls) -> Iterator[dict[str, pa.Array]]:
+    """What the function returns for each firing of a sorted partition.
+
+    Args:
+        rows: of the partition.
+        called: of these the firings.
+        calls: how the function is called.
+    """
+    own = called.select([*calls.keys.values()]).rename_columns([*calls.keys])
+    keys = own.to_pylist() if calls.keys else [{}] * called.num_rows
+    function = functions.function_of(calls.files, calls.function)
+    for key, (firing, members) in zip(keys, _fired(rows, calls), strict=True):
+        window = functions.times_of(firing["start_ms"], firing["end_ms"])
+        yield functions.result_of(
+            function, key, window, members, firing["watermark_ms"], calls.returns
+        )
 
 
 def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Table]]:
