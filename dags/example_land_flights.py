@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from airflow.sdk import DAG
 
-from strandline_airflow.commands import StrandlineScriptOperator
-from strandline_airflow.settings import lake, task_defaults
+from strandline_airflow import StrandlineScriptOperator
+from strandline_airflow.settings import task_defaults
 
 DOC = """
 ### Land the flights of 2013
@@ -29,5 +30,5 @@ with DAG(
     tags=["strandline", "example"],
 ):
     StrandlineScriptOperator(
-        task_id="land", script="land_flights.py", arguments=[f"--lake={lake()}"]
+        task_id="land", script=Path(__file__).parents[1] / "jobs" / "land_flights.py"
     )

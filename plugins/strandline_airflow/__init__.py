@@ -1,1 +1,56 @@
-"""Strandline in Airflow: what its DAGs share. It imports no pyspark: DAG files parse quickly."""
+"""Strandline in Airflow: DAGs of pipeline files, and the operators for DAGs of one's own.
+
+    from strandline_airflow import strandline_dags
+
+    strandline_dags("pipelines/", globals())
+
+It imports no pyspark, and of itself only what is asked for: DAG files parse quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strandline_airflow.approvals import PreviewApprovalOperator
+    from strandline_airflow.commands import (
+        StrandlineMaintainOperator,
+        StrandlineReportOperator,
+        StrandlineScriptOperator,
+    )
+    from strandline_airflow.factory import raise_broken_files, strandline_dags
+    from strandline_airflow.operators import StrandlineJobOperator
+    from strandline_airflow.publishing import StrandlinePublishOperator
+    from strandline_airflow.task_group import StrandlineTaskGroup
+
+__all__ = [
+    "PreviewApprovalOperator",
+    "StrandlineJobOperator",
+    "StrandlineMaintainOperator",
+    "StrandlinePublishOperator",
+    "StrandlineReportOperator",
+    "StrandlineScriptOperator",
+    "StrandlineTaskGroup",
+    "raise_broken_files",
+    "strandline_dags",
+]
+
+_MODULES = {
+    "PreviewApprovalOperator": "approvals",
+    "StrandlineJobOperator": "operators",
+    "StrandlineMaintainOperator": "commands",
+    "StrandlinePublishOperator": "publishing",
+    "StrandlineReportOperator": "commands",
+    "StrandlineScriptOperator": "commands",
+    "StrandlineTaskGroup": "task_group",
+    "raise_broken_files": "factory",
+    "strandline_dags": "factory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `__all__`, from the module that has it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -36,7 +36,7 @@ class Catalogue:
 def read_catalogue(folder: Path) -> Catalogue:
     """The pipelines of a folder; it raises nothing, since a DAG file has others to serve."""
     if not folder.is_dir():
-        error = InputError("STRANDLINE_PIPELINES", f"{folder} is not a folder", "name the folder")
+        error = InputError("pipelines", f"{folder} is not a folder", "name the folder")
         return Catalogue({}, (error,))
     found: defaultdict[str, list[tuple[str, PipelineSpec]]] = defaultdict(list)
     broken: list[InputError] = []

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowFailException
 
+from strandline.errors import InputError
 from strandline_airflow import settings
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of
@@ -18,7 +21,19 @@ from strandline_airflow.requests import Rendered
 
 
 class _ProcessOperator(BaseOperator):
-    """A program as a plain process."""
+    """A program as a plain process.
+
+    Args:
+        lake: the lake's root; None: as the connection or the environment says.
+        pipelines: the folder of the pipeline files; None: the same.
+    """
+
+    def __init__(
+        self, *, lake: str | None = None, pipelines: str | Path | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.lake = lake
+        self.pipelines = None if pipelines is None else str(pipelines)
 
     def on_kill(self) -> None:
         """End the process and whatever it has started."""
@@ -30,7 +45,11 @@ class _ProcessOperator(BaseOperator):
         Raises:
             AirflowException: as for StrandlineJobOperator.
         """
-        ended = self._process.run(command, settings.job_environment(), self.log)
+        try:
+            environment = settings.job_environment(self.lake, self.pipelines)
+        except InputError as error:
+            raise AirflowFailException(str(error)) from None
+        ended = self._process.run(command, environment, self.log)
         if ended.exit_code:
             raise failure_of(name, ended.exit_code, ended.output)
 
@@ -43,15 +62,15 @@ class StrandlineScriptOperator(_ProcessOperator):
     """A script that needs no engine.
 
     Args:
-        script: its name below `jobs/`.
+        script: its path.
         arguments: its arguments.
     """
 
     ui_color = "#dcecf2"
 
-    def __init__(self, *, script: str, arguments: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *, script: str | Path, arguments: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.script = script
+        self.script = str(script)
         self.arguments = list(arguments)
 
     def execute(self, context: Context) -> None:
@@ -60,8 +79,7 @@ class StrandlineScriptOperator(_ProcessOperator):
         Raises:
             AirflowException: as for StrandlineJobOperator.
         """
-        path = str(settings.JOBS / self.script)
-        self._run(self.script, sys.executable, path, *self.arguments)
+        self._run(Path(self.script).name, sys.executable, self.script, *self.arguments)
 
 
 class _CommandOperator(_ProcessOperator):
@@ -94,7 +112,7 @@ class StrandlineReportOperator(_CommandOperator):
             AirflowException: as for StrandlineJobOperator.
         """
         self._call("report", str(self.pipeline))
-        return settings.report_file(str(self.pipeline))
+        return settings.report_file(str(self.pipeline), self.lake)
 
 
 class StrandlineMaintainOperator(_CommandOperator):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from airflow.sdk import BaseHook, Connection
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.log import mask_secret
 
 from strandline.errors import InputError, StrandlineError
@@ -15,6 +16,7 @@ from strandline.lake.sessions.choice import ENGINE, REMOTE, TRUST, choose
 from strandline.spec import find_spec
 from strandline.spec.common import EngineName
 from strandline_airflow import settings
+from strandline_airflow.connection import CONNECTION, connection
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The variable that PySpark reads a server's token from."""
@@ -35,13 +37,16 @@ class TaskEngine:
     environment: Mapping[str, str] = field(repr=False)
 
 
-def engine_of_task(asked: str, pipeline: str | None) -> TaskEngine:
+def engine_of_task(
+    asked: str, pipeline: str | None, *, pipelines: str | Path | None = None
+) -> TaskEngine:
     """The engine of a task.
 
     Args:
         asked: by the param `engine`; empty: what the connection says, else the environment, else
             the pipeline's file, else Spark.
         pipeline: the name of the pipeline, if the task is for one.
+        pipelines: the folder of its file; None: as for every task.
 
     Raises:
         AirflowFailException: there is no such engine, or no address of its server.
@@ -49,9 +54,11 @@ def engine_of_task(asked: str, pipeline: str | None) -> TaskEngine:
     said = _said_by_connection()
     environment = {**os.environ, **said}
     try:
-        choice = choose(environment, engine=asked or None, of_pipeline=_of_file(pipeline))
+        choice = choose(
+            environment, engine=asked or None, of_pipeline=_of_file(pipeline, pipelines)
+        )
     except InputError as error:
-        way_out = f"in Airflow the connection {settings.ENGINE_CONNECTION!r} says it"
+        way_out = f"in Airflow the connection {CONNECTION!r} says it"
         raise AirflowFailException(f"{error}; {way_out}") from None
     handed_on: dict[str, str] = {ENGINE: choice.name}
     if choice.name == "sail":
@@ -64,16 +71,15 @@ def engine_of_task(asked: str, pipeline: str | None) -> TaskEngine:
 
 def _said_by_connection() -> dict[str, str]:
     """What the connection says, by the names of the variables that say the same; or nothing."""
-    try:
-        connection = BaseHook.get_connection(settings.ENGINE_CONNECTION)
-    except AirflowNotFoundException:
+    found = connection()
+    if found is None:
         return {}
-    extra = connection.extra_dejson
+    extra = found.extra_dejson
     said = {
         ENGINE: extra.get("engine"),
-        REMOTE: extra.get("remote") or _address(connection, use_ssl=extra.get("use_ssl")),
+        REMOTE: extra.get("remote") or _address(found, use_ssl=extra.get("use_ssl")),
         TRUST: extra.get("trust_this_machine"),
-        TOKEN: connection.password or extra.get("token"),
+        TOKEN: found.password or extra.get("token"),
     }
     if said[TOKEN]:
         mask_secret(said[TOKEN])
@@ -88,11 +94,11 @@ def _address(connection: Connection, *, use_ssl: object) -> str | None:
     return f"{address}/;use_ssl=true" if str(use_ssl).lower() in {"true", "1"} else address
 
 
-def _of_file(pipeline: str | None) -> EngineName | None:
+def _of_file(pipeline: str | None, pipelines: str | Path | None) -> EngineName | None:
     """The engine that a pipeline's file names."""
     if pipeline is None:
         return None
     try:
-        return find_spec(settings.pipelines_folder(), pipeline).engine
+        return find_spec(settings.pipelines_folder(pipelines), pipeline).engine
     except StrandlineError:
         return None  # the command will say what is wrong

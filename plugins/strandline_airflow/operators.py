@@ -4,57 +4,59 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, BaseHook, Context
+from airflow.sdk import AssetAlias, BaseOperator, Context
 from airflow.sdk.bases.xcom import BaseXCom
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowSkipException,
-)
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import StrandlineError
-from strandline.lake.local import cluster_settings, local_settings
 from strandline.spec import find_spec
 from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.catalogue import published_asset
-from strandline_airflow.engines import TOKEN, TaskEngine, engine_of_task
+from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
-from strandline_airflow.outcomes import failure_of, result_of
-from strandline_airflow.processes import LINES_KEPT, PlainProcess, end_tree
+from strandline_airflow.outcomes import result_of
 from strandline_airflow.requests import Rendered, requested_range
+from strandline_airflow.runners import Runner, runner_of
+from strandline_airflow.submit import SubmitSpec
 
 
-class StrandlineJobOperator(SparkSubmitOperator):
+class StrandlineJobOperator(BaseOperator):
     """One `strandline` command on an engine.
 
-    On `spark` it is one Spark application: connection, templates and cluster modes are the
-    provider's. On `connect` and `sail` it is a plain process of the task, since the engine is
-    elsewhere, or starts beside it. All else is the same: exit codes 2 (wrong input) and 3 (audit
+    On `connect` and `sail` it is a plain process of the task, since the engine is elsewhere, or
+    starts beside it. On `spark` it is one Spark application: by spark-submit, as a process, or on
+    Kubernetes (`runners.runner_of`). All else is the same: exit codes 2 (wrong input) and 3 (audit
     failed) fail the task for good, others are retried; what the command printed as JSON becomes
     the task's XCom.
 
     Args:
-        command: as `strandline` has it; its last word names the script below `jobs/` that
-            spark-submit is given.
+        command: as `strandline` has it, such as `advance` or `runs publish`.
         application_args: its arguments, or a callable that gives them when rendered.
         pipeline: the pipeline that it runs for, or a callable that says so when it is rendered.
         engine: `spark`, `connect` or `sail`, or a callable that says so when it is rendered; empty:
             as the connection `strandline_engine`, the environment or the pipeline's file says.
         conf: Spark's settings, of the engine `spark`; the command itself reads the pipeline's.
+        env_vars: further variables of the command's process.
+        lake: the lake's root; None: as the connection or the environment says.
+        pipelines: the folder of the pipeline files; None: the same.
+        conn_id: the connection that names Spark's master.
+        entry_point: the file that a Spark application starts, where it is not this environment's.
+        archives: packed environments that Spark's executors unpack, as `file#folder`.
+        submit: further arguments of the provider's operator that submits an application.
     """
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline", "engine")
+    template_fields: Sequence[str] = (
+        *("application_args", "conf", "env_vars", "pipeline", "engine"),
+        *("entry_point", "archives", "submit"),
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("application_args", "conf", "env_vars"), "json"
+        ("application_args", "conf", "env_vars", "submit"), "json"
     )
     operator_extra_links = (ReportLink(),)
     ui_color = "#dcecf2"
@@ -67,21 +69,29 @@ class StrandlineJobOperator(SparkSubmitOperator):
         pipeline: Rendered | str | None = None,
         engine: Rendered | str = "",
         conf: Rendered | dict[str, str] | None = None,
+        env_vars: dict[str, str] | None = None,
+        lake: str | None = None,
+        pipelines: str | Path | None = None,
+        conn_id: str = settings.SPARK_CONNECTION,
+        entry_point: str = str(settings.ENTRY_POINT),
+        archives: Sequence[str] = (),
+        submit: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("conn_id", settings.SPARK_CONNECTION)
-        kwargs.setdefault("name", f"strandline-{command.rsplit(maxsplit=1)[-1]}")
-        kwargs.setdefault("env_vars", settings.job_environment())
-        super().__init__(
-            application=settings.script_of(command),
-            application_args=application_args,  # type: ignore[arg-type] # Airflow calls it
-            conf=conf,  # type: ignore[arg-type] # the same
-            **kwargs,
-        )
+        super().__init__(**kwargs)
         self.command = command
+        self.application_args = application_args
         self.pipeline = pipeline
         self.engine = engine
-        self._process = PlainProcess()
+        self.conf = conf
+        self.env_vars = env_vars
+        self.lake = lake
+        self.pipelines = None if pipelines is None else str(pipelines)
+        self.conn_id = conn_id
+        self.entry_point = entry_point
+        self.archives = list(archives)
+        self.submit = dict(submit or {})
+        self._runner: Runner | None = None
 
     def execute(self, context: Context) -> Any:
         """Run the command to its end.
@@ -95,14 +105,17 @@ class StrandlineJobOperator(SparkSubmitOperator):
             AirflowSkipException: the day was processed before, and the command has changed nothing:
                 nobody who waits for the pipeline's tables is to start.
         """
-        engine = engine_of_task(str(self.engine), self._name_of_pipeline())
+        pipeline, folder = self._name_of_pipeline(), self.pipelines
+        engine = engine_of_task(str(self.engine), pipeline, pipelines=folder)
         self.log.info("The engine is %s", engine.name)
-        is_spark = engine.name == "spark"
-        # a plain process finds out by itself, and starts no engine for it
-        answer = self._repeated(engine) if is_spark else None
+        spec = self._spec(engine)
+        # a plain process of another engine finds out by itself, and starts no engine for it
+        answer = self._repeated(engine) if engine.name == "spark" else None
         if answer is None:
-            output = self._submit(engine, context) if is_spark else self._call(engine)
-            answer = result_of(output)
+            self._runner = runner_of(
+                engine.name, self.log, spark_connection=self.conn_id, submit=self.submit
+            )
+            answer = result_of(self._runner.run(spec, context))
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
             raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
@@ -113,56 +126,37 @@ class StrandlineJobOperator(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """End the plain process, or the Spark application: a JVM and the driver's Python."""
-        self._process.end()
-        if self._hook is None:
-            return
-        if self._hook._submit_sp:
-            # the JVM removes its temporary files; the driver's Python would outlive it
-            end_tree(self._hook._submit_sp, ask_all=True)
-        super().on_kill()
+        if self._runner is not None:
+            self._runner.end()
 
-    def _call(self, engine: TaskEngine) -> list[str]:
-        """The output of the command as a plain process."""
-        program = [str(settings.executable()), *self.command.split()]
-        arguments = [str(argument) for argument in self.application_args or ()]
-        environment = {**settings.job_environment(), **engine.environment}
-        secret = engine.environment.get(TOKEN)
-        ended = self._process.run([*program, *arguments], environment, self.log, secret=secret)
-        if ended.exit_code:
-            raise failure_of(f"strandline {self.command}", ended.exit_code, ended.output)
-        return ended.output
+    def _spec(self, engine: TaskEngine) -> SubmitSpec:
+        """What is to be run, apart from where."""
+        return SubmitSpec(
+            entry_point=self.entry_point,
+            arguments=(*self.command.split(), *self._arguments()),
+            run_id=self._run_key(),
+            archives=tuple(self.archives),
+            conf=dict(self.conf or {}),  # type: ignore[arg-type] # Airflow has rendered it
+            environment=self._environment(engine),
+            is_short=engine.name == "spark" and self._is_short(),
+        )
 
-    def _submit(self, engine: TaskEngine, context: Context) -> list[str]:
-        """The output of the command as a Spark application."""
-        self._hook = hook = self._get_hook()
-        hook._env_vars = {**(hook._env_vars or {}), **engine.environment}
+    def _arguments(self) -> list[str]:
+        given: Any = self.application_args  # Airflow has rendered it
+        return [str(argument) for argument in given or ()]
+
+    def _run_key(self) -> str:
+        """What `--run-key` says; empty: it is not given."""
+        prefix = "--run-key="
+        keys = [one for one in self._arguments() if one.startswith(prefix)]
+        return keys[0].removeprefix(prefix) if keys else ""
+
+    def _environment(self, engine: TaskEngine) -> dict[str, str]:
         try:
-            super().execute(context)
-        except AirflowException:
-            exit_code = hook._submit_sp.returncode if hook._submit_sp else None
-            if not exit_code:
-                raise
-            # From None: the provider's own error repeats all that is in the log already.
-            said = list(hook._last_submit_log_lines)
-            raise failure_of(f"strandline {self.command}", exit_code, said) from None
-        return list(hook._last_submit_log_lines)
-
-    def _get_hook(self) -> SparkSubmitHook:
-        try:
-            BaseHook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            # The provider would go on with master `yarn`, and fail with a riddle.
-            problem = (
-                f"there is no connection {self._conn_id!r}: it names Spark's master; set "
-                f"AIRFLOW_CONN_{self._conn_id.upper()} as scripts/env.sh does, or add it in the UI"
-            )
-            raise AirflowFailException(problem) from None
-        hook = super()._get_hook()
-        local = str(hook._connection["master"]).startswith("local")
-        own = local_settings(short=self._is_short()) if local else cluster_settings()
-        hook._conf = {**own, **hook._conf}
-        hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
-        return hook
+            own = settings.job_environment(self.lake, self.pipelines)
+        except StrandlineError as error:
+            raise AirflowFailException(str(error)) from None
+        return {**own, **engine.environment, **(self.env_vars or {})}
 
     def _is_short(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
@@ -175,10 +169,10 @@ class StrandlineJobOperator(SparkSubmitOperator):
         if pipeline is None:
             return False
         try:
-            spec = find_spec(settings.pipelines_folder(), pipeline)
-            lake = Lake.at(settings.lake())
+            spec = find_spec(settings.pipelines_folder(self.pipelines), pipeline)
+            lake = Lake.at(settings.lake(self.lake))
             log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
-            within = requested_range(self.application_args or ())
+            within = requested_range(self._arguments())
         except StrandlineError:
             return False  # the command will say what is wrong
         return log is not None and is_small(spec, state, log, within)
@@ -188,12 +182,12 @@ class StrandlineJobOperator(SparkSubmitOperator):
 
         It is asked before Spark is started, which costs more than a small run.
         """
-        asked = [str(argument) for argument in self.application_args or ()]
+        asked = self._arguments()
         if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:
             return None
         done = subprocess.run(
             [str(settings.executable()), *self.command.split(), *asked, "--repeat-only"],
-            env={**os.environ, **settings.job_environment(), **engine.environment},
+            env={**os.environ, **self._environment(engine)},
             capture_output=True,
             text=True,
             check=False,

@@ -8,7 +8,6 @@ from typing import Any
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from strandline_airflow import settings
 from strandline_airflow.engines import TaskEngine
 from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.outcomes import StagingIsStaleError
@@ -49,8 +48,7 @@ class StrandlinePublishOperator(StrandlineJobOperator):
                 way_out = f"Clear the task {PREPARE} with all after it: it prepares and asks again."
                 raise AirflowFailException(f"{stale}\n{way_out}") from None
             self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
-        self.command, self.application = "backfill", settings.script_of("backfill")
-        self.application_args = self.again  # type: ignore[assignment] # Airflow has rendered it
+        self.command, self.application_args = "backfill", self.again
         return super().execute(context)
 
     def _repeated(self, engine: TaskEngine) -> Any:

@@ -7,7 +7,9 @@ becomes one element of the argv, and is never read as a template, an option or a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Context
@@ -43,29 +45,6 @@ def advance_request(pipeline: str) -> Rendered:
             )
         may = _allowed(context["params"])
         return [pipeline, f"--to={to}", *may, "--json", *_who_asks(context)]
-
-    return argv
-
-
-def backfill_request(*, prepare: bool) -> Rendered:
-    """`strandline backfill`: the range of the params; or what it would publish is only prepared."""
-
-    def argv(context: Context, **_: object) -> list[str]:
-        params = context["params"]
-        with _Refusing():
-            asked = range_of(params)
-        return [
-            requested_spec(context).pipeline,
-            f"--start={asked.start}",
-            f"--end={asked.end}",
-            *([f"--as-of={asked.as_of}"] if asked.as_of else []),
-            *(["--prepare", f"--preview-rows={_PREVIEW_ROWS}"] if prepare else []),
-            *_overrides(params),
-            *_allowed(params),
-            f"--reason={params['reason']}",
-            "--json",
-            *_who_asks(context),
-        ]
 
     return argv
 
@@ -116,21 +95,73 @@ def requested_range(argv: Iterable[object]) -> TimeRange | None:
         raise InputError("--start, --end", str(error)) from None
 
 
-def reported_pipelines(context: Context) -> list[str]:
-    """The pipelines to report on: the param's; else those that triggered the run; else all."""
-    specs = read_catalogue(pipelines_folder()).specs
-    if context["params"]["pipeline"] != ALL:
+@dataclass(frozen=True)
+class Requests:
+    """What the params of a run ask for, of the pipelines of a folder.
+
+    Attributes:
+        folder: of the pipeline files; None: as the connection or the environment says.
+    """
+
+    folder: str | Path | None = None
+
+    def backfill(self, *, prepare: bool) -> Rendered:
+        """`strandline backfill`: the range of the params; or what it would publish is prepared."""
+
+        def argv(context: Context, **_: object) -> list[str]:
+            params = context["params"]
+            with _Refusing():
+                asked = range_of(params)
+            return [
+                self.spec(context).pipeline,
+                f"--start={asked.start}",
+                f"--end={asked.end}",
+                *([f"--as-of={asked.as_of}"] if asked.as_of else []),
+                *(["--prepare", f"--preview-rows={_PREVIEW_ROWS}"] if prepare else []),
+                *_overrides(params),
+                *_allowed(params),
+                f"--reason={params['reason']}",
+                "--json",
+                *_who_asks(context),
+            ]
+
+        return argv
+
+    def reported(self, context: Any) -> list[str]:
+        """The pipelines to report on: the param's; else those that triggered the run; else all."""
+        if context["params"]["pipeline"] != ALL:
+            return [self.pipeline(context)]
+        events = context.get("triggering_asset_events") or {}
+        triggered = {event.asset.name for of_asset in events.values() for event in of_asset}
+        names = self._specs()
+        return [name for name in names if not triggered or published_asset(name).name in triggered]
+
+    def maintained(self, context: Context, **_: object) -> str:
+        """The pipeline that the param `pipeline` names, or `ALL`."""
+        return ALL if context["params"]["pipeline"] == ALL else self.pipeline(context)
+
+    def pipeline(self, context: Context, **_: object) -> str:
+        """The name of the pipeline that the param `pipeline` names."""
+        return self.spec(context).pipeline
+
+    def spark_conf(self, context: Context, **_: object) -> dict[str, str]:
+        """The Spark configuration of the pipeline that the param `pipeline` names."""
+        return dict(self.spec(context).spark)
+
+    def spec(self, context: Context) -> PipelineSpec:
+        """The pipeline that the param `pipeline` names.
+
+        Raises:
+            AirflowFailException: there is none of that name.
+        """
+        specs = self._specs()
         with _Refusing():
-            return [pipeline_of(context["params"], specs)]
-    events = context.get("triggering_asset_events") or {}
-    triggered = {event.asset.name for of_asset in events.values() for event in of_asset}
-    return [name for name in specs if not triggered or published_asset(name).name in triggered]
+            return specs[pipeline_of(context["params"], specs)]
 
-
-def maintained_pipeline(context: Context, **_: object) -> str:
-    """The pipeline that the param `pipeline` names, or `ALL`."""
-    params = context["params"]
-    return ALL if params["pipeline"] == ALL else requested_pipeline(context)
+    def _specs(self) -> Mapping[str, PipelineSpec]:
+        with _Refusing():
+            folder = pipelines_folder(self.folder)
+        return read_catalogue(folder).specs
 
 
 def is_dry_run(context: Context, **_: object) -> bool:
@@ -138,30 +169,9 @@ def is_dry_run(context: Context, **_: object) -> bool:
     return bool(context["params"]["dry_run"])
 
 
-def requested_pipeline(context: Context, **_: object) -> str:
-    """The name of the pipeline that the param `pipeline` names."""
-    return requested_spec(context).pipeline
-
-
-def requested_spec(context: Context) -> PipelineSpec:
-    """The pipeline that the param `pipeline` names.
-
-    Raises:
-        AirflowFailException: there is none of that name.
-    """
-    specs = read_catalogue(pipelines_folder()).specs
-    with _Refusing():
-        return specs[pipeline_of(context["params"], specs)]
-
-
 def requested_engine(context: Context, **_: object) -> str:
-    """The engine that the param `engine` names; empty: it names none."""
-    return str(context["params"]["engine"])
-
-
-def requested_spark_conf(context: Context, **_: object) -> dict[str, str]:
-    """The Spark configuration of the pipeline that the param `pipeline` names."""
-    return dict(requested_spec(context).spark)
+    """The engine that the param `engine` names; empty: it names none, or there is no such param."""
+    return str(context["params"].get("engine") or "")
 
 
 def _triggered_at(context: Context) -> datetime | None:

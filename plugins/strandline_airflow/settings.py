@@ -1,4 +1,7 @@
-"""Where the project's parts lie, and how often a task is tried again."""
+"""Where the command, the lake and the pipelines are, and how often a task is tried again.
+
+What an operator or a DAG file is given comes first, then the connection, then the environment.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import strandline
+from strandline.errors import InputError
 from strandline.lake.places import path_of
+from strandline_airflow.connection import CONNECTION, in_connection
 
-PROJECT = Path(__file__).resolve().parents[2]
-JOBS = PROJECT / "jobs"
 SPARK_CONNECTION = "spark_default"
-ENGINE_CONNECTION = "strandline_engine"
-"""Says which engine tasks run on, and where it is; it need not be there."""
+ENTRY_POINT = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"
+"""The file that starts a command as a Spark application."""
 
 RETRIES = 2
 """Tries after the first; exit codes 2 and 3 are never tried again."""
@@ -27,36 +31,54 @@ APPROVAL_TIMEOUT = timedelta(days=1)
 """So long an approval is waited for; until then no other range is reprocessed."""
 
 
-def lake() -> str:
-    """The lake's root: STRANDLINE_LAKE, or `lake/` in the project; a path is made absolute."""
-    root = os.environ.get("STRANDLINE_LAKE") or "lake"
+def lake(given: str | None = None) -> str:
+    """The lake's root; a path is made absolute.
+
+    Raises:
+        InputError: nobody says where it is.
+    """
+    root = _found(given, "lake", "STRANDLINE_LAKE")
     path = path_of(root)
-    return root if path is None else str(PROJECT / path)
+    return root if path is None else str(path.absolute())
 
 
-def pipelines_folder() -> Path:
-    """The folder of the pipeline files: STRANDLINE_PIPELINES, or `pipelines/` in the project."""
-    return PROJECT / (os.environ.get("STRANDLINE_PIPELINES") or "pipelines")
+def pipelines_folder(given: str | Path | None = None) -> Path:
+    """The folder of the pipeline files.
+
+    Raises:
+        InputError: nobody says where it is.
+    """
+    return Path(_found(given, "pipelines", "STRANDLINE_PIPELINES")).absolute()
 
 
-def job_environment() -> dict[str, str]:
+def _found(given: str | Path | None, name: str, variable: str) -> str:
+    found = given or in_connection(name) or os.environ.get(variable)
+    if not found:
+        way_out = (
+            f"give `{name}` to the DAG file, to the connection {CONNECTION!r}, or set {variable}"
+        )
+        raise InputError(name, "nobody says where it is", way_out)
+    return str(found)
+
+
+def job_environment(
+    given_lake: str | None = None, given_pipelines: str | Path | None = None
+) -> dict[str, str]:
     """What a job reads from its environment: the same lake and pipelines as the DAGs."""
-    return {"STRANDLINE_LAKE": lake(), "STRANDLINE_PIPELINES": str(pipelines_folder())}
+    return {
+        "STRANDLINE_LAKE": lake(given_lake),
+        "STRANDLINE_PIPELINES": str(pipelines_folder(given_pipelines)),
+    }
 
 
 def executable() -> Path:
-    """The `strandline` executable of this environment."""
-    return Path(sys.executable).with_name("strandline")
+    """The `strandline` executable: the connection's, which may be of another environment."""
+    return Path(in_connection("executable") or Path(sys.executable).with_name("strandline"))
 
 
-def script_of(command: str) -> str:
-    """The script that runs a command of `strandline` under spark-submit."""
-    return str(JOBS / f"{command.rsplit(maxsplit=1)[-1]}.py")
-
-
-def report_file(pipeline: str) -> str:
+def report_file(pipeline: str, given_lake: str | None = None) -> str:
     """Where `strandline report` puts a pipeline's page."""
-    return f"{lake()}/{pipeline}/_reports/report.html"
+    return f"{lake(given_lake)}/{pipeline}/_reports/report.html"
 
 
 def task_defaults() -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_a_dag_runs_once_at_a_time_catches_nothing_up_and_retries(bag):
             if task.max_active_tis_per_dag is None
             else task.max_active_tis_per_dag
             for task in dag.tasks
-            if hasattr(task, "application")
+            if hasattr(task, "application_args")
         }
         assert spark_at_once <= {1}, dag.dag_id
         assert dag.max_active_runs == 1 or dag.has_task("approval"), dag.dag_id
@@ -173,6 +173,7 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     found = DagBag(PROJECT / "dags")
     assert {name for name in found.dags if "daily" in name} == {"strandline_daily_flights"}
     (said,) = found.import_errors.values()
+    page = found.dags["strandline_broken"].doc_md
     for part in (
         "tabs.yaml",
         "widnow",
@@ -180,7 +181,7 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
         "one.yaml and two.yaml",
         *(f"{name}.yaml: not YAML" for name in odd),
     ):
-        assert part in said
+        assert part in said and part in page
 
 
 @pytest.mark.parametrize("folder", ["empty", "missing"])
@@ -191,5 +192,6 @@ def test_without_any_pipeline_the_other_dags_are_still_read(bag, tmp_path, monke
     monkeypatch.setenv("STRANDLINE_PIPELINES", str(tmp_path / folder))
     found = DagBag(PROJECT / "dags")
     of_all = {"maintain", "report", "reprocess"}
+    of_all |= {"broken"} if folder == "missing" else set()
     assert set(found.dags) == {"land_flights", *(f"strandline_{name}" for name in of_all)}
     assert len(found.import_errors) == (folder == "missing")

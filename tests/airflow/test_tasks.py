@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psutil
 import pyarrow as pa
 import pytest
-from job_calls import FORM, arguments, kill_once
+from job_calls import FORM, arguments, job, kill_once
 
 pytestmark = pytest.mark.airflow
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
@@ -117,7 +117,10 @@ def test_reprocessing_prepares_a_range_and_then_publishes_just_that(run, submit)
     assert "--reason=the delays were wrong" in prepare
     assert {"--prepare", "--preview-rows=100"} < set(prepare)
     assert publish == ["flights", "r1-1", "--requested-by=airflow: dag_test", "--json"]
-    assert next(one for one in submit.calls[1] if one.endswith(".py")).endswith("jobs/publish.py")
+    assert [job(call)[:2] for call in submit.calls] == [
+        ["backfill", "flights"],
+        ["runs", "publish"],
+    ]
 
 
 def test_a_reason_is_handed_on_as_it_is_and_as_nothing_else(execute, submit):
@@ -298,21 +301,21 @@ def test_a_cluster_is_asked_with_the_settings_of_the_command_and_those_of_the_pi
 def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(bag):
     from airflow.sdk import Asset
 
-    from strandline_airflow.requests import reported_pipelines
+    from strandline_airflow.requests import Requests
 
     class Event:
         asset = Asset(name="strandline_strict", uri="strandline://strict/windows")
 
     everything = {"params": {"pipeline": "(all)"}}
-    assert reported_pipelines(everything) == [
+    assert Requests().reported(everything) == [
         "flights",
         "flights_daily",
         "flights_early",
         "flights_hourly",
         "strict",
     ]
-    assert reported_pipelines(everything | {"triggering_asset_events": {1: [Event]}}) == ["strict"]
-    assert reported_pipelines({"params": {"pipeline": "flights"}}) == ["flights"]
+    assert Requests().reported(everything | {"triggering_asset_events": {1: [Event]}}) == ["strict"]
+    assert Requests().reported({"params": {"pipeline": "flights"}}) == ["flights"]
 
 
 def test_the_link_leads_to_the_served_report(bag, monkeypatch):
@@ -332,14 +335,18 @@ def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
     from strandline_airflow.operators import StrandlineJobOperator
 
     started = tmp_path / "started"
-    job = tmp_path / "job"
-    job.with_suffix(".py").write_text(
+    script = tmp_path / "job.py"
+    script.write_text(
         "import os, pathlib, time\n"
         f"pathlib.Path({str(started)!r}).write_text(str(os.getpid()))\n"
         "time.sleep(600)\n"
     )
     task = StrandlineJobOperator(
-        task_id="sleep", command=str(job), application_args=[], engine="spark"
+        task_id="sleep",
+        command="advance",
+        application_args=[],
+        engine="spark",
+        entry_point=str(script),
     )
     processes: list[psutil.Process] = []
 
@@ -349,7 +356,7 @@ def test_killing_the_task_ends_the_jvm_and_the_drivers_python(bag, tmp_path):
         return bool(processes)
 
     failed = kill_once(task, has_a_driver)
-    (driver,), jvm = processes, task._hook._submit_sp
+    (driver,), jvm = processes, task._runner.operator._hook._submit_sp
     psutil.wait_procs([driver], timeout=10)
     assert not driver.is_running() and jvm.poll() is not None
     assert failed == 1, "a killed task must not look like one that has succeeded"

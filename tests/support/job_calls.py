@@ -15,10 +15,16 @@ FORM = {
 }
 
 
-def arguments(call: list[str]) -> list[str]:
-    """Those of the job in a call of `spark-submit`: what follows its script."""
+def job(call: list[str]) -> list[str]:
+    """The command and its arguments in a call of `spark-submit`: what follows its script."""
     (script,) = (position for position, one in enumerate(call) if one.endswith(".py"))
     return call[script + 1 :]
+
+
+def arguments(call: list[str]) -> list[str]:
+    """The arguments of the command in a call of `spark-submit`."""
+    command, *rest = job(call)
+    return rest[1:] if command == "runs" else rest
 
 
 def kill_once(task: Any, is_under_way: Callable[[], Any]) -> int:

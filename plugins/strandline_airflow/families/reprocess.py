@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from airflow.sdk import DAG, AssetAlias, TriggerRule
 
 from strandline_airflow.approvals import PreviewApprovalOperator
-from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.params import reprocess_params
@@ -15,13 +16,11 @@ from strandline_airflow.publishing import StrandlinePublishOperator
 from strandline_airflow.requests import (
     APPROVAL,
     PREPARE,
-    backfill_request,
+    Requests,
     publish_request,
     requested_engine,
-    requested_pipeline,
-    requested_spark_conf,
 )
-from strandline_airflow.settings import APPROVAL_TIMEOUT, pipelines_folder, task_defaults
+from strandline_airflow.settings import APPROVAL_TIMEOUT, task_defaults
 
 DOC = """
 ### Rebuild a range of history
@@ -57,42 +56,53 @@ and is retried.
 else is retried, and clearing the task is always safe.
 """
 
-with DAG(
-    dag_id="strandline_reprocess",
-    description="Rebuild a range of a pipeline by hand",
-    schedule=None,
-    start_date=datetime(1970, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=16,  # a run that waits for a person holds no other up
-    params=reprocess_params(read_catalogue(pipelines_folder()).names),
-    default_args=task_defaults(),
-    doc_md=DOC,
-    tags=["strandline", "reprocess"],
-):
-    prepare = StrandlineJobOperator(
-        task_id=PREPARE,
-        command="backfill",
-        pipeline=requested_pipeline,
-        application_args=backfill_request(prepare=True),
-        conf=requested_spark_conf,
-        engine=requested_engine,
-        max_active_tis_per_dag=1,
-    )
-    approval = PreviewApprovalOperator(
-        task_id=APPROVAL,
-        subject="Publish what the task prepare shows?",
-        response_timeout=APPROVAL_TIMEOUT,
-    )
-    publish = StrandlinePublishOperator(
-        task_id="publish",
-        pipeline=requested_pipeline,
-        application_args=publish_request,
-        again=backfill_request(prepare=False),
-        conf=requested_spark_conf,
-        engine=requested_engine,
-        max_active_tis_per_dag=1,
-        trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
-        outlets=[AssetAlias("strandline_reprocessed")],
-    )
-    report = StrandlineReportOperator(task_id="report", pipeline=requested_pipeline)
-    prepare >> approval >> publish >> report.as_teardown()
+
+def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -> DAG:
+    """The DAG that rebuilds a range by hand; the arguments are those of `daily_dag`."""
+    requests = Requests(folder)
+    with DAG(
+        dag_id="strandline_reprocess",
+        description="Rebuild a range of a pipeline by hand",
+        schedule=None,
+        start_date=datetime(1970, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=16,  # a run that waits for a person holds no other up
+        params=reprocess_params(names),
+        default_args=task_defaults(),
+        doc_md=DOC,
+        tags=["strandline", "reprocess"],
+    ) as dag:
+        prepare = StrandlineJobOperator(
+            task_id=PREPARE,
+            command="backfill",
+            pipeline=requests.pipeline,
+            application_args=requests.backfill(prepare=True),
+            conf=requests.spark_conf,
+            engine=requested_engine,
+            pipelines=folder,
+            lake=lake,
+            max_active_tis_per_dag=1,
+        )
+        approval = PreviewApprovalOperator(
+            task_id=APPROVAL,
+            subject="Publish what the task prepare shows?",
+            response_timeout=APPROVAL_TIMEOUT,
+        )
+        publish = StrandlinePublishOperator(
+            task_id="publish",
+            pipeline=requests.pipeline,
+            application_args=publish_request,
+            again=requests.backfill(prepare=False),
+            conf=requests.spark_conf,
+            engine=requested_engine,
+            pipelines=folder,
+            lake=lake,
+            max_active_tis_per_dag=1,
+            trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
+            outlets=[AssetAlias("strandline_reprocessed")],
+        )
+        report = StrandlineReportOperator(
+            task_id="report", pipeline=requests.pipeline, pipelines=folder, lake=lake
+        )
+        prepare >> approval >> publish >> report.as_teardown()
+    return dag

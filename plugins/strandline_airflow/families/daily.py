@@ -1,17 +1,17 @@
-"""A daily backfill DAG for every pipeline file."""
+"""A daily backfill DAG for a pipeline."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from airflow.sdk import DAG
 
-from strandline_airflow.catalogue import published_asset, read_catalogue, schedule_of
-from strandline_airflow.commands import StrandlineReportOperator
-from strandline_airflow.operators import StrandlineJobOperator
+from strandline.spec import PipelineSpec
+from strandline_airflow.catalogue import schedule_of
 from strandline_airflow.params import daily_params
-from strandline_airflow.requests import advance_request, requested_engine
-from strandline_airflow.settings import pipelines_folder, task_defaults
+from strandline_airflow.settings import task_defaults
+from strandline_airflow.task_group import daily_tasks
 
 DOC = """
 ### Advance the pipeline `{pipeline}`
@@ -40,27 +40,26 @@ A task that was cleared, retried or killed can be run again at any time: it publ
 and where nothing differs it writes nothing.
 """
 
-for pipeline, spec in read_catalogue(pipelines_folder()).specs.items():
+
+def daily_dag(spec: PipelineSpec, *, folder: Path, lake: str | None = None) -> DAG:
+    """The DAG that keeps a pipeline up to date.
+
+    Args:
+        spec: the pipeline.
+        folder: of its file.
+        lake: the lake's root; None: as the connection or the environment says.
+    """
     with DAG(
-        dag_id=f"strandline_daily_{pipeline}",
-        description=f"Advance {pipeline} to the end of the day",
+        dag_id=f"strandline_daily_{spec.pipeline}",
+        description=f"Advance {spec.pipeline} to the end of the day",
         schedule=schedule_of(spec),
         start_date=datetime(1970, 1, 1, tzinfo=UTC),  # `airflow backfill` reaches all of history
         catchup=False,
         max_active_runs=1,
         params=daily_params(),
         default_args=task_defaults(),
-        doc_md=DOC.format(pipeline=pipeline),
-        tags=["strandline", "daily", pipeline],
-    ):
-        advance = StrandlineJobOperator(
-            task_id="advance",
-            command="advance",
-            pipeline=pipeline,
-            application_args=advance_request(pipeline),
-            conf=dict(spec.spark),
-            engine=requested_engine,
-            outlets=[published_asset(pipeline)],
-        )
-        # A teardown also runs after a failure, and leaves the run's state to the other tasks.
-        advance >> StrandlineReportOperator(task_id="report", pipeline=pipeline).as_teardown()
+        doc_md=DOC.format(pipeline=spec.pipeline),
+        tags=["strandline", "daily", spec.pipeline],
+    ) as dag:
+        daily_tasks(spec.pipeline, conf=dict(spec.spark), pipelines=folder, lake=lake)
+    return dag

@@ -1,0 +1,66 @@
+"""The DAGs of a folder of pipeline files."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+from strandline.errors import InputError
+from strandline_airflow.catalogue import read_catalogue
+from strandline_airflow.families.broken import broken_dag
+from strandline_airflow.families.daily import daily_dag
+from strandline_airflow.families.maintain import maintain_dag
+from strandline_airflow.families.report import report_dag
+from strandline_airflow.families.reprocess import reprocess_dag
+from strandline_airflow.settings import pipelines_folder
+
+
+def strandline_dags(
+    pipelines: str | Path | None,
+    module: MutableMapping[str, Any],
+    *,
+    lake: str | None = None,
+) -> None:
+    """Put the DAGs of a folder of pipeline files into a DAG file.
+
+    A daily DAG for each pipeline; one each to reprocess a range, to make reports and for upkeep.
+    A broken file has no daily DAG: `strandline_broken` says what is wrong with it, and the others
+    go on.
+
+        strandline_dags("pipelines/", globals())
+
+    Args:
+        pipelines: the folder, from the DAG file's own if it is relative; None: as the connection
+            or the environment says.
+        module: `globals()` of the DAG file.
+        lake: the lake's root; None: as the connection or the environment says.
+    """
+    folder = _folder(pipelines, module)
+    catalogue = read_catalogue(folder)
+    names = catalogue.names
+    at: dict[str, Any] = {"folder": folder, "lake": lake}
+    dags = [daily_dag(spec, **at) for spec in catalogue.specs.values()]
+    dags += [make(names, **at) for make in (reprocess_dag, report_dag, maintain_dag)]
+    dags += [broken_dag(catalogue.broken)] if catalogue.broken else []
+    module.update({dag.dag_id: dag for dag in dags})
+
+
+def raise_broken_files(pipelines: str | Path | None, module: MutableMapping[str, Any]) -> None:
+    """Make Airflow show the broken files of a folder as an import error.
+
+    It belongs into a DAG file of its own: an import error stops all DAGs of its file.
+
+    Raises:
+        InputError: some file is broken; all of them are named.
+    """
+    folder = _folder(pipelines, module)
+    if broken := read_catalogue(folder).broken:
+        said = "\n".join(str(error) for error in broken)
+        raise InputError(folder.name, f"{len(broken)} broken, so without a daily DAG\n{said}")
+
+
+def _folder(pipelines: str | Path | None, module: MutableMapping[str, Any]) -> Path:
+    if pipelines is None:
+        return pipelines_folder()
+    return (Path(module["__file__"]).parent / pipelines).resolve()

@@ -1,0 +1,42 @@
+"""A DAG that says which pipeline files are broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from strandline.errors import InputError
+
+DOC = """
+### Pipeline files that are broken
+
+They have no daily DAG until they are mended; those of the other pipelines go on. An import error
+of the DAG file would stop them all.
+
+```text
+{errors}
+```
+"""
+
+
+def broken_dag(errors: Sequence[InputError]) -> DAG:
+    """The DAG whose text names each broken file and what is wrong; it is never due by itself."""
+    said = "\n".join(str(error) for error in errors)
+    with DAG(
+        dag_id="strandline_broken",
+        description=f"{len(errors)} broken, so without a daily DAG",
+        schedule=None,
+        start_date=datetime(1970, 1, 1, tzinfo=UTC),
+        doc_md=DOC.format(errors=said),
+        tags=["strandline", "broken"],
+    ) as dag:
+
+        @task
+        def pipeline_files() -> None:
+            raise AirflowFailException(said)
+
+        pipeline_files()
+    return dag

@@ -1,0 +1,62 @@
+"""What Airflow lists of this package among its providers: a type of connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline_airflow.connection import CONNECTION_TYPE
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The description that the entry point `apache_airflow_provider` gives Airflow."""
+    text = {"type": ["string", "null"]}
+    return {
+        "package-name": "strandline",
+        "name": "Strandline",
+        "description": "Exact event-time backfills: Flink's watermarks and lateness in batch.",
+        "connection-types": [
+            {
+                "connection-type": CONNECTION_TYPE,
+                "hook-class-name": "strandline_airflow.connection.StrandlineHook",
+                "hook-name": "Strandline",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema", "login"],
+                    "relabeling": {
+                        "host": "Spark Connect server",
+                        "password": "Token of the Spark Connect server",
+                    },
+                    "placeholders": {"executable": "/opt/strandline/bin/strandline"},
+                },
+                "conn-fields": {
+                    "executable": {
+                        "label": "Executable",
+                        "description": "The strandline command; empty: of Airflow's environment",
+                        "schema": text,
+                    },
+                    "lake": {
+                        "label": "Lake",
+                        "description": "A folder or a URI; empty: what STRANDLINE_LAKE says",
+                        "schema": text,
+                    },
+                    "pipelines": {
+                        "label": "Pipelines",
+                        "description": "The folder of the pipeline files, for the pages",
+                        "schema": text,
+                    },
+                    "engine": {
+                        "label": "Engine",
+                        "schema": {"type": ["string", "null"], "enum": [None, *_ENGINES]},
+                    },
+                    "submit": {
+                        "label": "Spark by",
+                        "description": "How a task on the engine spark is run",
+                        "schema": {"type": ["string", "null"], "enum": [None, *_SUBMITS]},
+                    },
+                },
+            }
+        ],
+    }
+
+
+_ENGINES = ["spark", "connect", "sail"]
+_SUBMITS = ["process", "spark-submit", "kubernetes"]

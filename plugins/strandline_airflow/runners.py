@@ -1,0 +1,135 @@
+"""Where a command runs: as a plain process, by spark-submit, or on Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from strandline_airflow import settings
+from strandline_airflow.connection import CONNECTION, connection, spark_master
+from strandline_airflow.engines import TOKEN
+from strandline_airflow.outcomes import failure_of
+from strandline_airflow.processes import PlainProcess
+from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec, as_process
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import Logger
+
+SUBMITS = ("process", "spark-submit", "kubernetes")
+"""How a task on the engine spark is run, as the field `submit` of the connection names it."""
+
+
+class Runner(Protocol):
+    """Runs a command to its end."""
+
+    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+        """What the command has said, line by line.
+
+        Raises:
+            AirflowFailException: wrong input or a failed audit: not to be tried again.
+            AirflowException: it failed otherwise.
+        """
+
+    def end(self) -> None:
+        """End it, and whatever it has started."""
+
+
+class ProcessRunner:
+    """A process of the task: the command starts its engine itself, or asks a server."""
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+        self._process = PlainProcess()
+
+    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+        """See Runner."""
+        argv = as_process(spec, str(settings.executable()))
+        secret = spec.environment.get(TOKEN)
+        ended = self._process.run(argv, spec.environment, self._log, secret=secret)
+        if ended.exit_code:
+            raise failure_of(spec.title, ended.exit_code, ended.output)
+        return ended.output
+
+    def end(self) -> None:
+        """See Runner."""
+        self._process.end()
+
+
+class SparkProcessRunner(ProcessRunner):
+    """The same on Apache Spark, whose master the Spark connection names; none: this machine."""
+
+    def __init__(self, log: Logger, spark_connection: str) -> None:
+        super().__init__(log)
+        self._spark_connection = spark_connection
+
+    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+        """See Runner."""
+        master = spark_master(self._spark_connection)
+        return super().run(spec.on_master(master) if master else spec, context)
+
+
+def runner_of(
+    engine: str, log: Logger, *, spark_connection: str, submit: Mapping[str, Any]
+) -> Runner:
+    """What runs a command on an engine.
+
+    On `spark` the field `submit` of the connection says it; else it is spark-submit where the
+    provider of Apache Spark is installed, and a plain process where it is not.
+
+    Args:
+        engine: of the task.
+        log: of the task.
+        spark_connection: the id of the connection that names Spark's master.
+        submit: further arguments of the provider's operator.
+
+    Raises:
+        AirflowFailException: what the connection names is unknown, or not installed.
+    """
+    if engine != "spark":
+        return ProcessRunner(log)
+    found = connection()
+    extra = found.extra_dejson if found else {}
+    has_provider = _is_installed("airflow.providers.apache.spark")
+    how = extra.get("submit") or ("spark-submit" if has_provider else "process")
+    if how == "process":
+        return SparkProcessRunner(log, spark_connection)
+    if how == "spark-submit":
+        _require(has_provider, how, "strandline[airflow-spark]")
+        from strandline_airflow.spark_submit import SparkSubmitRunner  # noqa: PLC0415 - a provider
+
+        return SparkSubmitRunner(log, spark_connection, submit)
+    if how == "kubernetes":
+        package = "apache-airflow-providers-cncf-kubernetes"
+        _require(_is_installed("airflow.providers.cncf.kubernetes"), how, package)
+        from strandline_airflow.kubernetes import KubernetesRunner  # noqa: PLC0415 - a provider
+
+        return KubernetesRunner(log, _kubernetes(extra.get("kubernetes")), submit)
+    problem = f"submit: {how!r} is none of {', '.join(SUBMITS)}"
+    raise AirflowFailException(f"connection {CONNECTION!r}: {problem}")
+
+
+def _kubernetes(said: Any) -> SparkOnKubernetes:
+    """What a connection's extra `kubernetes` says of the cluster."""
+    try:
+        return SparkOnKubernetes(**(said or {}))
+    except TypeError as error:
+        names = ", ".join(SparkOnKubernetes.__dataclass_fields__)
+        problem = f"kubernetes: {error}; it takes {names}, and needs an image"
+        raise AirflowFailException(f"connection {CONNECTION!r}: {problem}") from None
+
+
+def _require(installed: bool, how: str, package: str) -> None:
+    if not installed:
+        problem = f"submit: {how} needs a package that is not installed"
+        raise AirflowFailException(f"connection {CONNECTION!r}: {problem}; install {package}")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # nor is its parent
+        return False

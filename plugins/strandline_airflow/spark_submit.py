@@ -1,0 +1,111 @@
+"""A command as a Spark application that the provider's operator submits."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook, Context
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+)
+
+from strandline.lake.local import cluster_settings, local_settings
+from strandline_airflow import settings
+from strandline_airflow.outcomes import failure_of
+from strandline_airflow.processes import LINES_KEPT, end_tree
+from strandline_airflow.submit import SubmitSpec, as_spark_submit
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import Logger
+
+
+class SparkSubmitRunner:
+    """Runs a command by spark-submit: connection and cluster modes are the provider's."""
+
+    def __init__(self, log: Logger, spark_connection: str, submit: Mapping[str, Any]) -> None:
+        self._log = log
+        self._spark_connection = spark_connection
+        self._submit = submit
+        self.operator: _Submitting | None = None
+
+    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+        """See Runner."""
+        self._require_connection()
+        arguments: dict[str, Any] = {"conn_id": self._spark_connection, **as_spark_submit(spec)}
+        self.operator = _Submitting(
+            task_id="submit", is_short=spec.is_short, **{**arguments, **self._submit}
+        )
+        hook = self.operator.hook()
+        try:
+            # as the task runner calls it: called by its name it would warn that it is nested
+            inspect.unwrap(SparkSubmitOperator.execute)(self.operator, context)
+        except AirflowException:
+            exit_code = hook._submit_sp.returncode if hook._submit_sp else None
+            if not exit_code:
+                raise
+            # From None: the provider's own error repeats all that is in the log already.
+            said = list(hook._last_submit_log_lines)
+            raise failure_of(spec.title, exit_code, said) from None
+        return list(hook._last_submit_log_lines)
+
+    def end(self) -> None:
+        """End the Spark application: a JVM and the driver's Python."""
+        hook = self.operator._hook if self.operator else None
+        if self.operator is None or hook is None:
+            return
+        if hook._submit_sp:
+            # the JVM removes its temporary files; the driver's Python would outlive it
+            end_tree(hook._submit_sp, ask_all=True)
+        self.operator.on_kill()
+
+    def _require_connection(self) -> None:
+        try:
+            BaseHook.get_connection(self._spark_connection)
+        except AirflowNotFoundException:
+            # The provider would go on with master `yarn`, and fail with a riddle.
+            problem = (
+                f"there is no connection {self._spark_connection!r}: it names Spark's master; set "
+                f"AIRFLOW_CONN_{self._spark_connection.upper()}, such as "
+                '{"conn_type": "spark", "host": "local[*]"}, or add it in the UI'
+            )
+            raise AirflowFailException(problem) from None
+
+
+class _Submitting(SparkSubmitOperator):
+    """The provider's operator, run by another one; with the settings of the command."""
+
+    def __init__(self, *, is_short: bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._is_short = is_short
+
+    def hook(self) -> SparkSubmitHook:
+        """The hook that submits it."""
+        self._hook = hook = self._get_hook()
+        master = str(hook._connection["master"])
+        own = local_settings(short=self._is_short) if _is_here(master) else cluster_settings()
+        hook._conf = {**own, **(hook._conf or {})}
+        if _is_here(master) or master.startswith("spark://"):
+            hook._env_vars = {**_client_variables(), **(hook._env_vars or {})}
+        hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
+        return hook
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _client_variables() -> dict[str, str]:
+    """Where `spark-submit` is, if nowhere else, and whose Python the driver is."""
+    programs = settings.executable().parent
+    found = {"PATH": f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{programs}"}
+    if (programs / "python").exists() and "PYSPARK_DRIVER_PYTHON" not in os.environ:
+        found["PYSPARK_DRIVER_PYTHON"] = str(programs / "python")
+    return found
