@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Protocol
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -16,7 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import WindowSpec
 
-_KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+from strandline.engine.whole_numbers import to_pandas
 
 
 class Executor(Protocol):
@@ -126,24 +125,3 @@ def first_of_cases(cases: Iterable[tuple[Column, Column]], otherwise: Column) ->
 def collected(rows: DataFrame) -> pd.DataFrame:
     """The rows of a DataFrame on the driver."""
     return to_pandas(rows.toArrow())
-
-
-def to_pandas(rows: pa.Table) -> pd.DataFrame:
-    """Arrow's rows, their integers as `Int64`: of some that are null pandas would make floats.
-
-    A watermark can lie anywhere in a long (event time less a bound of up to 64 bits), and floats
-    are exact to 2^53.
-    """
-    whole: pd.DataFrame = rows.to_pandas(types_mapper=_KINDS.get)
-    return whole
-
-
-def any_bit(bits: pd.Series[int], groups: pd.Series[int]) -> pd.Series[int]:
-    """The bits that any value of a group has, group by group; null: none has one.
-
-    `groups`: the number of the group of each value, -1 for none.
-    """
-    of, known = groups.to_numpy(), bits.fillna(0).astype("int64").to_numpy()
-    found = np.zeros(of.max(initial=-1) + 1, dtype=np.int64)
-    np.bitwise_or.at(found, of[of >= 0], known[of >= 0])
-    return pd.Series(found, dtype="Int64").mask(found == 0)

@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 
 from strandline.engine import columns as c
-from strandline.engine.frames import any_bit
 from strandline.engine.position.axis import Axis
+from strandline.engine.whole_numbers import any_bit
 from strandline.model.intervals import EVERYTHING, TimeRange
 
 CELL_COLUMNS = (

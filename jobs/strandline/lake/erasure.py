@@ -10,8 +10,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
-from strandline.lake.identities import second_columns
 from strandline.lake.reads import columns_of, in_days
+from strandline.lake.second_columns import second_columns
 from strandline.spec.join import SIDES
 
 _OWN = "_strandline_own_"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from deltalake import DeltaTable
 from pyspark.sql import types as T
 
-from strandline.lake.schema import SECOND_OF
+from strandline.lake.second_columns import SECOND_OF
 
 _MARK = "strandline.nulls_not_told"
 
@@ -21,15 +21,6 @@ def marked(field: T.StructField) -> T.StructField:
     second_of = (field.metadata or {}).get(SECOND_OF)
     mark = {_MARK: "true"} | ({} if second_of is None else {SECOND_OF: second_of})
     return T.StructField(field.name, field.dataType, nullable=True, metadata=mark)
-
-
-def second_columns(table: DeltaTable) -> dict[str, list[str]]:
-    """The second columns of a table, by the name of the column in whose place they stand."""
-    found: dict[str, list[str]] = {}
-    for field in table.schema().fields:
-        if of := (field.metadata or {}).get(SECOND_OF):
-            found.setdefault(str(of), []).append(field.name)
-    return found
 
 
 def nulls_counted(quarantine: DeltaTable | None) -> frozenset[str]:

@@ -14,11 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from strandline.engine.records.side_by_side import second_name
 from strandline.errors import InputError
+from strandline.lake.second_columns import SECOND_OF
 from strandline.lake.type_widening import common_type, in_type, key_of, same_type
 from strandline.tables import INPUT, PublishedTable
 
-SECOND_OF = "strandline.second_of"
-"""Marks a table's column that holds a source column in a type which that one's own cannot take."""
 _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),

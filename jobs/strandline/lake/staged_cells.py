@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
-from strandline.engine.frames import collected, to_pandas
+from strandline.engine.frames import collected
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.engine.watermark import cell_rows
+from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted

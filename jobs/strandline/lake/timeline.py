@@ -12,11 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from strandline.engine.frames import to_pandas
-from strandline.engine.idleness.kept_steps import StepDays
+from strandline.engine.idleness.kept_steps import KnownSteps, StepDays
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import steps_from
-from strandline.engine.past.observed import KnownSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import (
     CELL_COLUMNS,
@@ -26,6 +24,7 @@ from strandline.engine.timeline import (
     channel_days_of,
     together,
 )
+from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.timeline_rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import EVERYTHING, TimeRange

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import WriterProperties, write_deltalake
 
-from strandline.engine.frames import to_pandas
 from strandline.engine.idleness.steps import steps_to
 from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
+from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.store import Store
 from strandline.lake.timeline_rows import SCHEMA, TimelineTable
 from strandline.model.facts import DayFacts

@@ -26,8 +26,8 @@ from strandline.engine.records.quarantine import (
 )
 from strandline.engine.records.read import read_records
 from strandline.lake.days import Days, read_days, rows_by_day
-from strandline.lake.identities import second_columns
 from strandline.lake.reads import columns_of, dataset_of, files_started_in, holds, started_in
+from strandline.lake.second_columns import second_columns
 from strandline.lake.staging import Part
 from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of

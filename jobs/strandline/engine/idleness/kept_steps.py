@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.idleness.state import StatusChange
+from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 SOURCE_DAY_COLUMNS = ("arrival_date", "until_ms", "watermark_ms")
 Longs = npt.NDArray[np.int64]
@@ -173,3 +174,20 @@ class EndlessSteps(KeptSteps):
     def dates(self) -> set[date]:
         """None: a step is on every day."""
         return set()
+
+
+@dataclass(frozen=True)
+class KnownSteps:
+    """The steps of the days that are known already, and where the source stands after them.
+
+    `changes`: where it went idle as a whole or came back then, if another one stands beside it.
+    """
+
+    steps: StepDays
+    carried: SourceState
+    changes: tuple[StatusChange, ...] = ()
+
+    @classmethod
+    def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
+        """Nothing is known."""
+        return cls(StepDays.none(), SourceState.at_the_start(spec, axis))

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
+from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.source import Source
-from strandline.engine.idleness.state import SourceState, StatusChange
+from strandline.engine.idleness.state import SourceState
 from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import on_days
@@ -44,23 +44,6 @@ class ObservedDay:
     steps: pd.DataFrame
     carried: SourceState
     name: str = ""
-
-
-@dataclass(frozen=True)
-class KnownSteps:
-    """The steps of the days that are known already, and where the source stands after them.
-
-    `changes`: where it went idle as a whole or came back then, if another one stands beside it.
-    """
-
-    steps: StepDays
-    carried: SourceState
-    changes: tuple[StatusChange, ...] = ()
-
-    @classmethod
-    def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
-        """Nothing is known."""
-        return cls(StepDays.none(), SourceState.at_the_start(spec, axis))
 
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
 import pandas as pd
@@ -27,7 +27,9 @@ from great_expectations.data_context.types.base import (
 from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
 from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
 from great_expectations.expectations.expectation import Expectation
-from pyspark.sql import DataFrame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def context(

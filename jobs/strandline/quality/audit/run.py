@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great Expectations
 
@@ -20,7 +21,6 @@ from great_expectations.data_context.data_context.abstract_data_context import (
     AbstractDataContext,
 )
 from great_expectations.expectations.expectation import Expectation
-from pyspark.sql import DataFrame
 
 from strandline.model.books import Book
 from strandline.quality.audit import checkpoint, wording
@@ -34,6 +34,9 @@ from strandline.quality.findings.check import Check
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.spec.window import Cumulative
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
