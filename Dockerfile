@@ -9,7 +9,9 @@ WORKDIR /opt/strandline
 ENV PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 
 COPY requirements.lock ./
-COPY scripts/setup.sh scripts/fetch_jars.py scripts/jars.lock scripts/
+COPY scripts/setup.sh scripts/fetch_jars.py scripts/
+COPY jobs/strandline/__init__.py jobs/strandline/errors.py jobs/strandline/visible.py jobs/strandline/
+COPY jobs/strandline/lake/__init__.py jobs/strandline/lake/jars.py jobs/strandline/lake/jars.lock jobs/strandline/lake/
 RUN bash scripts/setup.sh dependencies
 
 COPY . .

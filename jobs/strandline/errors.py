@@ -73,6 +73,19 @@ class RetryableError(StrandlineError):
     exit_code = 4
 
 
+_ENGINES = {"pyspark", "py4j", "delta", "pysail", "grpc"}
+"""Packages of engines, which come with an extra of this one."""
+
+
+def not_installed(place: str, error: BaseException) -> InputError | None:
+    """What it means that a package of an engine is missing; None: it is another error."""
+    missing = (getattr(error, "name", None) or "").split(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or missing not in _ENGINES:
+        return None
+    way_out = "install strandline[sail], which needs no Java, strandline[spark] or [connect]"
+    return InputError(place, f"needs an engine, and none is installed (no {missing})", way_out)
+
+
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _CUT = re.compile(r"Parquet file size is 0 bytes|Parquet magic bytes not found")
 _NOT_WRITABLE = re.compile(

@@ -34,6 +34,7 @@ from strandline.cli.groups import (
     RulesOfRun,
     with_groups,
 )
+from strandline.cli.jars import jars
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,
@@ -53,7 +54,7 @@ from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.status import status
 from strandline.cli.validate import validate
-from strandline.errors import StrandlineError, UnexpectedError, storage_error
+from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
 
 _NEW_OBJECTS = 100_000
 """So many are made before the garbage collector looks for cycles: of a command's objects most are
@@ -67,7 +68,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, advise, plan, status, read, maintain, erase, conformance):
+for command in (validate, advise, plan, status, read, maintain, erase, jars, conformance):
     app.command()(with_groups(command))
 
 
@@ -190,7 +191,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
         place = " ".join(["strandline", *arguments[:2]])
-        failed = storage_error(place, error) or UnexpectedError.of(place, error)
+        failed = (
+            not_installed(place, error)
+            or storage_error(place, error)
+            or UnexpectedError.of(place, error)
+        )
         failed.__cause__ = error
         _fail(failed, arguments)
 

@@ -9,9 +9,10 @@ from pyspark.sql import types as T
 
 from strandline.errors import InputError
 from strandline.lake.diff import OP
-from strandline.lake.identities import marked, nulls_counted, second_columns
+from strandline.lake.identities import marked, nulls_counted
 from strandline.lake.publish import create, hold
 from strandline.lake.schema import fit, schema_of
+from strandline.lake.second_columns import second_columns
 from strandline.lake.store import Lake
 from strandline.spec.pipeline import OWN_PREFIX
 from strandline.tables import QUARANTINE, windows_table

@@ -130,7 +130,8 @@ def start_classic(
     for name in _OF_A_CLIENT:
         os.environ.pop(name, None)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted:  # else the submit has brought its own jars
+    own_jars = {"spark.jars", "spark.jars.packages"} & {*(conf or {})}
+    if not submitted and not own_jars:  # else the submit, or Spark, brings its own jars
         _require_delta()
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
@@ -221,4 +222,4 @@ def _require_answer(master: str) -> None:
 
 def _require_delta() -> None:
     if not any("delta-spark" in jar.name for jar in delta_jars()):
-        raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: make setup")
+        raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: strandline jars")

@@ -1,0 +1,172 @@
+"""Delta's jars, put into pyspark's own `jars` folder, so that every session has them.
+
+Spark's own Ivy downloads them, once, into the environment's `share` folder; from then on neither a
+session nor a reinstalled pyspark needs the network. What comes must have the hashes of `jars.lock`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.sax.saxutils import quoteattr
+
+from strandline.errors import InputError, RetryableError, not_writable
+
+LOCK = Path(__file__).with_name("jars.lock")
+STORE = Path(sys.prefix) / "share" / "strandline" / "jars"
+_PLACE = "strandline jars"
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One line of the lock: `group:artifact:version sha256:…`."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @classmethod
+    def from_line(cls, line: str) -> Jar:
+        """Reads a line of the lock."""
+        coordinates, _, digest = line.partition(" ")
+        group, artifact, version = coordinates.split(":")
+        return cls(group, artifact, version, digest.strip().removeprefix("sha256:"))
+
+    @property
+    def file_name(self) -> str:
+        """The name that Spark's own `spark.jars.packages` would give it."""
+        return f"{self.group}_{self.artifact}-{self.version}.jar"
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the folder holds exactly this jar."""
+        path = folder / self.file_name
+        return path.is_file() and sha256_of(path) == self.sha256
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def jars_of(lock: str) -> list[Jar]:
+    """The jars that the lock names."""
+    return [Jar.from_line(line) for line in lock.splitlines() if line and not line.startswith("#")]
+
+
+def spark_jars_folder() -> Path:
+    """Where the installed pyspark has its jars.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        found = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+    except PackageNotFoundError:
+        raise InputError(_PLACE, "pyspark is not installed", "install strandline[spark]") from None
+    if not found.is_dir():
+        raise InputError(_PLACE, f"there is no {found}", "install pyspark, not its client alone")
+    return found
+
+
+def download(
+    jars: list[Jar], spark_jars: Path, target: Path, environment: Mapping[str, str]
+) -> None:
+    """Fetches the jars, and nothing that they depend on, with the Ivy that Spark ships.
+
+    Ivy's own default repository is Maven Central; DEFAULT_ARTIFACT_REPOSITORY names a mirror, as
+    for Spark, and JAVA_HOME a Java.
+
+    Raises:
+        InputError: there is no Java.
+        RetryableError: Ivy could not find or reach one of them.
+    """
+    mirror = environment.get("DEFAULT_ARTIFACT_REPOSITORY")
+    root = f" root={quoteattr(mirror)}" if mirror else ""
+    wanted = "".join(
+        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
+        ' transitive="false"/>'
+        for jar in jars
+    )
+    with TemporaryDirectory() as folder:
+        settings, module = Path(folder, "settings.xml"), Path(folder, "ivy.xml")
+        settings.write_text(
+            '<ivysettings><settings defaultResolver="central"/>'
+            f'<caches defaultCacheDir="{folder}"/><resolvers>'
+            f'<ibiblio name="central" m2compatible="true" usepoms="false"{root}/>'
+            "</resolvers></ivysettings>"
+        )
+        module.write_text(
+            '<ivy-module version="2.0"><info organisation="strandline" module="jars"/>'
+            f'<dependencies defaultconf="default->default">{wanted}</dependencies></ivy-module>'
+        )
+        (ivy,) = spark_jars.glob("ivy-*.jar")
+        home = environment.get("JAVA_HOME")
+        java = Path(home, "bin", "java") if home else "java"
+        command: list[str | Path] = [
+            *(java, "-jar", ivy, "-settings", settings, "-ivy", module),
+            *("-retrieve", f"{target}/[organisation]_[artifact]-[revision].[ext]"),
+        ]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            problem, way_out = f"no Java ({error.strerror})", "install Java 17, or set JAVA_HOME"
+            raise InputError(_PLACE, problem, way_out) from None
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip()
+            way_out = "go online, or name a mirror with DEFAULT_ARTIFACT_REPOSITORY"
+            raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{said}\n", way_out)
+
+
+def put(jar: Jar, folder: Path) -> None:
+    """Copies the jar from the store, so that a reader meets all of it or nothing."""
+    half = folder / f".{jar.file_name}.part"
+    shutil.copyfile(STORE / jar.file_name, half)
+    half.replace(folder / jar.file_name)
+
+
+def fetch(environment: Mapping[str, str]) -> list[str]:
+    """Brings pyspark's `jars` folder to what the lock says: the names of those that it lacked.
+
+    Raises:
+        InputError: pyspark or Java is missing, a jar is not the one that was locked, or the folder
+            cannot be written.
+        RetryableError: a jar cannot be had.
+    """
+    spark_jars = spark_jars_folder()
+    jars = jars_of(LOCK.read_text())
+    missing = [jar for jar in jars if not jar.is_in(spark_jars)]
+    try:
+        _bring(missing, spark_jars, environment)
+        for group in {jar.group for jar in jars}:
+            for other in spark_jars.glob(f"{group}_*.jar"):
+                if missing and other.name not in {jar.file_name for jar in jars}:
+                    other.unlink()
+    except OSError as error:
+        raise not_writable(str(error.filename or spark_jars), error) from None
+    return [jar.file_name for jar in missing]
+
+
+def _bring(missing: list[Jar], spark_jars: Path, environment: Mapping[str, str]) -> None:
+    """Puts jars into a folder, from the store if they are there."""
+    if missing:
+        STORE.mkdir(parents=True, exist_ok=True)
+    absent = [jar for jar in missing if not jar.is_in(STORE)]
+    for jar in absent:
+        (STORE / jar.file_name).unlink(missing_ok=True)  # Ivy keeps what is there, even half a file
+    if absent:
+        download(absent, spark_jars, STORE, environment)
+    for jar in absent:
+        if not jar.is_in(STORE):
+            problem = f"{jar.file_name} is not the one that {LOCK.name} names: its SHA-256 differs"
+            raise InputError(_PLACE, problem, "see what the mirror has")
+    for jar in missing:
+        put(jar, spark_jars)
