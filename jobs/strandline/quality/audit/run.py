@@ -17,9 +17,7 @@ from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great 
 import pandas as pd
 from great_expectations.core import ExpectationValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.data_context.data_context.abstract_data_context import (
-    AbstractDataContext,
-)
+from great_expectations.data_context import AbstractDataContext
 from great_expectations.expectations.expectation import Expectation
 
 from strandline.model.books import Book
