@@ -1,7 +1,4 @@
-"""The audit: what must hold for a staged run before anything of it is published.
-
-Importing this module loads Great Expectations, which takes seconds: import it where it is used.
-"""
+"""What must hold before a staged run is published. It loads Great Expectations: seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +14,9 @@ from strandline.quality.audit import lean as _lean  # noqa: F401 - before Great 
 import pandas as pd
 from great_expectations.core import ExpectationValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.data_context import AbstractDataContext
+from great_expectations.data_context.data_context.abstract_data_context import (
+    AbstractDataContext,
+)
 from great_expectations.expectations.expectation import Expectation
 
 from strandline.model.books import Book
