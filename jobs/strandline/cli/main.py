@@ -51,6 +51,7 @@ from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
+from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.validate import validate
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
@@ -67,7 +68,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, advise, plan, status, read, maintain, erase, conformance):
+for command in (validate, schema, advise, plan, status, read, maintain, erase, conformance):
     app.command()(with_groups(command))
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
-from strandline.spec.source import Source, key_of
-from strandline.spec.values import Expression, Name, PipelineName, SpecModel
+from strandline.spec.source import Key, Source
+from strandline.spec.values import PipelineName, SpecModel
 from strandline.spec.watermark import NoWatermarks
 from strandline.spec.windowed import WindowedSpec
 
@@ -31,7 +31,7 @@ class Upstream(SpecModel):
 
     pipeline: PipelineName
     table: Literal["windows", "firings"] = "windows"
-    key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
+    key: Key = Field(default_factory=dict)
 
 
 def _when_published(value: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
+from strandline.spec import described
 from strandline.spec.kinds import Empty, checked_kind, kind_among
 from strandline.spec.values import Count, Duration, Expression, Length, SpecModel, refuse_at
 
@@ -113,6 +114,7 @@ class Session(WindowRule):
     session: Annotated[
         Annotated[Length, Tag("duration")] | Annotated[Expression, Tag("expression")],
         Discriminator(_gap_kind),
+        WithJsonSchema(described.EXPRESSION),
     ]
 
     @property

@@ -24,7 +24,19 @@ from strandline.spec.window import CountWindow, Global, WindowField
 
 
 class WindowedSpec(CommonSpec):
-    """A pipeline of windows, wherever its records come from."""
+    """A pipeline of windows, wherever its records come from.
+
+    Attributes:
+        window: their kind: `{tumbling: 1h}`, `{sliding: 3h, every: 1h}`, `{session: 30m}`,
+            `{cumulative: 1d, step: 1h}`, `{global: {}}` or `{count: 100}`.
+        trigger: when a window fires, other than at its end.
+        evictor: what a window lets go of as it fires.
+        allowed_lateness: how long after its end a window still takes records, and fires again.
+        aggregates: what is computed of each window: a name, and a Spark SQL aggregate.
+        process: a Python function of one's own, `package.module:function`.
+        returns: the columns of its result, with their types.
+        firings: whether every firing is published, too, and not only the last of each window.
+    """
 
     window: WindowField
     trigger: TriggerField | None = None
