@@ -11,7 +11,6 @@ from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
 from strandline.spec.source import Key, Source
 from strandline.spec.values import PipelineName, SpecModel
 from strandline.spec.watermark import NoWatermarks
-from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
 WHEN_PUBLISHED: Literal["published"] = "published"
@@ -93,13 +92,23 @@ class ResultsSpec(PipelineSpec):
     when_published: bool
 
     @property
+    def reads_results_of(self) -> str:
+        """See `PipelineSpec`."""
+        return self.upstream.pipeline
+
+    @property
+    def landing_tables(self) -> list[str]:
+        """None: see `PipelineSpec`."""
+        return []
+
+    @property
     def by_slots(self) -> bool:
         """Whether a changed result changes the slots of its event time alone.
 
         Not of sessions; and windows that fire early have fired before their ends.
         """
         both = (self, self.upstream)
-        return not self.fires_at_times and not any(isinstance(o.window, Session) for o in both)
+        return not self.fires_at_times and not any(one.window.merging for one in both)
 
     @property
     def spec_fingerprint(self) -> str:

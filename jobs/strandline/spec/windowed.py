@@ -20,7 +20,7 @@ from strandline.spec.trigger import (
     TriggerField,
 )
 from strandline.spec.values import Expression, Lateness, Name, refuse_at
-from strandline.spec.window import CountWindow, Global, Session, WindowField
+from strandline.spec.window import CountWindow, Global, WindowField
 
 
 class WindowedSpec(CommonSpec):
@@ -50,7 +50,7 @@ class WindowedSpec(CommonSpec):
     @model_validator(mode="after")
     def _sessions_are_cleaned(self) -> WindowedSpec:
         longest_ms = MAX_WATERMARK - END_OF_INSTANTS_MS
-        if isinstance(self.window, Session) and self.allowed_lateness > longest_ms:
+        if self.window.merging and self.allowed_lateness > longest_ms:
             problem = (
                 "too long for sessions: the time at which one is dropped would not fit 64 bits, "
                 f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
@@ -69,7 +69,7 @@ class WindowedSpec(CommonSpec):
         if isinstance(trigger, Never | EndOfInput) and not isinstance(window, Global):
             problem = "for global windows alone; choose another, or write window: {global: {}}"
             refuse_at("trigger", trigger.model_dump(), problem)
-        if isinstance(trigger, Delta) and isinstance(window, Session):
+        if isinstance(trigger, Delta) and window.merging:
             problem = "of a trigger that cannot merge sessions, nor does Flink let it; take another"
             refuse_at("trigger.delta", trigger.delta, problem)
         return self
