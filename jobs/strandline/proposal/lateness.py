@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from strandline.model.loss_curve import totals_on_offer
-from strandline.proposal.columns import disorder_of
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, times_apart
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
@@ -57,22 +56,21 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
     return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
 
 
-def by_sample(roles: Roles, codes: Any | None) -> Lateness:
-    """The choice by the rows of the sample.
+def by_sample(roles: Roles) -> Lateness:
+    """The choice by the delays of the sample.
 
-    Args:
-        roles: the times.
-        codes: the channel of each row as a number; None: there is one.
+    A record lies behind the watermark by no more than its delay exceeds the least delay of all.
     """
     if roles.arrival is None:
         why = "no lateness can be known without an arrival time"
         guess = Guess("watermark.bound", "0s", Certainty.TODO, why)
         return Lateness(0, 0, None, None, (), (guess,))
-    events, arrivals = roles.event.values_ms, roles.arrival.values_ms
-    late_ms = disorder_of(events, arrivals, codes)[1:]
-    many = max(1, len(late_ms))
-    curve = [(ms, float((late_ms > ms).sum() / many)) for ms in totals_on_offer(1_000, 0)]
-    return _chosen(curve, _ahead(roles), Certainty.GUESS, "by the sample; advise counts all rows")
+    delays_ms = times_apart(roles.event, roles.arrival)
+    behind_ms = delays_ms - delays_ms.min() if len(delays_ms) else delays_ms
+    many = max(1, len(behind_ms))
+    curve = [(ms, float((behind_ms > ms).sum() / many)) for ms in totals_on_offer(1_000, 0)]
+    why = "at most, by the delays of the sample; advise counts all rows"
+    return _chosen(curve, _ahead(roles), Certainty.GUESS, why)
 
 
 def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:

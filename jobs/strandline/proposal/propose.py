@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from strandline.model.intervals import DAY_MS, midnight_before, text_of
@@ -76,11 +75,7 @@ def propose(table: Table) -> Proposed:
     names = [one.name for one in times] + list(table.partitions)
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
     size_ms, of_size = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
-    channels = None
-    if columns.channel is not None:
-        channel = table.sample.column(columns.channel).cast(pa.string()).combine_chunks()
-        channels = np.asarray(channel.dictionary_encode().indices)
-    lateness = by_sample(roles, channels)
+    lateness = by_sample(roles)
     arrival_date, of_date = _arrival_date(table, roles)
     guesses = (
         Guess(
