@@ -34,6 +34,7 @@ from strandline.cli.groups import (
     RulesOfRun,
     with_groups,
 )
+from strandline.cli.init import init
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,
@@ -68,7 +69,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, schema, advise, plan, status, read, maintain, erase, conformance):
+for command in (init, validate, schema, advise, plan, status, read, maintain, erase, conformance):
     app.command()(with_groups(command))
 
 
