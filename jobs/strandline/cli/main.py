@@ -34,6 +34,7 @@ from strandline.cli.groups import (
     RulesOfRun,
     with_groups,
 )
+from strandline.cli.incomplete import incomplete
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,
@@ -67,7 +68,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, advise, plan, status, read, maintain, erase, conformance):
+for command in (validate, advise, plan, status, incomplete, read, maintain, erase, conformance):
     app.command()(with_groups(command))
 
 
