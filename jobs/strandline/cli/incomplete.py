@@ -13,7 +13,7 @@ from strandline.cli.console import escape, table
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline
-from strandline.pipeline.views.shares import share_so_far
+from strandline.quality.figures import share_so_far
 
 MOST_LISTED = 100_000
 

@@ -54,6 +54,7 @@ from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.status import status
 from strandline.cli.validate import validate
+from strandline.cli.views import views
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
 
 _NEW_OBJECTS = 100_000
@@ -70,6 +71,7 @@ app = typer.Typer(
 app.add_typer(runs_app, name="runs")
 for command in (validate, advise, plan, status, incomplete, read, maintain, erase, conformance):
     app.command()(with_groups(command))
+app.command(hidden=True)(with_groups(views))
 
 
 def _show_version(asked: bool) -> None:

@@ -20,7 +20,7 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE
 from strandline.model.intervals import DAY_MS, instant_of, midnight_of
 from strandline.pipeline.views.calendar import DAYS, calendar_page
-from strandline.pipeline.views.incomplete import Shown, incomplete_of
+from strandline.pipeline.views.incomplete import Shown, incomplete_in
 from strandline.pipeline.views.slot import slot_page
 
 
@@ -35,7 +35,7 @@ def calendar(lake):
 
     def of(*rows, spec=SPEC, **asked):
         write_calendar(lake.pipeline("meter"), list(rows))
-        return incomplete_of(spec, lake, **{"limit": 10, **asked})
+        return incomplete_in(Shown.of(spec, lake), **{"limit": 10, **asked})
 
     return of
 

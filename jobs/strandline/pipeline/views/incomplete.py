@@ -75,13 +75,27 @@ def incomplete_of(
     until: date | None = None,
     *,
     limit: int,
+) -> dict[str, Any]:
+    """See `incomplete_in`, of a pipeline as its tables are now.
+
+    Raises:
+        InputError: nothing has run yet, or the last day is before the first one.
+    """
+    return incomplete_in(Shown.of(spec, lake), since, until, limit=limit)
+
+
+def incomplete_in(
+    shown: Shown,
+    since: date | None = None,
+    until: date | None = None,
+    *,
+    limit: int,
     skip: int = 0,
 ) -> dict[str, Any]:
     """The slots of some days that are not complete, the newest first, and why.
 
     Args:
-        spec: the pipeline.
-        lake: where its tables lie.
+        shown: the pipeline.
         since: the first of these days; None: the trailing ones, see `shown_days`.
         until: the last of them; None: the last there is.
         limit: so many are listed, and held in memory.
@@ -93,9 +107,8 @@ def incomplete_of(
         many older ones are not listed.
 
     Raises:
-        InputError: nothing has run yet, or the last day is before the first one.
+        InputError: the last day is before the first one.
     """
-    shown = Shown.of(spec, lake)
     days = shown_days(shown.store, since, until)
     by_cause, found, rows = Counter[str](), 0, 0
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.days import Days, days_of
+from strandline.lake.days import PARTITIONS, Days, days_of
 from strandline.lake.entry import UPKEEP, Entry
 from strandline.lake.reads import columns_of, started_in
 from strandline.lake.store import Store
@@ -31,6 +31,15 @@ SAMPLES = 5
 _BATCH_ROWS = 8_192
 _NOT_SHOWN = {"window_start", "window_end", "window_date", "spec_fingerprint", "pair_date"}
 _INSTANT = pa.timestamp("us", tz="UTC")
+
+
+class NoSlotError(InputError):
+    """A slot that the calendar does not have."""
+
+    def __init__(self, start_ms: int, end_ms: int) -> None:
+        """Name its edges."""
+        place = f"{text_of(start_ms)} to {text_of(end_ms)}"
+        super().__init__(place, "no slot of the calendar", "choose one in the calendar")
 
 
 @dataclass(frozen=True)
@@ -80,15 +89,14 @@ def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
     """What is known of the slot of a start and an end.
 
     Raises:
-        InputError: the calendar has no such slot.
+        NoSlotError: the calendar has no such slot.
     """
     day = day_of(start_ms)
     here = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
     found = (one for one in slots_of(shown.store, Days(day, day), here) if one.end_ms == end_ms)
     slot = next(found, None)
     if slot is None:
-        place = f"{text_of(start_ms)} to {text_of(end_ms)}"
-        raise InputError(place, "no slot of the calendar", "choose one in the calendar")
+        raise NoSlotError(start_ms, end_ms)
     fires_ms, closes_ms = shown.causes.fires_at_ms(slot), shown.causes.closes_at_ms(slot)
     runs = _runs(shown, slot)
     return SlotPage(
@@ -127,6 +135,12 @@ def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None)
         reason: Rows(tuple(names), tuple(samples[reason]), many)
         for reason, many in counts.most_common()
     }
+
+
+def malformed_and_late(store: Store, day: date) -> dict[str, Rows]:
+    """What is in quarantine of a day: late rows by their slots, malformed ones by arrival."""
+    has_day = ds.field(PARTITIONS[QUARANTINE.name]).is_valid()
+    return quarantine_of(store, Days(day, day), has_day)
 
 
 def _count(
