@@ -142,7 +142,10 @@ def test_from_airflows_navigation_a_person_gets_to_a_slot_on_any_screen(airflow,
                 browser.open(f"{url}/strandline/{path}")
                 assert _narrow(browser)[0], (name, width, _narrow(browser))
                 browser.picture(folder / f"page-{name}-{width}{'-dark' if dark else ''}.png")
-            slot = browser.script("document.querySelector('tbody th a').href")
+            slot = browser.script(
+                "[...document.querySelectorAll('tbody tr')].find("
+                "(row) => row.innerText.includes('closed')).querySelector('a').href"
+            )
             browser.open(slot)
             assert _narrow(browser)[0], ("slot", width, _narrow(browser))
             browser.picture(folder / f"page-slot-{width}{'-dark' if dark else ''}.png")
