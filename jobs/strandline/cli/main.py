@@ -52,6 +52,7 @@ from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
+from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.validate import validate
 from strandline.cli.views import views
@@ -69,7 +70,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, advise, plan, status, incomplete, read, maintain, erase, conformance):
+_COMMANDS = (validate, schema, advise, plan, status, incomplete, read, maintain, erase, conformance)
+for command in _COMMANDS:
     app.command()(with_groups(command))
 app.command(hidden=True)(with_groups(views))
 

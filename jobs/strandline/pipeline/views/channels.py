@@ -16,7 +16,6 @@ from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
-from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _watermarks_of(
 
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before those that were read can change how far the channels have come."""
-    decide = spec.watermark.lag_ms is None and not isinstance(spec, ResultsSpec)
+    decide = spec.watermark.lag_ms is None and spec.reads_results_of is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
         return True
     holds = found.held_back

@@ -15,8 +15,6 @@ from strandline.lake.timeline import StoredTimeline
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.views.channels import largest_offer_before
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
 
 if TYPE_CHECKING:
     from strandline.pipeline.views.incomplete import Shown
@@ -55,7 +53,7 @@ def channels_passed(
     """
     spec, start_ms = shown.spec, shown.state.clock_start_ms
     watermark = spec.watermark
-    by_others = isinstance(spec, TwoSourcesSpec | ResultsSpec)
+    by_others = spec.has_two_sources or spec.reads_results_of is not None
     by_clock = watermark.idleness_in_effect or watermark.goes_by_the_clock
     if by_others or by_clock or spec.source.retired:
         return None

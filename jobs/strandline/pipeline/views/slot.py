@@ -21,7 +21,6 @@ from strandline.pipeline.views.incomplete import Shown
 from strandline.pipeline.views.passed import Passed, channels_passed
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.pipeline.views.why import Cause
-from strandline.spec.window import Session
 from strandline.tables import QUARANTINE
 
 MOST_WINDOWS = 50
@@ -177,11 +176,11 @@ def _results(shown: Shown, slot: Slot) -> Rows:
     if table is None:
         return Rows((), (), 0)
     rows = started_in(published.start, slot.within)
-    if spec.result == "windows" and not isinstance(spec.window, Session):
+    if spec.result == "windows" and not spec.window.merging:
         rows &= ds.field("window_start") == pa.scalar(slot.start_ms * 1000, _INSTANT)
         rows &= ds.field("window_end") == pa.scalar(slot.end_ms * 1000, _INSTANT)
     names = [name for name in columns_of(table).names if name not in _NOT_SHOWN]
-    if isinstance(spec.window, Session):
+    if spec.window.merging:
         names = ["window_start", "window_end", *names]
     days = Days(day_of(slot.start_ms), _last_day(slot))
     dataset, of_days = days_of(table, spec.result, days)
