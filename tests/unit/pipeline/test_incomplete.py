@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from calendars import a_slot, write_calendar
 from deltalake import write_deltalake
+from joined import COGROUP, JOIN, PAIRED
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
@@ -19,9 +20,11 @@ from strandline.errors import InputError
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE
 from strandline.model.intervals import DAY_MS, instant_of, midnight_of
+from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
 from strandline.pipeline.views.slot import slot_page
+from strandline.spec import parse_spec
 
 
 @pytest.fixture
@@ -240,3 +243,21 @@ def test_what_cannot_be_asked_exits_with_2(incomplete, asked, problem):
 def test_a_pipeline_that_has_not_run_is_said_to_have_no_runs(incomplete, lake):
     code, said = incomplete("meter", "--lake", f"{lake.root}/none")
     assert (code, "has no runs yet" in said) == (2, True)
+
+
+@pytest.mark.parametrize("content", [JOIN, COGROUP, PAIRED], ids=["join", "cogroup", "pairs"])
+def test_a_slot_of_two_inputs_is_shown_without_channels(tmp_path, content):
+    spec = parse_spec(content, origin="two.yaml")
+    lake = a_lake_of(2, spec, tmp_path)
+    found = answer("calendar", spec, lake, {}, 0)
+    cell = next(cell for row in found["days"] for cell in row["cells"] if cell)
+    edges = {name: cell[name] for name in ("start_ms", "end_ms")}
+    page = answer("slot", spec, lake, edges, 0)
+    assert (page["slot"]["state"], page["channels"]) == ("closed", [])
+
+
+def test_a_value_of_the_data_is_cut_where_it_is_long_and_shows_its_control_signs():
+    shown = [_value(value) for value in (None, True, 12345, 0.1 + 0.2, "a\x1b[31m", "x" * 1000)]
+    assert shown[:5] == [None, "True", "12,345", "0.3", "a\\x1b[31m"]
+    assert len(shown[5]) == 200
+    assert _value(datetime(2013, 1, 5, 6, tzinfo=UTC)) == "2013-01-05 06:00:00"
