@@ -34,6 +34,7 @@ from strandline.cli.groups import (
     RulesOfRun,
     with_groups,
 )
+from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
@@ -55,6 +56,7 @@ from strandline.cli.runs import runs_app
 from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.validate import validate
+from strandline.cli.views import views
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
 
 _NEW_OBJECTS = 100_000
@@ -69,8 +71,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (init, validate, schema, advise, plan, status, read, maintain, erase, conformance):
+_COMMANDS = (
+    init,
+    validate,
+    schema,
+    advise,
+    plan,
+    status,
+    incomplete,
+    read,
+    maintain,
+    erase,
+    conformance,
+)
+for command in _COMMANDS:
     app.command()(with_groups(command))
+app.command(hidden=True)(with_groups(views))
 
 
 def _show_version(asked: bool) -> None:

@@ -73,10 +73,10 @@ def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> b
     if spec.source.declared_channels is None or holds is None or holds.watermark_ms is None:
         return False
     first = min(found.channels["arrival_date"])
-    return _largest_offer_before(facts_of_files(store, "timeline"), first) <= holds.watermark_ms
+    return largest_offer_before(facts_of_files(store, "timeline"), first) <= holds.watermark_ms
 
 
-def _largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
+def largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
     """The largest watermark that any channel has offered before a day, by the timeline's log."""
     offers = [files.get(f"max.{name}", ()) for name in ("settled_ms", "pending_ms")]
     older = [
