@@ -30,7 +30,7 @@ from rounds import figures, interleaved, machine, meter, show
 
 from strandline.engine.position.axis import Axis
 from strandline.lake.ledger import Ledger
-from strandline.lake.results_landing import open_landing
+from strandline.lake.open_landing import open_landing
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
 from strandline.lake.staged_cells import CELLS
@@ -41,7 +41,6 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
-from strandline.pipeline.plan import axis_of
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
@@ -91,7 +90,7 @@ class Bench:
         landing = open_landing(self.spark, self.lake, self.spec)
         ledger = Ledger(self.lake.pipeline(self.spec.pipeline))
         context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
-        axis = axis_of(landing, PipelineState())
+        axis = landing.axis(PipelineState())
         horizon_ms = landing.horizon_after(axis)
         world = world_of(landing, context.store, PipelineState())
         seen = observe_landing(landing, context.staging, axis, horizon_ms, world)

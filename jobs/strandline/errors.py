@@ -61,6 +61,14 @@ class NoRunsError(InputError):
         super().__init__(pipeline, "has no runs yet", "run strandline backfill or advance first")
 
 
+class NoSuchRunError(InputError):
+    """A run that the run history does not have."""
+
+    def __init__(self, run_id: str, pipeline: str) -> None:
+        """Name the run, and where all of them are listed."""
+        super().__init__(run_id, "no such run", f"see strandline runs list {pipeline}")
+
+
 class AuditFailedError(StrandlineError):
     """A critical expectation failed: nothing was published."""
 

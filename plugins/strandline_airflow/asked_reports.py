@@ -1,4 +1,4 @@
-"""Reports of days that somebody asks for: made one at a time, kept for a while, never for long."""
+"""Pages that somebody asks for: made one at a time, kept for a while, never for long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import BoundedSemaphore, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 MOST_KEPT = 4
-"""Pages of some megabytes each, in each process of Airflow's API."""
+"""Reports of some megabytes each, in each process of Airflow's API."""
 KEPT_S = 300.0
 TIMEOUT_S = 120.0
 """The longest that making one may take."""
@@ -27,8 +28,8 @@ class BusyError(Exception):
 
 
 @dataclass(frozen=True)
-class AskedReports:
-    """Pages by what they show.
+class AskedReports(Generic[T]):
+    """Pages, or what they show, by what was asked for.
 
     Each takes a process of its own, so that whoever reloads a page, or asks for one day after the
     other, would otherwise start as many as there are requests.
@@ -36,11 +37,17 @@ class AskedReports:
 
     clock: Callable[[], float] = time.monotonic
     longest_wait_s: float = _LONGEST_WAIT_S
-    _pages: OrderedDict[Hashable, tuple[float, str]] = field(default_factory=OrderedDict)
+    most_kept: int = MOST_KEPT
+    most_waiting: int = _MOST_WAITING
+    _pages: OrderedDict[Hashable, tuple[float, T]] = field(default_factory=OrderedDict)
     _making: Lock = field(default_factory=Lock)
-    _waiting: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(_MOST_WAITING))
+    _waiting: BoundedSemaphore = field(init=False)
 
-    def page(self, of: Hashable, make: Callable[[], str]) -> str:
+    def __post_init__(self) -> None:
+        """So many may wait."""
+        object.__setattr__(self, "_waiting", BoundedSemaphore(self.most_waiting))
+
+    def page(self, of: Hashable, make: Callable[[], T]) -> T:
         """A page, made unless one of the same is kept.
 
         Args:
@@ -57,7 +64,7 @@ class AskedReports:
             made = make()
             self._pages[of] = self.clock(), made
             self._pages.move_to_end(of)
-            while len(self._pages) > MOST_KEPT:
+            while len(self._pages) > self.most_kept:
                 self._pages.popitem(last=False)
             return made
 

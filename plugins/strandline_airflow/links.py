@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 URL_PREFIX = "/strandline"
 
 
-def report_path(pipeline: str) -> str:
-    """Where Airflow serves a pipeline's report, below the UI's own address."""
+def page_path(below: str) -> str:
+    """Where Airflow serves one of the plugin's pages, below the UI's own address."""
     base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return f"{base}{URL_PREFIX}/reports/{quote(pipeline, safe='')}"
+    return f"{base}{URL_PREFIX}{below}"
+
+
+def report_path(pipeline: str) -> str:
+    """Where Airflow serves a pipeline's report."""
+    return page_path(f"/reports/{quote(pipeline, safe='')}")
 
 
 @attrs.define()

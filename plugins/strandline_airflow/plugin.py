@@ -7,21 +7,23 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from strandline_airflow.links import URL_PREFIX, ReportLink
+from strandline_airflow.page.external_views import external_views
 
 
-async def reports(scope: Any, receive: Any, send: Any) -> None:
-    """The app that serves the reports."""
+async def pages(scope: Any, receive: Any, send: Any) -> None:
+    """The app that serves the page and the reports."""
     # Every process of Airflow loads this file; only the API server needs what that one imports.
-    from strandline_airflow.reports import app  # noqa: PLC0415
+    from strandline_airflow.page.app import app  # noqa: PLC0415
 
     await app(scope, receive, send)
 
 
 class StrandlinePlugin(AirflowPlugin):
-    """The link from a task to its report, and the reports themselves."""
+    """The page, its places in the interface, and the link from a task to its report."""
 
     name = "strandline"
     operator_extra_links: list[Any] = [ReportLink()]  # noqa: RUF012 - so does the base class
     fastapi_apps: list[Any] = [  # noqa: RUF012
-        {"app": reports, "url_prefix": URL_PREFIX, "name": "Strandline reports"}
+        {"app": pages, "url_prefix": URL_PREFIX, "name": "Strandline"}
     ]
+    external_views: list[Any] = external_views()

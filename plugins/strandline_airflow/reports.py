@@ -9,42 +9,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import Depends, FastAPI, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from strandline.errors import InputError
 from strandline.lake.places import is_uri
 from strandline_airflow.asked_reports import TIMEOUT_S, AskedReports, BusyError
-from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.outcomes import failure_of
-from strandline_airflow.settings import job_environment, lake, pipelines_folder, report_file
+from strandline_airflow.page.access import ReadablePipeline
+from strandline_airflow.page.views import state_of
+from strandline_airflow.settings import job_environment, lake, report_file
 
 # The page runs its own scripts only, as nobody: it holds values out of the data, and Airflow's
 # cookie and API must stay out of their reach.
 _POLICY = "sandbox allow-scripts; default-src 'none'; img-src data: blob:; font-src data:; "
 _POLICY += "style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'"
 
-# Airflow authenticates nobody at a plugin's app: every route has to.
-app = FastAPI(
-    title="Strandline",
-    docs_url=None,
-    redoc_url=None,
-    openapi_url=None,
-    dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
-)
-
-
-_ASKED = AskedReports()
+router = APIRouter()
+_ASKED = AskedReports[str]()
 _Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
-@app.get("/reports/{pipeline}")
-def report(pipeline: str, since: _Day = None, until: _Day = None) -> Response:
+@router.get("/reports/{pipeline}")
+def report(spec: ReadablePipeline, since: _Day = None, until: _Day = None) -> Response:
     """The report of a pipeline, as it was last made; of other days, if asked for, made now."""
-    if pipeline not in read_catalogue(pipelines_folder()).specs:
-        raise HTTPException(404, f"There is no pipeline {pipeline}.")
+    pipeline = spec.pipeline
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     if since or until:
         return HTMLResponse(_asked_report(pipeline, since, until), headers=headers)
@@ -58,7 +47,7 @@ def report(pipeline: str, since: _Day = None, until: _Day = None) -> Response:
 
 def _asked_report(pipeline: str, since: str | None, until: str | None) -> str:
     """The report of some days, as long as the pipeline's run history is what it was."""
-    shown = (lake(), pipeline, since, until, _state_of(pipeline))
+    shown = (lake(), pipeline, since, until, state_of(pipeline))
     try:
         return _ASKED.page(shown, lambda: _report_of(pipeline, since=since, until=until))
     except BusyError:
@@ -67,12 +56,6 @@ def _asked_report(pipeline: str, since: str | None, until: str | None) -> str:
     except subprocess.TimeoutExpired:
         problem = f"It took longer than {TIMEOUT_S:.0f} s: ask for fewer days, or run the DAG "
         raise HTTPException(504, f"{problem}strandline_report.") from None
-
-
-def _state_of(pipeline: str) -> int:
-    """When the pipeline's run history was last written; 0: it is not in a folder."""
-    log = Path(lake()) / pipeline / "runs" / "_delta_log"
-    return log.stat().st_mtime_ns if log.is_dir() else 0
 
 
 def _report_of(pipeline: str, **days: str | None) -> str:

@@ -34,6 +34,8 @@ from strandline.cli.groups import (
     RulesOfRun,
     with_groups,
 )
+from strandline.cli.incomplete import incomplete
+from strandline.cli.init import init
 from strandline.cli.jars import jars
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
@@ -52,8 +54,10 @@ from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
+from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.validate import validate
+from strandline.cli.views import views
 from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
 
 _NEW_OBJECTS = 100_000
@@ -68,8 +72,23 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(runs_app, name="runs")
-for command in (validate, advise, plan, status, read, maintain, erase, jars, conformance):
+_COMMANDS = (
+    init,
+    validate,
+    schema,
+    advise,
+    plan,
+    status,
+    incomplete,
+    read,
+    maintain,
+    erase,
+    jars,
+    conformance,
+)
+for command in _COMMANDS:
     app.command()(with_groups(command))
+app.command(hidden=True)(with_groups(views))
 
 
 def _show_version(asked: bool) -> None:

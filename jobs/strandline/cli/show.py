@@ -51,7 +51,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     """A run: what it read, what became of the records, what changed, what the audit said."""
     verb = run["status"].replace("_", " ")
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
-    facts = _facts()
+    facts = facts_table()
     if within := run["range"]:
         facts.add_row(*_windows(within["start"], within["end"]))
     facts.add_row("horizon", str(run["horizon"]))
@@ -69,10 +69,10 @@ def outcome(run: Mapping[str, Any]) -> None:
         if not book["name"].startswith("arrival day"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
             facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
-    facts.add_row("malformed", _counts(run["malformed"]))
+    facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
     if run["slots"]:
-        facts.add_row("slots", f"{_counts(run['slots'])}; gaps {run['gaps']:,}")
+        facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
@@ -98,7 +98,7 @@ def status(found: Mapping[str, Any]) -> None:
     colour = "green" if found["state"] == "OK" else "yellow"
     out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
     out.print(*findings.of_status(found), sep="", end="")
-    facts, last = _facts(), found["last_run"]
+    facts, last = facts_table(), found["last_run"]
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
@@ -112,9 +112,9 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
-    facts.add_row("slots", _counts(found["slots"] | only_late))
-    facts.add_row("records", _counts(found["records"]))
-    facts.add_row("quarantine", _counts(found["quarantine"]))
+    facts.add_row("slots", counted(found["slots"] | only_late))
+    facts.add_row("records", counted(found["records"]))
+    facts.add_row("quarantine", counted(found["quarantine"]))
     for name in ("owed", "lost"):
         if found[name]:
             facts.add_row(*_named(name, found[name]))
@@ -238,7 +238,8 @@ def written(report: Mapping[str, Any]) -> None:
     out.print(f"in all: {days.in_all(report['totals'])}")
 
 
-def _facts() -> Table:
+def facts_table() -> Table:
+    """A table of names and facts, without a head."""
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
@@ -263,7 +264,8 @@ def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
         facts.add_row("out of order", f"{run['violations']:,} records")
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
+    """Some counts in a line: `1,832 closed, 2 fired`."""
     return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
 
 

@@ -101,6 +101,10 @@ class PerIdentity:
     make: Callable[[Column], DataFrame]
     _made: dict[str, DataFrame] = field(default_factory=dict, repr=False)
 
+    def any_or(self, identity: Column) -> DataFrame:
+        """Those of the identity that was asked for first; of the given one, if none was."""
+        return next(iter(self._made.values())) if self._made else self(identity)
+
     def __call__(self, identity: Column) -> DataFrame:
         """Those of an identity."""
         by = str(identity)

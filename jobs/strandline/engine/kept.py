@@ -22,7 +22,6 @@ from strandline.engine.sessions.merge import starts_in
 from strandline.engine.values.of_days import emissions
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 def late_for_kept(
@@ -49,7 +48,7 @@ def late_for_kept(
         source_columns: the landing table's own columns.
     """
     history, spark = calendar.history, records.sparkSession
-    if isinstance(history.spec.window, Session):
+    if history.spec.window.merging:
         history = in_probe_order(records, history)
         placed = arrived.withColumns(_as_slots(calendar))
     else:

@@ -28,7 +28,6 @@ from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time
 from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session, WindowOfAllTime
 
 
 @dataclass(frozen=True)
@@ -187,8 +186,8 @@ def kind_of(spec: PipelineSpec) -> WindowKind:
     """The kind of a pipeline's windows."""
     if isinstance(spec, JoinedSpec):
         return JoinedWithin(spec)
-    if isinstance(spec.window, Session):
+    if spec.window.merging:
         return SessionWindows(spec)
-    if isinstance(spec.window, WindowOfAllTime):
+    if spec.window.all_time:
         return GlobalWindows(spec)
     return GridWindows(spec)

@@ -57,7 +57,7 @@ def close(
     if kind.needs_probe_order:
         history = in_probe_order(records, history)
     asked = history
-    if isinstance(history.spec, WindowPairsSpec):  # what is counted there is counted of pairs
+    if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
     rebuilt = kind.rebuilt_by(
         spark, records, source_columns, asked, clock, scope, calendar, slots, older, fresh.records

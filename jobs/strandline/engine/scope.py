@@ -20,7 +20,13 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.results.aggregates import aggregate_columns
+from strandline.engine.results.aggregates import (
+    Kinds,
+    Partial,
+    aggregate_columns,
+    in_two_steps,
+    kinds_of_aggregates,
+)
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.model.intervals import TimeRange, day_of
@@ -143,7 +149,16 @@ class Rebuild(ABC):
     @cached_property
     def _aggregates(self) -> dict[str, Column]:
         """The aggregates by name, checked."""
-        return aggregate_columns(self.records, self.history.spec)
+        return aggregate_columns(self.records, self.history.spec, self._kinds)
+
+    @cached_property
+    def _partials(self) -> dict[str, Partial] | None:
+        """The aggregates in two steps; None: one of them cannot be put together from parts."""
+        return in_two_steps(self.records, self.history.spec, self._kinds)
+
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return kinds_of_aggregates(self.records, self.history.spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
         return emissions(self.spark, self.records, self.history, self.clock, days)

@@ -65,7 +65,7 @@ def shown_days(store: Store, since: date | None = None, until: date | None = Non
         raise InputError(
             "--since", f"{since} is after --until {until}", "give the earlier day first"
         )
-    last = until or _last_day(store)
+    last = until or last_shown_day(store)
     if since is None and last is not None:
         since = date.min + max(last - date.min - timedelta(TRAILING_DAYS - 1), timedelta(0))
     return Days(since, until)
@@ -125,7 +125,8 @@ def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
     return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
 
 
-def _last_day(store: Store) -> date | None:
+def last_shown_day(store: Store) -> date | None:
+    """The last day of slots that is no later than the last observed day; None: nothing is there."""
     observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
     slots = [day for day in rows_by_day(store, "completeness") if day is not None]
     known = [day for day in slots if observed is None or day <= observed]

@@ -12,19 +12,23 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.past.by_input import channel_of
+from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import instant_of
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, kinds_to_write
 from strandline.engine.records.side_by_side import columns_side_by_side, side_by_side
 from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
 from strandline.model.facts import DayFacts, LandingChanges
 from strandline.model.facts_of_two import SideLanded, changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
+from strandline.spec.pipeline import channel_of
+from strandline.spec.used_expressions import TableName
 from strandline.tables import INPUT
 
 _OF_BOTH = (c.ARRIVAL_DAY, c.ARRIVAL, c.SEQUENCE, c.TS, c.CHANNEL, c.CANDIDATE, c.REASON)
@@ -41,8 +45,8 @@ class JoinedLanding(Landing):
     """
 
     spec: TwoSourcesSpec
-    left: Landing
-    right: Landing
+    left: TableLanding
+    right: TableLanding
 
     @classmethod
     def of_two(
@@ -53,10 +57,11 @@ class JoinedLanding(Landing):
         now_ms: int | None = None,
         log: JoinedLog | None = None,
     ) -> JoinedLanding:
-        """See `Landing.open`."""
+        """See `TableLanding.open`."""
         log = log or JoinedLog.joined(lake, spec)
         left, right = (
-            Landing(spark, side, log.of_sides[name], now_ms) for name, side in spec.sides.items()
+            TableLanding(spark, side, log.of_sides[name], now_ms)
+            for name, side in spec.sides.items()
         )
         return cls(spark=spark, spec=spec, log=log, now_ms=now_ms, left=left, right=right)
 
@@ -97,9 +102,26 @@ class JoinedLanding(Landing):
         return self.spec
 
     @property
-    def inputs(self) -> dict[str, Landing]:
+    def inputs(self) -> dict[str, TableLanding]:
         """See `Landing`."""
         return {"left": self.left, "right": self.right}
+
+    def input_of(self, table: TableName) -> TableLanding | None:
+        """See `Landing`."""
+        return self.inputs.get(table)
+
+    def rows_over(self, table: TableName) -> DataFrame:
+        """See `Landing`; of both sides, or of each left row beside each right one."""
+        sides = {name: one.frame for name, one in self.inputs.items()}
+        if table == "both":
+            return side_by_side(sides, self.spec)
+        if table != "pairs":
+            return sides[table]
+        left, right = (
+            rows.select(*(quoted(own).alias(of_side(name, own)) for own in rows.columns))
+            for name, rows in sides.items()
+        )
+        return left.crossJoin(right)
 
     @cached_property
     def _of_sides(self) -> dict[str, dict[str, T.StructField]]:

@@ -9,12 +9,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from strandline.errors import InputError
-from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.column_types import Columns, ColumnType, columns_of
-from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
 
@@ -24,12 +22,11 @@ Known = Mapping[str, Columns | None]
 
 def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
     """The columns of a pipeline's landing by its log; None: only a catalog knows it."""
-    if isinstance(spec, TwoSourcesSpec):
-        sides = log.of_sides if isinstance(log, JoinedLog) else {}
-        return _of_two({name: _of_table(one.table) for name, one in sides.items()})
     if isinstance(spec, ResultsSpec):
         return {"": _of_results(spec, None if log is None else log.table)}
-    return {"": None if log is None else _of_table(log.table)}
+    logs = {} if log is None else log.of_sides
+    sides = {name: _of_table(logs[name].table) if logs else None for name in spec.sides}
+    return _of_two(sides) if spec.has_two_sources else sides
 
 
 def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
@@ -39,12 +36,11 @@ def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
         return {"": _of_results(spec, firings)}, []
     found: dict[str, Columns | None] = {}
     notes: list[str] = []
-    sides = spec.sides if isinstance(spec, TwoSourcesSpec) else {"": spec}
-    for name, side in sides.items():
+    for name, side in spec.sides.items():
         place = f"sources.{name}.table" if name else "source.table"
         found[name], note = _newest(lake, side.source.table, place)
         notes += [note] * bool(note)
-    return (_of_two(found) if isinstance(spec, TwoSourcesSpec) else found), notes
+    return (_of_two(found) if spec.has_two_sources else found), notes
 
 
 def _newest(lake: Lake, table: str, place: str) -> tuple[Columns | None, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -54,6 +54,11 @@ class LandingLog:
                 f"no Delta table at {name or uri} ({str(error).splitlines()[0]})",
                 "land the records first, or mend source.table or --lake",
             ) from None
+
+    @property
+    def of_sides(self) -> Mapping[str, LandingLog]:
+        """The logs of the landing tables by the names of their sides; of one table itself."""
+        return {"": self}
 
     @classmethod
     def of(cls, lake: Lake, spec: PipelineSpec) -> LandingLog | None:

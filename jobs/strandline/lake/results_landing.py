@@ -8,7 +8,7 @@ from datetime import date
 from functools import cached_property
 from hashlib import sha256
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.position.axis import Axis
@@ -16,50 +16,22 @@ from strandline.engine.records.days import on_days
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
 from strandline.errors import InputError
-from strandline.lake.identities import nulls_counted
-from strandline.lake.joined_landing import JoinedLanding
-from strandline.lake.joined_log import JoinedLog
 from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.results_log import ResultsLog
-from strandline.lake.store import Lake, Store
+from strandline.lake.state import PipelineState
+from strandline.lake.store import Store
+from strandline.lake.table_landing import TableLanding
 from strandline.lake.timeline import read_facts
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts
+from strandline.model.facts import DayFacts, LandingChanges
 from strandline.model.facts_of_two import id_of_two
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
-from strandline.spec.pipeline import PipelineSpec
-
-
-def open_landing(
-    spark: SparkSession,
-    lake: Lake,
-    spec: PipelineSpec,
-    now_ms: int | None = None,
-    log: LandingLog | None = None,
-) -> Landing:
-    """A pipeline's landing table, or the results that it reads: see `Landing.open`.
-
-    Raises:
-        InputError: there is no such table, or the pipeline before has published nothing.
-        RetryableError: the pipeline before has not yet run by its present rules.
-    """
-    if isinstance(spec, TwoSourcesSpec):
-        both = log if isinstance(log, JoinedLog) else None
-        return JoinedLanding.of_two(spark, lake, spec, now_ms, both)
-    if not isinstance(spec, ResultsSpec):
-        return Landing.open(spark, lake, spec, now_ms, log)
-    results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
-    upstream = open_landing(spark, lake, spec.upstream, now_ms)
-    upstream = upstream.by_log(results.source_log(upstream.log))
-    counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
-    return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultsLanding(Landing):
+class ResultsLanding(TableLanding):
     """The results of another pipeline, by the day of their firing.
 
     Attributes:
@@ -117,7 +89,7 @@ class ResultsLanding(Landing):
 
         Where rows of a day have gone since, as by retention, of what it has observed.
         """
-        fired, before = super().facts, self.upstream.facts | self._facts_of_gone
+        fired, before = super().facts, {**self.upstream.facts, **self._facts_of_gone}
         days = {*fired, *(day for day in before if day is not None)}
         return {day: self._facts_of(fired.get(day), before.get(day)) for day in days}
 
@@ -170,8 +142,32 @@ class ResultsLanding(Landing):
         near = self.frame.where((F.col("fired_at") >= since) & (F.col("fired_at") < until))
         return on_days(read_records(near, self.spec, axis), days or (), self.every_day)
 
-    def horizon(self, as_of_ms: int | None) -> int:
-        """The horizon of a run by hand: the one that is asked for, else all that is known.
+    def axis(self, state: PipelineState) -> Axis:
+        """See `Landing.axis`; by the clock of the other pipeline."""
+        return self.upstream.axis(self.results.state)
+
+    def changes(
+        self,
+        known: Mapping[date, DayFacts],
+        *,
+        frontier_ms: int | None,
+        published_ms: int | None,
+        first_id: str | None = None,
+    ) -> LandingChanges:
+        """See `Landing.changes`; nobody has taken away what is no longer a result.
+
+        Facts of results are of more than the one table that `first_id` names.
+        """
+        found = super().changes(known, frontier_ms=frontier_ms, published_ms=published_ms)
+        return found.without_losses
+
+    @property
+    def recomputes_changes(self) -> bool:
+        """See `Landing`; where a changed result changes its own slots alone, these are rebuilt."""
+        return not self.of.by_slots
+
+    def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
+        """See `Landing.horizon`; without one that is asked for, all that is known.
 
         Raises:
             InputError: the other pipeline is not known up to there.

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from strandline.engine.position.clock import Closure
-from strandline.errors import InputError
+from strandline.errors import NoSuchRunError
 from strandline.lake.entry import UPKEEP, Entry
 from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges
 from strandline.lake.taken_back import (
@@ -126,11 +126,11 @@ class PipelineState:
         """The steps of a run of the pipeline of this name.
 
         Raises:
-            InputError: there is no such run.
+            NoSuchRunError: there is no such run.
         """
         steps = self.runs.get(run_id)
         if steps is None:
-            raise InputError(run_id, "no such run", f"see strandline runs list {pipeline}")
+            raise NoSuchRunError(run_id, pipeline)
         return steps
 
     @property

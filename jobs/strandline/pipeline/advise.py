@@ -22,6 +22,7 @@ from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
 from strandline.model.loss_curve import LossCurve, totals_on_offer, unit_of
 from strandline.pipeline.advice import Advice, ClocksAhead, Question, delays_of
@@ -29,11 +30,7 @@ from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.context import Progress
 from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.opened import OpenedLog
-from strandline.pipeline.plan import axis_of
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session, Sliding, WindowOfAllTime
 
 _MOST_PARTS = 20
 _MOST_DAYS = 5
@@ -50,19 +47,19 @@ def require_advisable(spec: PipelineSpec) -> None:
         InputError: it is one of two sources, of results, of windows that are not on a grid or leave
             gaps, without a watermark, or of one that is never past a window for good.
     """
-    if isinstance(spec, TwoSourcesSpec):
+    if spec.has_two_sources:
         place, problem = "sources", "advice is for one source; this pipeline joins two"
         way_out = "write a pipeline of the same windows over each source, and ask for its advice"
-    elif isinstance(spec, ResultsSpec):
-        place, problem = "source.pipeline", f"its watermark is that of {spec.upstream.pipeline}"
-        way_out = f"ask there: strandline advise {spec.upstream.pipeline}"
-    elif isinstance(spec.window, Session):
+    elif spec.reads_results_of is not None:
+        place, problem = "source.pipeline", f"its watermark is that of {spec.reads_results_of}"
+        way_out = f"ask there: strandline advise {spec.reads_results_of}"
+    elif spec.window.merging:
         place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
         problem = "a late record of a session may be saved by the session itself"
-    elif isinstance(spec.window, WindowOfAllTime):
+    elif spec.window.all_time:
         place, problem = "window", "its windows have no end that a record could be late for"
         way_out = "nothing is lost: there is nothing to choose"
-    elif isinstance(spec.window, Sliding) and spec.window.every > spec.window.sliding:
+    elif spec.window.leaves_gaps:
         place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
         problem = "its windows leave gaps, and records in them are judged apart"
     elif spec.watermark.strategy == "none":
@@ -100,11 +97,11 @@ def advise(
     """
     require_advisable(spec)
     opened = opened or OpenedLog.newest(lake, spec)
-    landing = Landing.open(spark, lake, spec, question.now_ms, opened.log)
+    landing = TableLanding.open(spark, lake, spec, question.now_ms, opened.log)
     state = opened.ledger.state()
     with failures_recorded(spark, spec.pipeline, "advise", lambda message: None):
         require_all_expressions(landing)
-        axis = axis_of(landing, state)
+        axis = landing.axis(state)
         read_bytes = landing.weight([day for day in landing.days if day is not None])["bytes"]
         with for_input_of(spark, read_bytes, spec.spark):
             offer, horizon_ms = _offer(landing, question), _horizon(landing, axis, question)
@@ -220,12 +217,10 @@ def _horizon(landing: Landing, axis: Axis, question: Question) -> int:
     Raises:
         InputError: the one that is given lies after it.
     """
-    if question.as_of_ms is None:
-        by_arrivals = landing.horizon_after(axis)
-        return by_arrivals if question.now_ms is None else min(by_arrivals, question.now_ms)
-    if question.now_ms is not None and question.as_of_ms > question.now_ms:
+    as_of_ms, now_ms = question.as_of_ms, question.now_ms
+    if as_of_ms is not None and now_ms is not None and as_of_ms > now_ms:
         raise InputError("--as-of", "lies ahead of the clock", "give an instant that has been")
-    return question.as_of_ms
+    return landing.horizon(axis, as_of_ms, published_ms=None)
 
 
 def _offer(landing: Landing, question: Question) -> Offer:

@@ -9,17 +9,13 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import (
     first_line,
-    quoted,
     require,
     typed,
 )
-from strandline.engine.records.side_by_side import side_by_side
 from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
-from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.protocol import session_of
@@ -43,12 +39,14 @@ def require_all_expressions(landing: Landing) -> None:
     tables = columns_by_log(spec, landing.log)
     for use, _ in left_to_the_engine(spec, tables):
         try:
-            _ask(use, table_of(use, landing), f"{spec.pipeline}: {use.place}")
+            _ask(use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}")
         except InputError as error:
             problems.append(error)
     if session_of(landing.spark).engine == "sail":
         for use in expressions_of(spec, tables):
-            problems += _not_on_sail(use, table_of(use, landing), f"{spec.pipeline}: {use.place}")
+            problems += _not_on_sail(
+                use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
+            )
     if problems:
         raise as_one(problems, spec.pipeline)
 
@@ -89,19 +87,3 @@ def _ask(use: Use, table: DataFrame, place: str) -> None:
     elif use.wanted != "column":
         _, found = typed(table, use.text, place)
         require(use.wanted, use.text, found, place)
-
-
-def table_of(use: Use, landing: Landing) -> DataFrame:
-    """The rows that an expression is over, for their columns alone."""
-    if not isinstance(landing, JoinedLanding):
-        return landing.frame
-    sides = {name: one.frame for name, one in landing.inputs.items()}
-    if use.table == "both":
-        return side_by_side(sides, landing.spec)
-    if use.table != "pairs":
-        return sides[use.table]
-    left, right = (
-        rows.select(*(quoted(own).alias(of_side(name, own)) for own in rows.columns))
-        for name, rows in sides.items()
-    )
-    return left.crossJoin(right)

@@ -21,7 +21,6 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import Change
 from strandline.pipeline.observation import sums_by_day
 from strandline.pipeline.planned_run import PlannedRun
-from strandline.spec.joined import TwoSourcesSpec
 from strandline.tables import QUARANTINE
 
 _DAY = QUARANTINE.partition
@@ -45,7 +44,7 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
         *(day for day in seen.new_days if day not in well_formed),
     ]
     days = [day for day in days if day not in seen.world.lost]
-    landed = {} if isinstance(ctx.spec, TwoSourcesSpec) else ctx.landing.landed or {}
+    landed = ctx.landing.landed or {}
     expected: dict[date | None, int] = {
         day: landed[day] - well_formed[day] if day in landed else malformed[day]
         for day in days

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 
-from strandline.engine.past.by_input import OfInput, channel_of
+from strandline.engine.past.by_input import OfInput
 from strandline.engine.past.history import History
 from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
@@ -22,7 +22,6 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
-from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
@@ -33,7 +32,7 @@ _OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_m
 def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
     """Which channels no longer speak; None: nobody asks, there is none, or the input has ended."""
     asked = spec.quality.silent_after
-    if asked is None or not _has_channels(spec) or planned.plan.clock.closes_now:
+    if asked is None or not spec.has_channels or planned.plan.clock.closes_now:
         return None
     channels = _arrivals(spec, planned)
     return check_of_silence(channels, asked, planned.horizon_ms, planned.axis.start_ms)
@@ -70,14 +69,14 @@ def _watermark_at(history: History, horizon_ms: int) -> int | None:
     """The combined watermark at a horizon, with what the next tick shows; None: none yet."""
     spec, days = history.spec, history.timeline.channel_days
     if (
-        isinstance(spec, TwoSourcesSpec)
+        spec.has_two_sources
         or spec.watermark.idleness_in_effect
         or (spec.watermark.goes_by_the_clock)
     ):
         reached_ms = history.crossings.watermark_reached(horizon_ms)
         return None if reached_ms == MIN_WATERMARK else reached_ms
     offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
-    taking_part = {*_declared(spec, horizon_ms), *offered.index} - _retired(spec, horizon_ms)
+    taking_part = {*spec.waited_for(horizon_ms), *offered.index} - spec.retired_by(horizon_ms)
     if not taking_part <= {*offered.index}:
         return None
     return int(min(offered[name] for name in taking_part)) if taking_part else None
@@ -95,11 +94,10 @@ def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Rai
     Of two sources one of each; of one that has offered less the largest ahead of the horizon.
     """
     spec, timeline = history.spec, history.timeline
-    if not isinstance(spec, TwoSourcesSpec):
-        timelines: dict[str, Timeline] = {"": timeline}
-    else:
-        timelines = {side: OfInput(timeline, side) for side in spec.sides}
-    found = (_raised_in(of, watermark_ms, horizon_ms, side) for side, of in timelines.items())
+    found = (
+        _raised_in(OfInput(timeline, side) if side else timeline, watermark_ms, horizon_ms, side)
+        for side in spec.sides
+    )
     return [raised for raised in found if raised is not None]
 
 
@@ -124,12 +122,6 @@ def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str
     return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, side)
 
 
-def _has_channels(spec: PipelineSpec) -> bool:
-    if isinstance(spec, TwoSourcesSpec):
-        return any(side.source.channel is not None for side in spec.sides.values())
-    return spec.source.channel is not None
-
-
 def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
     """When each channel spoke; of those that are declared also the ones that never did."""
     days, horizon_ms = planned.seen.history.timeline.channel_days, planned.horizon_ms
@@ -138,10 +130,10 @@ def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
     last = days["last_arrival_ms"].fillna(midnights + DAY_MS - 1).groupby(days["channel"]).max()
     lasts = {str(name): int(at_ms) for name, at_ms in last.items()}
     pauses = _pauses(days[midnights >= horizon_ms - FOUR_WEEKS_MS])
-    retired = _retired(spec, horizon_ms)
+    retired = spec.retired_by(horizon_ms)
     return [
         ChannelArrivals(name, lasts.get(name), pauses.get(name))
-        for name in dict.fromkeys([*_declared(spec, horizon_ms), *lasts])
+        for name in dict.fromkeys([*spec.waited_for(horizon_ms), *lasts])
         if name not in retired
     ]
 
@@ -155,26 +147,3 @@ def _pauses(days: pd.DataFrame) -> dict[str, int]:
     codes, names = pd.factorize(days["channel"])
     pauses = longest_pauses(*(part.astype(np.int64) for part in (codes, midnights, hours)))
     return {str(names[code]): pause_ms for code, pause_ms in pauses.items()}
-
-
-def _declared(spec: PipelineSpec, horizon_ms: int) -> list[str]:
-    """The channels that are waited for, whether they have spoken or not."""
-    if isinstance(spec, TwoSourcesSpec):
-        return [
-            channel_of(side, name)
-            for side, one in spec.sides.items()
-            for name in _declared(one, horizon_ms)
-        ]
-    retired = _retired(spec, horizon_ms)
-    return [name for name in spec.source.declared_channels or () if name not in retired]
-
-
-def _retired(spec: PipelineSpec, horizon_ms: int) -> set[str]:
-    """The channels that are retired by a horizon."""
-    if isinstance(spec, TwoSourcesSpec):
-        return {
-            channel_of(side, name)
-            for side, one in spec.sides.items()
-            for name in _retired(one, horizon_ms)
-        }
-    return {name for name, at_ms in spec.source.retired.items() if at_ms <= horizon_ms}

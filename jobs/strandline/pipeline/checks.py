@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from strandline.engine.past.by_input import channel_of
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.arrivals import RunArrivals
 from strandline.pipeline.channel_checks import check_of_ahead, check_of_channels
@@ -20,9 +19,7 @@ from strandline.quality.findings.malformed import (
     looks_like_event_date,
 )
 from strandline.quality.findings.volume import check_of_volume
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
-from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.pipeline import PipelineSpec, channel_of
 from strandline.spec.quality import DEFAULT
 
 
@@ -52,12 +49,11 @@ def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
     """When the last record of each source arrived; nothing is asked of an input that has ended."""
     asked = spec.quality.fresh_within
     within_ms = fresh_within_ms(asked, spec.schedule)
-    if within_ms is None or (isinstance(spec, ResultsSpec) and asked == DEFAULT):
+    if within_ms is None or (spec.reads_results_of is not None and asked == DEFAULT):
         return
     if planned.plan.clock.closes_now:
         return
-    sides = [*spec.sides] if isinstance(spec, TwoSourcesSpec) else [""]
-    for name in sides:
+    for name in spec.sides:
         last_ms = _last_arrival(planned, name)
         yield check_of_freshness(last_ms, planned.horizon_ms, within_ms, name)
 

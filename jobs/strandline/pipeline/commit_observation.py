@@ -10,6 +10,7 @@ from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_facts
 from strandline.lake.timeline_commit import DaysToWrite, commit_days, refresh_facts
 from strandline.lake.timeline_rows import SCHEMA as TIMELINE_SCHEMA
+from strandline.lake.timeline_rows import TimelineTable
 from strandline.pipeline.context import Context
 from strandline.pipeline.journal import Journal
 from strandline.pipeline.malformed import Malformed, has_malformed, publish_malformed
@@ -54,30 +55,16 @@ def commit_observation(
     spec, world = observation.history.spec, observation.world
     if not (observation.new_days or world.changes.rewritten or malformed is not None):
         return
-    table = world.timeline.newest(store)
-    observed = observed_days(table)
-    meanwhile = observed.pop(spec.timeline_fingerprint, set())
-    elsewhere = bool(observed)  # under another spec: these days go
-    facts = read_facts(table)
-    # what others have observed meanwhile stands: they may know of more
-    untouched = {
-        day
-        for day in observation.new_days
-        if facts.get(day) == world.known.get(day) and (day in meanwhile) == (day in world.observed)
-    }
-    days = [day for day in observation.new_days if day in untouched]
-    if spec.days_follow_each_other and (
-        len(days) < len(observation.new_days) or meanwhile != world.observed
-    ):
-        days = []  # they follow from those before, which are others by now
+    newest = world.timeline.newest(store)
+    days = _not_observed_meanwhile(observation, newest)
+    of_other_rules = observed_days(newest).keys() - {spec.timeline_fingerprint}
     owed = [day for day in observation.days_to_recompute if day in days]
     if owed:
         note_to_recompute(owed)
     if malformed is not None or has_malformed(store, days):
-        publish_malformed(
-            malformed, [*days, *observation.partial_days], days, observation, store, staging
-        )
-    if days or elsewhere:
+        judged = [*days, *observation.partial_days]
+        publish_malformed(malformed, judged, days, observation, store, staging)
+    if days or of_other_rules:
         written = DaysToWrite(
             spec,
             observation.axes,
@@ -87,5 +74,22 @@ def commit_observation(
             world.facts_of(days),
             observation.violations,
         )
-        commit_days(store, written, replace=elsewhere, lost=world.lost)
+        commit_days(store, written, replace=bool(of_other_rules), lost=world.lost)
     refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))
+
+
+def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:
+    """The new days that nobody else has observed since the run began; others may know of more.
+
+    Days that follow from the days before count only if none of these is another by now.
+    """
+    spec, world = observation.history.spec, observation.world
+    facts, observed = read_facts(newest), observed_days(newest)
+    by_now = observed.get(spec.timeline_fingerprint, set())
+    days = [
+        day
+        for day in observation.new_days
+        if facts.get(day) == world.known.get(day) and (day in by_now) == (day in world.observed)
+    ]
+    is_as_before = len(days) == len(observation.new_days) and by_now == world.observed
+    return days if is_as_before or not spec.days_follow_each_other else []

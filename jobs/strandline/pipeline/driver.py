@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
@@ -106,8 +106,16 @@ def program() -> str:
     for name, code in _modules(files("strandline")):
         content.update(f"{name}\n".encode() + code)
     for library in _DECIDE:
-        content.update(f"{library} {version(library)}\n".encode())
+        content.update(f"{library} {_version_of(library)}\n".encode())
     return content.hexdigest()[:16]
+
+
+def _version_of(library: str) -> str:
+    """The installed version; `none` where it is not, as of delta-spark beside Sail."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"
 
 
 def _modules(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:

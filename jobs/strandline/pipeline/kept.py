@@ -19,10 +19,7 @@ from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
 from strandline.pipeline.memory import Remembered
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session, WindowOfAllTime
 
 KEPT = "windows kept from"
 """How the name of the book of what has arrived for such windows begins."""
@@ -136,14 +133,14 @@ def _reached(
         return Reached(one, None, found, [one.windows])
     _, first_open_ms = remembered.states_in(one.windows)
     rest = one.windows.outside(found.windows)
-    if first_open_ms is None and not isinstance(history.spec.window, Session):
+    if first_open_ms is None and not history.spec.window.merging:
         rest = []  # slots behind the last one
     return Reached(one, found, _why_rest(history), rest)
 
 
 def _why_rest(history: History) -> str:
     """Why a part of a range is not kept."""
-    if isinstance(history.spec.window, Session):
+    if history.spec.window.merging:
         return "their sessions were still open at its horizon, or hang across an edge"
     return "they were still open at its horizon"
 
@@ -153,9 +150,9 @@ def _why_not(spec: PipelineSpec) -> str | None:
     if spec.overridden == "redo":
         return "overridden: redo"
     kinds = {
-        "windows of all time": isinstance(spec.window, WindowOfAllTime),
-        "windows over two sources": isinstance(spec, TwoSourcesSpec),
-        "windows over results": isinstance(spec, ResultsSpec),
+        "windows of all time": spec.window.all_time,
+        "windows over two sources": spec.has_two_sources,
+        "windows over results": spec.reads_results_of is not None,
     }
     return next((f"{kind} are not kept yet" for kind, is_it in kinds.items() if is_it), None)
 
@@ -201,7 +198,7 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     final = TimeRange(one.windows.start_ms, min(max(ends), *limits))
     if final.end_ms <= final.start_ms:
         return None
-    if isinstance(rules.window, Session):
+    if rules.window.merging:
         return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
 

@@ -9,7 +9,6 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.lake.state import PipelineState
 from strandline.spec import PipelineSpec
-from strandline.spec.joined import TwoSourcesSpec
 
 _PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
 
@@ -31,7 +30,7 @@ def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: b
     if before is None:
         return
     now, of_one_source = spec.layout, {name: name for name in spec.source.key}
-    if isinstance(spec, TwoSourcesSpec) and before["key"] == of_one_source:
+    if spec.has_two_sources and before["key"] == of_one_source:
         now |= {"key": of_one_source}
     other = [name for name in _PLACES if now.get(name) != before.get(name)]
     if other:

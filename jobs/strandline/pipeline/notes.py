@@ -34,7 +34,7 @@ from strandline.pipeline.plan import Plan
 from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
-from strandline.spec.joined import PAIRS, WindowPairsSpec
+from strandline.spec.joined import PAIRS
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
@@ -268,7 +268,7 @@ def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     each, most = "each of its windows", grid.most_windows
     if ctx.spec.fires_at_times:
         each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))
-    if most == 1 or isinstance(ctx.spec, WindowPairsSpec):  # those range over pairs, not records
+    if most == 1 or ctx.spec.has_pairs_of_windows:  # those range over pairs, not records
         return
     records = ctx.landing.records(axis)
     aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own

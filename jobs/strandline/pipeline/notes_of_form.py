@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from strandline.spec.joined import WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import times_of_a_window
-from strandline.spec.window import Session, WindowOfAllTime
 
 
 def of_form(spec: PipelineSpec) -> Iterator[str]:
     """In which form windows are replayed, and what that costs."""
-    if isinstance(spec.window, WindowOfAllTime):
+    if spec.window.all_time:
         yield (
             "windows of all time: whole history. Every run reads all that has landed, whatever "
             "range is asked for, and publishes what differs: a day does not cost a day"
@@ -23,7 +21,7 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
             f"worker, which calls {spec.process.name} once a firing; its executors need what the "
             "function imports"
         )
-    if isinstance(spec, WindowPairsSpec):
+    if spec.has_pairs_of_windows:
         yield (
             "pairs: sets. Each left record of a firing is put beside each right one, once for each "
             "firing that holds both"
@@ -35,7 +33,7 @@ def of_form(spec: PipelineSpec) -> Iterator[str]:
         "the records of one session, are sorted and go one by one through a Python worker, which "
         "holds some such groups at a time; its executors need Python with pyarrow"
     )
-    if spec.fires_at_times and not isinstance(spec.window, Session | WindowOfAllTime):
+    if spec.fires_at_times and not (spec.window.merging or spec.window.all_time):
         most = times_of_a_window(spec)
         yield (
             f"early firings: a window of a key fires up to {most:,} times before its end: as many "

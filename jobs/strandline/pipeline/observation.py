@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from strandline.engine.past.history import History
-from strandline.engine.past.inputs import HistoryOfTwo
 from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
@@ -57,10 +56,7 @@ class Observation:
     @property
     def axes(self) -> dict[str, Axis]:
         """The axis of the steps of each source, by its name; empty: of all of them together."""
-        history = self.history
-        if not isinstance(history, HistoryOfTwo):
-            return {"": history.axis}
-        return {name: one.history.axis for name, one in history.inputs.items()}
+        return {name: history.axis for name, history in self.history.of_sides.items()}
 
     @property
     def days_to_recompute(self) -> list[date]:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pandas as pd
 
-from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput, channel_of
+from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History, Upstream
 from strandline.engine.past.inputs import HistoryOfTwo, Input
@@ -36,6 +36,7 @@ from strandline.pipeline.observe_input import DaysToObserve, ObservedInput, obse
 from strandline.pipeline.world import World, world_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
+from strandline.spec.pipeline import channel_of
 
 
 def observe_landing(
@@ -200,9 +201,7 @@ def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFra
     Raises:
         InputError: there are some, with `on_violation: fail`.
     """
-    history: History = observation.history
-    if isinstance(history, HistoryOfTwo):
-        history = history.inputs[name].history
+    history = observation.history.of_sides.get(name, observation.history)
     records = observation.inputs[name].records
     broken: pd.DataFrame = violations(landing.spark, records, history).toArrow().to_pandas()
     if landing.spec.watermark.violation_handler == "fail" and len(broken):

@@ -82,7 +82,7 @@ def brought_up_to_date(
     Raises:
         RowsErasedError: results were read, and rows were erased since.
     """
-    from strandline.lake.results_landing import open_landing  # noqa: PLC0415 - loads PySpark
+    from strandline.lake.open_landing import open_landing  # noqa: PLC0415 - loads PySpark
 
     while True:
         state = ctx.ledger.state()

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.pairs.of_range import PairsOfRange, of_two
-from strandline.engine.past.by_input import channel_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import close
@@ -30,6 +29,7 @@ from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted
 from strandline.spec.join import SIDES
 from strandline.spec.joined import PAIRS
+from strandline.spec.pipeline import channel_of
 from strandline.tables import INPUT, QUARANTINE
 
 

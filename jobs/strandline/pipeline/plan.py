@@ -12,9 +12,8 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.state import PipelineState
-from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of, named, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, named, text_of
 from strandline.pipeline.kept import Kept
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -45,36 +44,13 @@ class Plan:
     kept: tuple[Kept, ...] = ()
 
 
-def axis_of(landing: Landing, state: PipelineState) -> Axis:
-    """The axis of a pipeline: its clock started where the spec says, or at its first midnight.
-
-    Once a run has fixed the default in the ledger it stays, whatever lands before it later.
-    """
-    if isinstance(landing, ResultsLanding):
-        return axis_of(landing.upstream, landing.results.state)
-    start = landing.spec.source.start
-    if start is None:
-        start = state.clock_start_ms
-    if start is None:
-        first = min((day for day in landing.days if day is not None), default=None)
-        start = 0 if first is None else midnight_of(first)
-    return Axis.of(landing.spec, start)
-
-
 def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineState) -> int:
     """The instant up to which a run knows records; none lies after the time of the clock."""
     if request.kind == "advance":
         # a later horizon published into the range is used once the range is known
         return request.until_ms
-    if isinstance(landing, ResultsLanding):
-        return landing.horizon(request.as_of_ms)
-    if request.as_of_ms is not None:
-        return request.as_of_ms
-    by_arrivals = landing.horizon_after(axis)
-    if request.now_ms is not None:
-        by_arrivals = min(by_arrivals, request.now_ms)
-    published = state.largest_horizon(asked_of(request, landing.spec))
-    return max(by_arrivals, published or by_arrivals)
+    published_ms = state.largest_horizon(asked_of(request, landing.spec))
+    return landing.horizon(axis, request.as_of_ms, published_ms)
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:

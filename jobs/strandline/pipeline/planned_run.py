@@ -23,7 +23,6 @@ from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.overridden_rows import landed_before, whole_sessions
 from strandline.pipeline.plan import (
     Plan,
-    axis_of,
     horizon_of,
     require_all,
     require_rows,
@@ -127,7 +126,7 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
         InputError: rows that the range needs have gone, or the run would read more than it may.
         RetryableError: somebody has observed newer rows meanwhile.
     """
-    axis = axis_of(ctx.landing, state)
+    axis = ctx.landing.axis(state)
     horizon_ms = horizon_of(request, ctx.landing, axis, state)
     world = world_of(ctx.landing, ctx.store, state)
     _require_newest(ctx, world)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Entry
-from strandline.lake.results_landing import open_landing
+from strandline.lake.open_landing import open_landing
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store
@@ -27,7 +27,6 @@ from strandline.pipeline.journal import Journal
 from strandline.pipeline.malformed import stage_malformed
 from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.opened import OpenedLog
-from strandline.pipeline.plan import axis_of
 from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.request import Outcome
 from strandline.pipeline.verdict import BOOKS_ARE_OFF, books_off
@@ -113,7 +112,7 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     accepted = [
         day for day in world.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
     ]
-    axis = axis_of(ctx.landing, state)
+    axis = ctx.landing.axis(state)
     seen = observe_landing(
         ctx.landing, ctx.staging, axis, run.horizon_ms, world.accepting(accepted)
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
 from strandline.model.overrides import in_words, option_of
+from strandline.model.run_ids import shared_id
 from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> E
         step: what else it says.
         state: of the pipeline; all attempts share what is before the number in the run's id.
     """
-    shared = sha256((run_key or uuid.uuid4().hex).encode()).hexdigest()[:10]
+    shared = shared_id(run_key or uuid.uuid4().hex)
     attempts = [
         int(number)
         for before, _, number in (run_id.rpartition("-") for run_id in state.runs)

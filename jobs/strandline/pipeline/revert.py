@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.ledger import Entry
+from strandline.lake.open_landing import open_landing
 from strandline.lake.reads import columns_of, rows_in_days
-from strandline.lake.results_landing import open_landing
 from strandline.lake.schema import fit, schema_of
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.staged_diff import Compared, stage_diff

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from strandline.lake.results_landing import open_landing
+from strandline.lake.open_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake

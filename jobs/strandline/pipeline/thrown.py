@@ -20,11 +20,9 @@ from pyspark.sql import functions as F
 from strandline.engine.records.days import in_days
 from strandline.engine.records.expressions import condition, quoted, time_ms
 from strandline.errors import InputError, telling_line
-from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.failures import FAILURES
-from strandline.pipeline.ask_engine import table_of
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.sql import NotUnderstood, read_sql
@@ -130,16 +128,15 @@ def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked
         if use.table == "pairs" or use.wanted == "column":
             continue
         rows = _rows_of(landing, use, days)
-        yield _Asked(use, rows, _probe(use, _spec_of(landing, use)))
+        of_rows = landing.input_of(use.table) or landing
+        yield _Asked(use, rows, _probe(use, of_rows.spec))
 
 
 def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:
     """The rows that an expression is over; an aggregate sees none that `valid` leaves out."""
-    rows, one = table_of(use, landing), landing
-    if isinstance(landing, JoinedLanding):
-        if use.table not in landing.inputs:
-            return rows
-        one = landing.inputs[use.table]
+    rows, one = landing.rows_over(use.table), landing.input_of(use.table)
+    if one is None:
+        return rows
     source = one.spec.source
     if source.arrival_date in rows.columns:
         rows = rows.where(in_days(str(source.arrival_date), days))
@@ -148,12 +145,6 @@ def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFra
     if source.valid is not None and use.wanted == "aggregate":
         rows = rows.where(condition(rows, source.valid, use.place))
     return rows
-
-
-def _spec_of(landing: Landing, use: Use) -> PipelineSpec:
-    if isinstance(landing, JoinedLanding) and use.table in landing.inputs:
-        return landing.inputs[use.table].spec
-    return landing.spec
 
 
 def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:

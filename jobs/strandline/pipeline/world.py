@@ -8,7 +8,6 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
-from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts
@@ -184,11 +183,8 @@ def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
         known,
         frontier_ms=state.frontier_within(landing.log.known_until_ms),
         published_ms=state.largest_horizon(),
-        # facts of results are of more than the one table that the ledger names
-        first_id=None if isinstance(landing, ResultsLanding) else state.first_landing_id,
+        first_id=state.first_landing_id,
     )
-    if isinstance(landing, ResultsLanding):  # nobody has taken away what is no longer a result
-        changes = changes.without_losses
     fingerprint = landing.spec.timeline_fingerprint
     return World(
         landed=landing.begun,
@@ -200,7 +196,7 @@ def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
         landing_id=landing.table_id,
         timeline=timeline,
         ready_ms=landing.ready_ms,
-        owes=not (isinstance(landing, ResultsLanding) and landing.of.by_slots),
+        owes=landing.recomputes_changes,
     )
 
 

@@ -31,3 +31,13 @@ def percent(part: float, whole: float) -> str:
     if 99.99 < share < 100:
         return "> 99.99 %"
     return f"{share:.2f} %" if share < 10 or share > 99 else f"{share:.1f} %"
+
+
+_STILL_COMING = ("open", "fired")
+
+
+def share_so_far(share: float | None, state: str) -> str:
+    """The share of a slot that is complete: `97.6 %`; `100 % so far` while it takes records."""
+    if share is None:
+        return NOTHING
+    return percent(share, 1) + (" so far" if state in _STILL_COMING else "")

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
-from strandline.spec.source import Source, key_of
-from strandline.spec.values import Expression, Name, PipelineName, SpecModel
+from strandline.spec.source import Key, Source
+from strandline.spec.values import PipelineName, SpecModel
 from strandline.spec.watermark import NoWatermarks
-from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
 WHEN_PUBLISHED: Literal["published"] = "published"
@@ -32,7 +31,7 @@ class Upstream(SpecModel):
 
     pipeline: PipelineName
     table: Literal["windows", "firings"] = "windows"
-    key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
+    key: Key = Field(default_factory=dict)
 
 
 def _when_published(value: Any) -> Any:
@@ -93,13 +92,23 @@ class ResultsSpec(PipelineSpec):
     when_published: bool
 
     @property
+    def reads_results_of(self) -> str:
+        """See `PipelineSpec`."""
+        return self.upstream.pipeline
+
+    @property
+    def landing_tables(self) -> list[str]:
+        """None: see `PipelineSpec`."""
+        return []
+
+    @property
     def by_slots(self) -> bool:
         """Whether a changed result changes the slots of its event time alone.
 
         Not of sessions; and windows that fire early have fired before their ends.
         """
         both = (self, self.upstream)
-        return not self.fires_at_times and not any(isinstance(o.window, Session) for o in both)
+        return not self.fires_at_times and not any(one.window.merging for one in both)
 
     @property
     def spec_fingerprint(self) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from strandline.spec import described
 from strandline.spec.quality import Quality
 from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
 
@@ -38,15 +39,30 @@ def _cron(value: Any) -> str:
 
 
 class CommonSpec(SpecModel):
-    """A name, the quality that is asked for, and how it runs."""
+    """A name, the quality that is asked for, and how it runs.
+
+    Attributes:
+        pipeline: its name, and that of its folder in the lake and of its DAG.
+        quality: what must hold for the data of a run.
+        spark: Spark configuration of its runs.
+        engine: what it runs on; by default `spark`.
+        schedule: cron, in UTC; null: by hand only.
+        overridden: what scheduled runs do with windows that a run by rules of its own published.
+        quarantine_days: how long quarantine is kept; by default always.
+        max_bytes: the most that a run may read of the landing table, such as 20GB.
+    """
 
     pipeline: PipelineName
     quality: Quality = Field(default_factory=Quality)
-    spark: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
+    spark: Annotated[
+        dict[str, str], BeforeValidator(_settings), WithJsonSchema(described.SETTINGS)
+    ] = Field(default_factory=dict)
     # the engine decides no number, so that no fingerprint has it
     engine: EngineName | None = Field(default=None, exclude=True)
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
     # what becomes of ranges by rules of one run decides no number by the file's rules
     overridden: Overridden = "keep"
     quarantine_days: Annotated[int, Field(ge=1)] | None = None
-    max_bytes: Annotated[int, BeforeValidator(parse_bytes)] | None = None
+    max_bytes: (
+        Annotated[int, BeforeValidator(parse_bytes), WithJsonSchema(described.SIZE)] | None
+    ) = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.spec import described
 from strandline.spec.kinds import checked_kind, kind_among
 from strandline.spec.values import Distance, Expression, Lateness, SpecModel, records_from
 
@@ -25,7 +26,7 @@ class _AnyEvictor(SpecModel):
 class CountEvictor(_AnyEvictor):
     """`{count: 10}`: all but the last so many that have arrived."""
 
-    count: Annotated[int, BeforeValidator(records_from(0))]
+    count: Annotated[int, BeforeValidator(records_from(0)), WithJsonSchema(described.at_least(0))]
 
 
 class TimeEvictor(_AnyEvictor):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
+from strandline.spec import described
 from strandline.spec.common import CommonSpec
 from strandline.spec.kinds import Empty, checked_kind
 from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
@@ -67,7 +68,9 @@ def _bounds(value: Any) -> tuple[int, int]:
 class Interval(SpecModel):
     """`{interval: [LOWER, UPPER]}`: left.ts + lower <= right.ts <= left.ts + upper."""
 
-    interval: Annotated[tuple[int, int], BeforeValidator(_bounds)]
+    interval: Annotated[
+        tuple[int, int], BeforeValidator(_bounds), WithJsonSchema(described.TWO_BOUNDS)
+    ]
     lower_inclusive: bool = True
     upper_inclusive: bool = True
 

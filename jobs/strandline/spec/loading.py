@@ -179,7 +179,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
     found: list[Path] = []
     names: list[str] = []
     for path in spec_files(folder):
-        name = _name_in(path)
+        name = name_in(path)
         names.append(name)
         if name == pipeline:
             found.append(path)
@@ -192,7 +192,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
     return found[0]
 
 
-def _name_in(path: Path) -> str:
+def name_in(path: Path) -> str:
     """The pipeline that a file defines; a file that cannot say stands for its own stem."""
     try:
         content = read_document(path, unique_keys=False)

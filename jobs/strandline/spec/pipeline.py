@@ -13,9 +13,14 @@ from strandline.spec.source import Source
 from strandline.spec.trigger import EventTime
 from strandline.spec.values import parse_duration, refuse_at
 from strandline.spec.watermark import Ingestion, Watermark
-from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS, PublishedTable, tables_of
+
+
+def channel_of(side: str, channel: str) -> str:
+    """The name of a channel of a side among those of both; of one source alone its own name."""
+    return f"{side}/{channel}" if side else channel
+
 
 OWN_PREFIX = "_strandline_"
 """What the names of the engine's own columns begin with, without case."""
@@ -82,6 +87,57 @@ class PipelineSpec(WindowedSpec):
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
     @property
+    def sides(self) -> Mapping[str, PipelineSpec]:
+        """The pipelines of the sources by the names of their sides; of one source without a name.
+
+        Example:
+            `{"": spec}`, or `{"left": left, "right": right}`.
+        """
+        return {"": self}
+
+    @property
+    def has_two_sources(self) -> bool:
+        """Whether its records are those of two sources."""
+        return len(self.sides) > 1
+
+    @property
+    def reads_results_of(self) -> str | None:
+        """The name of the pipeline whose results are its records, and whose watermark is its own.
+
+        None: its records are rows of landing tables.
+        """
+        return None
+
+    @property
+    def landing_tables(self) -> list[str]:
+        """The names of the landing tables that it reads itself."""
+        return [side.source.table for side in self.sides.values()]
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether records of a source name a channel."""
+        return any(side.source.channel is not None for side in self.sides.values())
+
+    def waited_for(self, at_ms: int) -> list[str]:
+        """The declared channels that hold the watermark back at an instant, in their order."""
+        retired = self.retired_by(at_ms)
+        declared = (
+            channel_of(name, channel)
+            for name, side in self.sides.items()
+            for channel in side.source.declared_channels or ()
+        )
+        return [channel for channel in declared if channel not in retired]
+
+    def retired_by(self, at_ms: int) -> set[str]:
+        """The channels that are retired at an instant."""
+        return {
+            channel_of(name, channel)
+            for name, side in self.sides.items()
+            for channel, retired_ms in side.source.retired.items()
+            if retired_ms <= at_ms
+        }
+
+    @property
     def result(self) -> str:
         """The table that holds its results."""
         return "windows"
@@ -134,7 +190,7 @@ class PipelineSpec(WindowedSpec):
 
         Another one is another pipeline: its rows do not lie among those of this one.
         """
-        slot = {"slot": self.quality.session_slot} if isinstance(self.window, Session) else {}
+        slot = {"slot": self.quality.session_slot} if self.window.merging else {}
         # what a window says by default is not kept: there may be more of it in later versions
         window = self.window.model_dump(mode="json", exclude_defaults=True)
         return {"window": window, "key": self.source.key, **slot}
@@ -143,7 +199,7 @@ class PipelineSpec(WindowedSpec):
     def timeline_fingerprint(self) -> str:
         """Of all that decides the timeline: source, watermark and the grid of thresholds."""
         more = {}
-        if isinstance(self.window, Session):
+        if self.window.merging:
             more["slot"] = self.quality.session_slot
         return _fingerprint(self, {"source", "watermark", "window", "allowed_lateness"}, **more)
 

@@ -10,9 +10,10 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from strandline.errors import InputError
+from strandline.spec import described
 from strandline.spec.functions import SIMPLE_TYPES, arrow_type
 from strandline.spec.values import SpecModel
 
@@ -91,8 +92,10 @@ def _kind(value: Any) -> str:
     return text
 
 
-ProcessField = Annotated[Process, BeforeValidator(_named)]
-ReturnedType = Annotated[str, BeforeValidator(_kind)]
+ProcessField = Annotated[
+    Process, BeforeValidator(_named), WithJsonSchema(described.text(_NAME.pattern))
+]
+ReturnedType = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string"})]
 """The type of a column that a function returns, as Spark names it."""
 
 

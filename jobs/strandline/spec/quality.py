@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from strandline.spec import described
 from strandline.spec.values import Length, SpecModel, parse_length, refuse_at
 from strandline.tables import MALFORMED_REASONS
 
@@ -66,13 +67,19 @@ def _length_or_default(value: Any) -> Any:
     return value if value is None or value == DEFAULT else parse_length(value)
 
 
-_Limit = Annotated[int | _Default | None, BeforeValidator(_length_or_default)]
+_Limit = Annotated[
+    int | _Default | None, BeforeValidator(_length_or_default), WithJsonSchema(described.LIMIT)
+]
 
 
 class Quality(SpecModel):
     """The judgement: what must hold for the data of a run, and the pipeline's own expectations.
 
     Attributes:
+        max_late_share: the most of the records of a run that may be late; null: any.
+        gaps: what empty slots between others mean: allow, warn or fail.
+        slot: the calendar's slot where windows give none.
+        expectations: any expectation of Great Expectations, each a map with its `type`.
         max_removed_share: the most of the published windows of a range that a run may remove
             without `--accept`; null: any.
         max_malformed_share: the most of the rows of a run's arrival days that may be malformed; or
@@ -86,7 +93,9 @@ class Quality(SpecModel):
     max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     max_removed_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = 0.2
     max_malformed_share: Annotated[
-        float | dict[str, float] | _Default | None, BeforeValidator(_malformed_share)
+        float | dict[str, float] | _Default | None,
+        BeforeValidator(_malformed_share),
+        WithJsonSchema(described.SHARES),
     ] = DEFAULT
     gaps: Severity = "warn"
     fresh_within: _Limit = DEFAULT

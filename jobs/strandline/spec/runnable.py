@@ -9,10 +9,9 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
-from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
+from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Never
-from strandline.spec.window import Cumulative, GridWindow, Session, Sliding, Tumbling
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
@@ -94,9 +93,8 @@ def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:
 
 def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
     """Refuse a name whose folder of the lake holds what has landed, not what the pipeline makes."""
-    sides = spec.sides.values() if isinstance(spec, TwoSourcesSpec) else [spec]
-    tables = [] if isinstance(spec, ResultsSpec) else [side.source.table for side in sides]
-    folders = {normpath(table).partition("/")[0] for table in tables} | {_LANDING}
+    tables = (normpath(table) for table in spec.landing_tables)
+    folders = {table.partition("/")[0] for table in tables} | {_LANDING}
     if spec.pipeline.casefold() in {folder.casefold() for folder in folders}:
         raise InputError(
             f"{origin}: pipeline",
@@ -117,12 +115,12 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
     by_order = spec.goes_by_order and not never
     missing = [name for name in upstream.source.key if name not in keys]
     early = upstream.fires_at_times and (by_order or spec.fires_at_times)
-    if early and isinstance(upstream.window, Sliding | Cumulative):
+    if early and upstream.window.overlapping:
         why = f"overlapping windows of {upstream.pipeline} fire early at the same times"
         return why, "choose another trigger or evictor, for one of both"
     # other windows between may fire by the order of results: of different keys at once, too
     between = isinstance(upstream, ResultsSpec) and upstream.fires_by.fires_early
-    at_once = early and isinstance(upstream.window, Session)
+    at_once = early and upstream.window.merging
     if missing and (by_order or at_once or (between and spec.fires_at_times)):
         why = f"results of different {missing[0]} come at once"
         return why, f"put {missing[0]} into source.key, or let the windows fire otherwise"
@@ -152,18 +150,10 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
 
 def times_of_a_window(spec: WindowedSpec) -> int:
     """How often a window on a grid can fire before its end; a session at least, of one record."""
-    trigger, window = spec.fires_by, spec.window
+    trigger = spec.fires_by
     if not isinstance(trigger, Continuous):
         return 0
-    if isinstance(window, Session):
-        return (window.gap_ms or 0) // trigger.continuous
-    if not isinstance(window, GridWindow):
-        return 0
-    if isinstance(window, Tumbling | Sliding):
-        size_ms = window.tumbling if isinstance(window, Tumbling) else window.sliding
-    else:
-        size_ms = window.cumulative
-    return size_ms // trigger.continuous
+    return spec.window.least_length_ms // trigger.continuous
 
 
 def not_yet(spec: AnySpec) -> dict[str, str]:
@@ -198,7 +188,7 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
     by_order = spec.evictor is not None and spec.evictor.goes_by_order
-    return by_order and isinstance(spec.window, Session)
+    return by_order and spec.window.merging
 
 
 def _kind(value: Any) -> str:

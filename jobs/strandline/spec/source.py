@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
+from strandline.spec import described
 from strandline.spec.values import (
     Expression,
     Instant,
@@ -74,15 +82,29 @@ _Channels = Annotated[
 ]
 
 
+Key = Annotated[dict[Name, Expression], BeforeValidator(key_of), WithJsonSchema(described.KEY)]
+"""The key columns and what they are of; {} is one window for all."""
+ColumnNames = Annotated[
+    tuple[Text, ...], BeforeValidator(_columns), WithJsonSchema(described.COLUMNS)
+]
+"""Columns by their exact names."""
+
+
 class Deduplicate(SpecModel):
     """Records equal in `columns` count once: the first to arrive.
 
-    `within`: the longest pause in ms, exclusive. A record counts again if no equal one, whether it
-    counted or not, arrived less than this before it.
+    Attributes:
+        columns: the columns in which they are equal.
+        within: the longest pause, exclusive: `1d of arrival`. A record counts again if no equal
+            one, whether it counted or not, arrived less than this before it.
     """
 
-    columns: Annotated[tuple[Text, ...], BeforeValidator(_columns)]
-    within: Annotated[int, BeforeValidator(_within)]
+    columns: ColumnNames
+    within: Annotated[
+        int,
+        BeforeValidator(_within),
+        WithJsonSchema(described.text(rf"{described.LENGTH}of arrival")),
+    ]
 
     @property
     def days_back(self) -> int:
@@ -91,18 +113,43 @@ class Deduplicate(SpecModel):
 
 
 class Source(SpecModel):
-    """The landing table and its columns; every `Expression` is a column or Spark SQL."""
+    """The landing table and its columns; every `Expression` is a column or Spark SQL.
+
+    Attributes:
+        table: a Delta table: a path below the lake, an absolute path or URI, or
+            `catalog.schema.table`.
+        arrival_date: the partition column with the UTC day of arrival, which prunes reads; null:
+            the table has none.
+        arrival_time: when a record reached the table.
+        event_time: when it happened; texts are cast, numbers need an expression such as
+            timestamp_millis(ms).
+        channel: the source partition of a record: each has its own watermark. null: there is one.
+        channels: all of them, so that one which has not come yet holds windows back; or
+            `discovered`.
+        retired: channels that have ended, each with the instant.
+        key: windows are of each value of these columns; [] is one window for all.
+        sequence: the order of records of one arrival instant, such as a Kafka offset.
+        id: the columns that identify a record; by default the whole row does.
+        start: when the job's clock started; by default the midnight of the first arrival day.
+        where: a condition; other rows are not this pipeline's at all.
+        valid: a condition; other records go to quarantine as `invalid`.
+        deduplicate: equal records count once.
+        max_ahead: records whose event time is more than this after their arrival are malformed.
+        ready_after: how long after its midnight a day of arrivals is over.
+    """
 
     table: Expression
     arrival_date: Expression | None = None
     arrival_time: Expression
     event_time: Expression
     channel: Expression | None = None
-    channels: Annotated[_Channels | None, BeforeValidator(_channels)] = None
+    channels: Annotated[
+        _Channels | None, BeforeValidator(_channels), WithJsonSchema(described.CHANNELS)
+    ] = None
     retired: dict[Text, Instant] = Field(default_factory=dict)
-    key: Annotated[dict[Name, Expression], BeforeValidator(key_of)] = Field(default_factory=dict)
+    key: Key = Field(default_factory=dict)
     sequence: Expression | None = None
-    id: Annotated[tuple[Text, ...], BeforeValidator(_columns)] | None = None
+    id: ColumnNames | None = None
     start: Instant | None = None
     where: Expression | None = None
     valid: Expression | None = None

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from strandline.spec.chained import ResultsSpec
 from strandline.spec.column_types import Wanted
 from strandline.spec.evictor import DeltaEvictor
-from strandline.spec.joined import JoinedSpec, TwoSourcesSpec, WindowPairsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 from strandline.spec.watermark import CandidateExpression, Punctuated
-from strandline.spec.window import Session
 
 TableName = Literal["", "left", "right", "both", "pairs"]
 """Over which columns an expression is: of the one source; of a side; of the records of both sides
@@ -40,28 +37,28 @@ class Use:
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:
     """The expressions of a pipeline, in the order in which its file may say them."""
-    if isinstance(spec, TwoSourcesSpec):
-        sides: dict[TableName, PipelineSpec] = {"left": spec.left, "right": spec.right}
-        for name, side in sides.items():
-            place = f"sources.{name}"
-            yield from _of_source(side, place, f"{place}.watermark", name)
-            yield from _of_gap(side, name)
-    elif isinstance(spec, ResultsSpec):
-        yield from _of_key(spec, "source", "")
-        yield from _of_gap(spec, "")
-    else:
-        yield from _of_source(spec, "source", "watermark", "")
-        yield from _of_gap(spec, "")
-    if isinstance(spec, JoinedSpec):
-        return  # its results are the pairs themselves
-    records: TableName = "both" if isinstance(spec, TwoSourcesSpec) else ""
+    for name, side in spec.sides.items():
+        place = f"sources.{name}" if name else "source"
+        of_watermark = f"{place}.watermark" if name else "watermark"
+        yield from _of_side(side, place, of_watermark, cast("TableName", name))
+    records: TableName = "both" if spec.has_two_sources else ""
     if isinstance(spec.fires_by, Delta):
         yield Use("trigger.of", spec.fires_by.of, "number", records)
     if isinstance(spec.evicts_by, DeltaEvictor):
         yield Use("evictor.of", spec.evicts_by.of, "number", records)
-    counted: TableName = "pairs" if isinstance(spec, WindowPairsSpec) else records
+    counted: TableName = "pairs" if spec.has_pairs_of_windows else records
     for aggregate, text in spec.aggregates.items():
         yield Use(f"aggregates.{aggregate}", text, "aggregate", counted)
+
+
+def _of_side(spec: PipelineSpec, place: str, of_watermark: str, table: TableName) -> Iterator[Use]:
+    """The expressions of a source and of its watermark; of results the key alone."""
+    if spec.reads_results_of is None:
+        yield from _of_source(spec, place, of_watermark, table)
+    else:
+        yield from _of_key(spec, place, table)
+    if spec.window.gap_of_record is not None:
+        yield Use("window.session", spec.window.gap_of_record, "gap", table)
 
 
 def _of_source(
@@ -94,9 +91,3 @@ def _of_source(
 def _of_key(spec: PipelineSpec, place: str, table: TableName) -> Iterator[Use]:
     for name, text in spec.source.key.items():
         yield Use(f"{place}.key.{name}", text, "any", table)
-
-
-def _of_gap(spec: PipelineSpec, table: TableName) -> Iterator[Use]:
-    """The gap of sessions, where each record has its own."""
-    if isinstance(spec.window, Session) and isinstance(spec.window.session, str):
-        yield Use("window.session", spec.window.session, "gap", table)

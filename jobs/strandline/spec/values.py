@@ -8,10 +8,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, instant_of
+from strandline.spec import described
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
@@ -26,7 +27,12 @@ _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 class SpecModel(BaseModel):
     """A frozen part of a spec that refuses keys it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        json_schema_extra=described.with_descriptions,
+    )
 
 
 def refuse_at(path: str, value: Any, problem: str) -> NoReturn:
@@ -174,23 +180,31 @@ def _pipeline_name(value: Any) -> str:
     return value
 
 
-Duration = Annotated[int, BeforeValidator(parse_duration)]
+Duration = Annotated[int, BeforeValidator(parse_duration), WithJsonSchema(described.DURATION)]
 """Any whole number of milliseconds in 64 bits, negative ones included."""
-Lateness = Annotated[int, BeforeValidator(lambda v: _non_negative(parse_duration(v)))]
+Lateness = Annotated[
+    int,
+    BeforeValidator(lambda v: _non_negative(parse_duration(v))),
+    WithJsonSchema(described.LATENESS),
+]
 """Zero or more milliseconds."""
-Length = Annotated[int, BeforeValidator(parse_length)]
+Length = Annotated[int, BeforeValidator(parse_length), WithJsonSchema(described.LATENESS)]
 """More than zero milliseconds."""
-Count = Annotated[int, BeforeValidator(records_from(1))]
+Count = Annotated[int, BeforeValidator(records_from(1)), WithJsonSchema(described.at_least(1))]
 """A number of records, at least one."""
-Distance = Annotated[float, BeforeValidator(_distance)]
+Distance = Annotated[
+    float, BeforeValidator(_distance), WithJsonSchema({"type": "number", "minimum": 0})
+]
 """How far a value may be from another: zero or more."""
-Instant = Annotated[int, BeforeValidator(parse_instant)]
+Instant = Annotated[int, BeforeValidator(parse_instant), WithJsonSchema(described.INSTANT)]
 """Milliseconds since 1970 in UTC."""
-Text = Annotated[str, BeforeValidator(_text)]
+Text = Annotated[str, BeforeValidator(_text), WithJsonSchema(described.TEXT)]
 """A text; whole numbers count as text, so that Kafka partitions need no quotes."""
-Expression = Annotated[str, BeforeValidator(_not_blank)]
+Expression = Annotated[str, BeforeValidator(_not_blank), WithJsonSchema(described.EXPRESSION)]
 """The name of a column or a Spark SQL expression."""
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema(described.text(_NAME.pattern))]
 """A name for a result column."""
-PipelineName = Annotated[str, BeforeValidator(_pipeline_name)]
+PipelineName = Annotated[
+    str, BeforeValidator(_pipeline_name), WithJsonSchema(described.text(_PIPELINE_NAME.pattern))
+]
 """A name for a pipeline: it names a folder of the lake and a DAG, too."""

@@ -34,6 +34,21 @@ _Emission = Annotated[
 
 
 class _Generator(SpecModel):
+    """Attributes of every strategy.
+
+    Attributes:
+        emit: when the watermark becomes visible: `per_record`, or on ticks, `{every: 200ms}`.
+        idleness: a channel without records for so long holds nothing back.
+        combine: whether channels combine as inputs of the operator (`valve`), or as splits of one
+            source.
+        bound: how far event times may be out of order.
+        lag: how far the watermark lags behind processing time.
+        marker: a condition: the records that carry a watermark.
+        candidate: the watermark that a record offers, a timestamp or null.
+        assign_timestamps: whether the event time of a record is its arrival.
+        on_violation: what is done about records that are out of order.
+    """
+
     bound_field: ClassVar[str | None] = None
     """The field that says how far the watermark lags by choice; None: there is none."""
 

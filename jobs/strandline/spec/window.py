@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
+from strandline.spec import described
 from strandline.spec.kinds import Empty, checked_kind, kind_among
 from strandline.spec.values import Count, Duration, Expression, Length, SpecModel, refuse_at
 
@@ -15,7 +16,36 @@ _KINDS = ("tumbling", "sliding", "session", "cumulative", "global", "count")
 _LIKE_A_DURATION = re.compile(r"\s*-?\d[\d.]*\s*[A-Za-z]*\s*")
 
 
-class Tumbling(SpecModel):
+class WindowRule(SpecModel):
+    """Any kind of windows, as the rest of the program asks of it.
+
+    Attributes:
+        merging: whether windows of a key that overlap are merged. Flink: `MergingWindowAssigner`.
+        all_time: whether a key has one window, whatever the event times are.
+        overlapping: whether a record may lie in several windows.
+    """
+
+    merging: ClassVar[bool] = False
+    all_time: ClassVar[bool] = False
+    overlapping: ClassVar[bool] = False
+
+    @property
+    def least_length_ms(self) -> int:
+        """The length of a window in ms, of a session of one record; 0: it is not known, or none."""
+        return 0
+
+    @property
+    def gap_of_record(self) -> str | None:
+        """The expression that gives each record the gap of its session; None: there is none."""
+        return None
+
+    @property
+    def leaves_gaps(self) -> bool:
+        """Whether there are event times that lie in no window."""
+        return False
+
+
+class Tumbling(WindowRule):
     """`{tumbling: SIZE, offset: OFFSET}`; Flink wants |offset| < size."""
 
     tumbling: Length
@@ -29,13 +59,20 @@ class Tumbling(SpecModel):
         return self
 
     @property
+    def least_length_ms(self) -> int:
+        """See `WindowRule`."""
+        return self.tumbling
+
+    @property
     def assigner(self) -> TumblingWindows:
         """The rule that assigns records to these windows."""
         return TumblingWindows(self.tumbling, self.offset)
 
 
-class Sliding(SpecModel):
+class Sliding(WindowRule):
     """`{sliding: SIZE, every: SLIDE, offset: OFFSET}`; Flink wants |offset| < slide."""
+
+    overlapping: ClassVar[bool] = True
 
     sliding: Length
     every: Length
@@ -49,6 +86,16 @@ class Sliding(SpecModel):
         return self
 
     @property
+    def least_length_ms(self) -> int:
+        """See `WindowRule`."""
+        return self.sliding
+
+    @property
+    def leaves_gaps(self) -> bool:
+        """See `WindowRule`."""
+        return self.every > self.sliding
+
+    @property
     def assigner(self) -> SlidingWindows:
         """The rule that assigns records to these windows."""
         return SlidingWindows(self.sliding, self.every, self.offset)
@@ -59,12 +106,15 @@ def _gap_kind(value: Any) -> str:
     return "duration" if written else "expression"
 
 
-class Session(SpecModel):
+class Session(WindowRule):
     """`{session: GAP}`: a duration, or an expression giving one in ms."""
+
+    merging: ClassVar[bool] = True
 
     session: Annotated[
         Annotated[Length, Tag("duration")] | Annotated[Expression, Tag("expression")],
         Discriminator(_gap_kind),
+        WithJsonSchema(described.EXPRESSION),
     ]
 
     @property
@@ -72,9 +122,21 @@ class Session(SpecModel):
         """The gap in ms; None: each record has its own."""
         return self.session if isinstance(self.session, int) else None
 
+    @property
+    def gap_of_record(self) -> str | None:
+        """See `WindowRule`."""
+        return self.session if isinstance(self.session, str) else None
 
-class Cumulative(SpecModel):
+    @property
+    def least_length_ms(self) -> int:
+        """See `WindowRule`."""
+        return self.gap_ms or 0
+
+
+class Cumulative(WindowRule):
     """`{cumulative: MAX_SIZE, step: STEP, offset: OFFSET}`."""
+
+    overlapping: ClassVar[bool] = True
 
     cumulative: Length
     step: Length
@@ -88,22 +150,31 @@ class Cumulative(SpecModel):
         return self
 
     @property
+    def least_length_ms(self) -> int:
+        """See `WindowRule`."""
+        return self.cumulative
+
+    @property
     def assigner(self) -> CumulativeWindows:
         """The rule that assigns records to these windows."""
         return CumulativeWindows(self.cumulative, self.step, self.offset)
 
 
-class Global(SpecModel):
+class Global(WindowRule):
     """`{global: {}}`: all records of a key, whatever their event times."""
+
+    all_time: ClassVar[bool] = True
 
     global_: Empty = Field(alias="global")
 
 
-class CountWindow(SpecModel):
+class CountWindow(WindowRule):
     """`{count: N, every: SLIDE}`: the last N records of a key, fired at every SLIDE-th of them.
 
     Without `every` each record is in one window. Flink: `countWindow`.
     """
+
+    all_time: ClassVar[bool] = True
 
     count: Count
     every: Count | None = None

@@ -20,11 +20,23 @@ from strandline.spec.trigger import (
     TriggerField,
 )
 from strandline.spec.values import Expression, Lateness, Name, refuse_at
-from strandline.spec.window import CountWindow, Global, Session, WindowField
+from strandline.spec.window import CountWindow, Global, WindowField
 
 
 class WindowedSpec(CommonSpec):
-    """A pipeline of windows, wherever its records come from."""
+    """A pipeline of windows, wherever its records come from.
+
+    Attributes:
+        window: their kind: `{tumbling: 1h}`, `{sliding: 3h, every: 1h}`, `{session: 30m}`,
+            `{cumulative: 1d, step: 1h}`, `{global: {}}` or `{count: 100}`.
+        trigger: when a window fires, other than at its end.
+        evictor: what a window lets go of as it fires.
+        allowed_lateness: how long after its end a window still takes records, and fires again.
+        aggregates: what is computed of each window: a name, and a Spark SQL aggregate.
+        process: a Python function of one's own, `package.module:function`.
+        returns: the columns of its result, with their types.
+        firings: whether every firing is published, too, and not only the last of each window.
+    """
 
     window: WindowField
     trigger: TriggerField | None = None
@@ -38,7 +50,7 @@ class WindowedSpec(CommonSpec):
     @model_validator(mode="after")
     def _sessions_are_cleaned(self) -> WindowedSpec:
         longest_ms = MAX_WATERMARK - END_OF_INSTANTS_MS
-        if isinstance(self.window, Session) and self.allowed_lateness > longest_ms:
+        if self.window.merging and self.allowed_lateness > longest_ms:
             problem = (
                 "too long for sessions: the time at which one is dropped would not fit 64 bits, "
                 f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
@@ -57,7 +69,7 @@ class WindowedSpec(CommonSpec):
         if isinstance(trigger, Never | EndOfInput) and not isinstance(window, Global):
             problem = "for global windows alone; choose another, or write window: {global: {}}"
             refuse_at("trigger", trigger.model_dump(), problem)
-        if isinstance(trigger, Delta) and isinstance(window, Session):
+        if isinstance(trigger, Delta) and window.merging:
             problem = "of a trigger that cannot merge sessions, nor does Flink let it; take another"
             refuse_at("trigger.delta", trigger.delta, problem)
         return self

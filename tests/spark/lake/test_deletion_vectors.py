@@ -14,7 +14,7 @@ from lakes import FIRST_DAY, Line, a_record, a_spec, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake.landing import Landing
+from strandline.lake.table_landing import TableLanding
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="made and read by delta-spark")]
 
@@ -84,7 +84,7 @@ def either_line(spark, plain, mapped, tmp_path, request):
 
 def test_the_log_counts_the_rows_that_are_left(either_line):
     line = either_line
-    landing = Landing.open(line.spark, line.lake, line.spec)
+    landing = TableLanding.open(line.spark, line.lake, line.spec)
     read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
     assert landing.landed == read
     assert sum(read.values()) < len(ROWS)

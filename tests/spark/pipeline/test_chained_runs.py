@@ -12,7 +12,8 @@ from lakes import Line, a_record, a_spec, a_week, instant, land, ms
 from replayed import assert_books_balance, replay_of
 
 from strandline.errors import InputError
-from strandline.lake.results_landing import ResultsLanding, open_landing
+from strandline.lake.open_landing import open_landing
+from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.results_changed import ranges_changed

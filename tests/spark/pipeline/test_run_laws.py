@@ -18,6 +18,11 @@ from replayed import (
     told_by_replay,
 )
 
+from strandline.lake.days import Days
+from strandline.pipeline.views.incomplete import Shown
+from strandline.pipeline.views.passed import channels_passed
+from strandline.pipeline.views.slots import slots_of
+
 pytestmark = pytest.mark.spark
 
 WEEK = a_week(days=6)
@@ -233,3 +238,19 @@ def test_where_channels_go_idle_day_by_day_equals_in_one_go_also_after_a_day_tha
     earlier = told_by_replay(GOES_IDLE, WEEK, "3")  # malformed rows of later days stay
     for name in ("windows", "completeness", "firings"):
         assert published(line)[name] == earlier[name], name
+
+
+def test_the_last_channel_to_pass_a_window_is_the_one_that_fires_and_closes_it(stages):
+    shown = Shown.of(SPEC, stages["7"].lake)
+    judged = 0
+    for slot in slots_of(shown.store, Days()):
+        closes_ms = shown.causes.closes_at_ms(slot)
+        channels, many = channels_passed(shown, shown.causes.fires_at_ms(slot), closes_ms)
+        assert many == 2
+        for of_slot, by_channel in (
+            (slot.fired_at_ms, [one.fired_ms for one in channels]),
+            (slot.closed_at_ms, [one.closed_ms for one in channels]),
+        ):
+            assert of_slot == (None if None in by_channel else max(by_channel))
+        judged += slot.state == "closed"
+    assert judged > 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +72,9 @@ EVENTS = st.lists(RECORD | RECORD | RECORD | ADVANCE, min_size=8, max_size=40)
 
 
 def rules(trigger: Any, evictor: Any, *, merging: bool = False) -> Rules:
-    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor, window=None)
-    return replace(rules_of(spec), merging=merging)
+    window = SimpleNamespace(merging=merging)
+    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor, window=window)
+    return rules_of(spec)
 
 
 def emitted(firing: Firing, replayed: Replayed, records: list[Record]) -> Any:

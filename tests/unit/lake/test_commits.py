@@ -12,6 +12,7 @@ from lakes import FIRST_DAY, a_record, a_spec, land
 from strandline.lake.commits import commits, days_changed, only_moved
 from strandline.lake.landing import Landing
 from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
 from strandline.model.facts import DayFacts, LandingChanges, compare
 
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2, 3)]
@@ -32,7 +33,7 @@ class Landed:
         return DeltaTable(str(self.folder / "landing/meter"))
 
     def landing(self) -> Landing:
-        return Landing.open(None, Lake.at(str(self.folder)), a_spec())
+        return TableLanding.open(None, Lake.at(str(self.folder)), a_spec())
 
     def facts(self) -> dict:
         return dict(self.landing().facts)

@@ -15,7 +15,8 @@ from lakes import a_record, a_spec, at, instant, land
 from strandline.lake.entry import Entry
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.ledger import Ledger
-from strandline.lake.results_landing import ResultsLanding, open_landing
+from strandline.lake.open_landing import open_landing
+from strandline.lake.results_landing import ResultsLanding
 from strandline.lake.results_log import ResultsLog, known_over
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake

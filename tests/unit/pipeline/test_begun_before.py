@@ -13,9 +13,9 @@ from no_session import spark_of
 
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
-from strandline.lake.landing import Landing
 from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
 from strandline.pipeline.context import Context
 from strandline.pipeline.opened import (
@@ -39,7 +39,9 @@ def ctx(tmp_path) -> Context:
     land(tmp_path, [a_record(f"{day.day} 10:00", f"{day.day} 09:00") for day in DAYS])
     ledger = Ledger(lake.pipeline("meter"))
     note(ledger, "r-1", "published")
-    return Context(None, SPEC, lake, Landing.open(None, lake, SPEC), ledger, "r-2", dry_run=False)
+    return Context(
+        None, SPEC, lake, TableLanding.open(None, lake, SPEC), ledger, "r-2", dry_run=False
+    )
 
 
 def note(ledger: Ledger, run_id: str, step: str) -> int:
@@ -53,7 +55,7 @@ def land_more(ctx: Context) -> None:
 
 def observe_as_it_is(ctx: Context) -> None:
     """What another run does that finds the landing table as it is now."""
-    landing = Landing.open(None, ctx.lake, SPEC)
+    landing = TableLanding.open(None, ctx.lake, SPEC)
     facts = {day: landing.facts[day] for day in DAYS}
     days = DaysToWrite(SPEC, {}, Observed(empty_cells()), [], DAYS, facts)
     commit_days(ctx.store, days, replace=True)
@@ -102,7 +104,7 @@ def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx)
     observe_as_it_is(ctx)
     shutil.rmtree(folder)
     (ctx.lake.folder / "copy").rename(folder)
-    assert Landing.open(None, ctx.lake, SPEC).log.is_newest
+    assert TableLanding.open(None, ctx.lake, SPEC).log.is_newest
     with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
         planned_run_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 

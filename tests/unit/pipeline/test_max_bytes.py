@@ -13,10 +13,10 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError
-from strandline.lake.landing import Landing
 from strandline.lake.ledger import Ledger
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.context import Context
@@ -36,7 +36,7 @@ def a_context(tmp_path):
         if not (tmp_path / "landing").exists():
             rows = [a_record(f"{day.day} 10:00", f"{day.day} 09:00") for day in DAYS]
             land(tmp_path, rows)
-        landing = Landing.open(None, lake, spec)
+        landing = TableLanding.open(None, lake, spec)
         store = lake.pipeline(spec.pipeline)
         axis, facts = Axis.of(spec, 0), {day: landing.facts[day] for day in DAYS[:5]}
         observed = Observed(empty_cells())

@@ -150,26 +150,37 @@ def _changes_of_splits(
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
-    rising = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
-    idle_at = [float(place) for place in splits.all_idle_at if place >= main]
+    advanced = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
+    goes_idle = [
+        (float(place), events.change(place, idle=True))
+        for place in splits.all_idle_at
+        if place >= main
+    ]
     if interval.first_tick_ms <= main_ms < interval.until_ms:
-        last_advance = int(np.max(rising[rising < main], initial=-1))
-        was_idle = [place for place in splits.all_idle_at if last_advance <= place < main]
+        last_advance = int(np.max(advanced[advanced < main], initial=-1))
+        was_idle = any(last_advance <= place < main for place in splits.all_idle_at)
         if was_idle or (interval.before.splits_idle and last_advance < 0):
-            idle_at.insert(0, main - 0.5)
-    since: float | None = -1.0 if interval.before.says_idle else None
-    for at in (*idle_at, float(len(events))):
-        if since is not None:
-            back = rising[(rising > since) & (rising <= at)]
-            if not len(back):
+            with_main = StatusChange(rules.axis.first_of(main_ms), TICK_RANK, idle=True)
+            goes_idle.insert(0, (main - 0.5, with_main))
+    idle_since: float | None = -1.0 if interval.before.says_idle else None
+    for place, change in goes_idle:
+        if idle_since is not None:
+            back = _first_within(advanced, idle_since, place)
+            if back is None:
                 continue
-            yield events.change(int(back[0]), idle=False)
-            since = None
-        if at == main - 0.5:
-            yield StatusChange(rules.axis.first_of(main_ms), TICK_RANK, idle=True)
-        elif at < len(events):
-            yield events.change(int(at), idle=True)
-        since = at
+            yield events.change(back, idle=False)
+        yield change
+        idle_since = place
+    if idle_since is not None:
+        back = _first_within(advanced, idle_since, float(len(events)))
+        if back is not None:
+            yield events.change(back, idle=False)
+
+
+def _first_within(places: npt.NDArray[np.int64], after: float, until: float) -> int | None:
+    """The first of some places in order behind one and not behind another; None: there is none."""
+    within = places[(places > after) & (places <= until)]
+    return int(within[0]) if len(within) else None
 
 
 def _first_tick_saw_no_split(rules: IdlenessRules, interval: Interval, last_tick_ms: int) -> bool:

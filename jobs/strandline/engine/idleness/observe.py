@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
-from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import tick_after
@@ -59,10 +59,11 @@ def observe_activity(
             F.col(c.CANDIDATE).alias("candidate_ms"),
         )
     )
+    discovers = spec.source.declared_channels is None
     return Activity(
         on_ticks=collected(on_ticks),
-        at_once=_at_once(records.where(F.lit(by_records)).withColumn(_TICK, tick)),
-        first=_first(records.where(F.lit(spec.source.declared_channels is None))),
+        at_once=_at_once(records.withColumn(_TICK, tick)) if by_records else SILENCE.at_once,
+        first=_first(records) if discovers else SILENCE.first,
     )
 
 

@@ -62,23 +62,32 @@ class Steps:
         kind: Any = object if self.axis.sequenced else np.int64
         seen = np.full(len(thresholds), self.axis.never, dtype=kind)
         ranks = np.zeros(len(thresholds), dtype=np.int64)
-        first, until, rank, value = (
-            self.table[name].to_numpy() for name in ("seen_from", "until", "rank", "watermark_ms")
-        )
-        highest = (value + (until - first)).astype(np.int64)
         wanted = np.asarray(thresholds, dtype=np.int64)
-        places = np.searchsorted(highest, wanted, side="left")
-        happened = np.flatnonzero(places < len(first))
-        steps = places[happened]
-        missing = np.maximum(wanted[happened], value[steps]) - value[steps]
-        interval_ms = self.axis.interval_ms or 1
-        seen[happened] = first[steps] + -(-missing // interval_ms) * interval_ms
-        ranks[happened] = rank[steps]
+        steps = np.searchsorted(self._highest, wanted, side="left")
+        is_reached = steps < len(self.table)
+        reaching = self.table.iloc[steps[is_reached]]
+        seen[is_reached] = self._seen_from(reaching, wanted[is_reached])
+        ranks[is_reached] = reaching["rank"].to_numpy()
         if ended is not None:
-            for i in np.flatnonzero((places == len(first)) & ended):
-                if (at_end := self._rank_at_end(wanted[i])) is not None:
-                    seen[i], ranks[i] = self.axis.end, at_end
+            for place in np.flatnonzero(~is_reached & ended):
+                if (at_end := self._rank_at_end(wanted[place])) is not None:
+                    seen[place], ranks[place] = self.axis.end, at_end
         return seen, ranks
+
+    @property
+    def _highest(self) -> npt.NDArray[np.int64]:
+        """The watermark at the end of each step."""
+        table = self.table
+        run_on = table["until"].to_numpy() - table["seen_from"].to_numpy()
+        return np.asarray(table["watermark_ms"].to_numpy() + run_on, dtype=np.int64)
+
+    def _seen_from(self, reaching: pd.DataFrame, wanted: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The first instant that sees each threshold: a tick of the step that reaches it."""
+        first, value = reaching["seen_from"].to_numpy(), reaching["watermark_ms"].to_numpy()
+        missing_ms = np.maximum(wanted, value) - value
+        interval_ms = self.axis.interval_ms or 1
+        ticks = -(-missing_ms // interval_ms)
+        return np.asarray(first + ticks * interval_ms)
 
     def _rank_at_end(self, threshold_ms: int) -> int | None:
         """The rank of the step to a threshold that the end of the input would cause, if it does."""

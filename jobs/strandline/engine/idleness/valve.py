@@ -118,38 +118,34 @@ class Valve:
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
         """Take in raises of active channels; up to where one that was behind has caught up."""
-        at = self.channels
-        if end - start < _SHORT:
-            for i in range(start, end):
-                self._single(events, i, advances)
+        at, length = self.channels, end - start
+        if length < _SHORT:
+            for place in range(start, end):
+                self._single(events, place, advances)
             return end
-        numbers = np.flatnonzero(at.active)
-        if not len(numbers):
+        active = np.flatnonzero(at.active)
+        if not len(active):
             return end
-        offered, kinds = events.value[start:end], events.kind[start:end]
-        column = np.searchsorted(numbers, events.channel[start:end])
-        raised = np.flatnonzero(kinds == RAISE)
-        own = np.full((end - start, len(numbers)), MIN_WATERMARK, dtype=np.int64)
-        own[raised, column[raised]] = offered[raised]
-        own[0] = np.maximum(own[0], at.watermark_ms[numbers])
-        np.maximum.accumulate(own, axis=0, out=own)
-        aligned = (at.watermark_ms[numbers] >= at.combined_ms) | ~at.been_idle[numbers]
-        combined = np.full(end - start, at.combined_ms, dtype=np.int64)
+        raised = np.flatnonzero(events.kind[start:end] == RAISE)
+        offered = events.value[start:end][raised]
+        column = np.searchsorted(active, events.channel[start:end][raised])
+        own = _watermarks_after(length, raised, column, offered, at.watermark_ms[active])
+        aligned = (at.watermark_ms[active] >= at.combined_ms) | ~at.been_idle[active]
+        combined = np.full(length, at.combined_ms, dtype=np.int64)
         if aligned.any():
-            np.maximum(own[:, aligned].min(axis=1), combined, out=combined)
-        before = np.concatenate([[at.combined_ms], combined[:-1]])
-        catches_up = np.zeros(end - start, dtype=bool)
-        catches_up[raised] = ~aligned[column[raised]] & (offered[raised] >= before[raised])
-        length = int(np.argmax(catches_up)) if catches_up.any() else end - start
-        if length:
-            advanced = np.flatnonzero(combined[:length] > before[:length])
+            combined = np.maximum(own[:, aligned].min(axis=1), combined)
+        before = _before_each(combined, at.combined_ms)
+        catches_up = ~aligned[column] & (offered >= before[raised])
+        taken = int(raised[np.argmax(catches_up)]) if catches_up.any() else length
+        if taken:
+            advanced = np.flatnonzero(combined[:taken] > before[:taken])
             advances.append((start + advanced, combined[advanced]))
-            at.watermark_ms[numbers] = own[length - 1]
-            at.combined_ms = int(combined[length - 1])
-        if length < end - start:
-            self._single(events, start + length, advances)
-            return start + length + 1
-        return end
+            at.watermark_ms[active] = own[taken - 1]
+            at.combined_ms = int(combined[taken - 1])
+        if taken == length:
+            return end
+        self._single(events, start + taken, advances)
+        return start + taken + 1
 
     def _single(self, events: Events, place: int, advances: Advances) -> None:
         was_idle = self._all_idle
@@ -225,28 +221,58 @@ class Splits:
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> None:
         at, length = self.channels, end - start
         channel, kind = events.channel[start:end], events.kind[start:end]
-        rows = np.arange(length)
-        last = np.full((length, len(at.active)), -1, dtype=np.int64)
-        last[rows, channel] = rows
-        np.maximum.accumulate(last, axis=0, out=last)
-        active = np.where(last >= 0, kind[last] != IDLE, at.active)
-        own = np.full((length, len(at.active)), MIN_WATERMARK, dtype=np.int64)
         offers = np.flatnonzero(kind == RAISE)
-        own[offers, channel[offers]] = events.value[start:end][offers]
-        own[0] = np.maximum(own[0], at.watermark_ms)
-        np.maximum.accumulate(own, axis=0, out=own)
-        none = ~active.any(axis=1)
-        least = np.where(active, own, MAX_WATERMARK).min(axis=1)
-        merged = np.where(none, own.max(axis=1), least)
-        merged[~events.last_of_moment[start:end]] = MIN_WATERMARK
+        offered = events.value[start:end][offers]
+        own = _watermarks_after(length, offers, channel[offers], offered, at.watermark_ms)
+        active = _active_after(channel, kind, at.active)
+        all_idle = ~active.any(axis=1)
+        least_active = np.where(active, own, MAX_WATERMARK).min(axis=1)
+        merged = np.where(all_idle, own.max(axis=1), least_active)
+        is_merged = events.last_of_moment[start:end]
+        merged[~is_merged] = MIN_WATERMARK
         combined = np.maximum(np.maximum.accumulate(merged), at.combined_ms)
-        advanced = np.flatnonzero(combined > np.concatenate([[at.combined_ms], combined[:-1]]))
+        advanced = np.flatnonzero(combined > _before_each(combined, at.combined_ms))
         advances.append((start + advanced, combined[advanced]))
-        idle = np.flatnonzero(none & events.last_of_moment[start:end])
+        self._note_idle(start, np.flatnonzero(all_idle & is_merged), advanced)
+        at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
+        at.combined_ms = int(combined[-1])
+
+    def _note_idle(self, start: int, idle: Longs, advanced: Longs) -> None:
+        """Note where in a batch all splits are idle, and whether they are since its advance."""
         self.all_idle_at += (start + idle).tolist()
         if len(advanced):
             self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
         elif len(idle):
             self.all_idle_since_advance = True
-        at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
-        at.combined_ms = int(combined[-1])
+
+
+def _watermarks_after(
+    length: int, places: Longs, columns: Longs, offered: Longs, before: Longs
+) -> Longs:
+    """The watermark of each channel (a column) after each event (a row): running maxima.
+
+    Args:
+        length: how many events there are.
+        places: the events that offer a watermark.
+        columns: of which channel each of them is.
+        offered: the watermark that each of them offers.
+        before: the watermarks of the channels before the first event.
+    """
+    own = np.full((length, len(before)), MIN_WATERMARK, dtype=np.int64)
+    own[places, columns] = offered
+    own[0] = np.maximum(own[0], before)
+    return np.maximum.accumulate(own, axis=0)
+
+
+def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:
+    """Whether each channel (a column) takes part after each event (a row): by its last event."""
+    rows = np.arange(len(kind))
+    last = np.full((len(kind), len(before)), -1, dtype=np.int64)
+    last[rows, channel] = rows
+    np.maximum.accumulate(last, axis=0, out=last)
+    return np.where(last >= 0, kind[last] != IDLE, before)
+
+
+def _before_each(combined: Longs, first_ms: int) -> Longs:
+    """The combined watermark just before each event."""
+    return np.concatenate([[first_ms], combined[:-1]])

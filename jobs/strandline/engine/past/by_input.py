@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from strandline.engine.over_timeline import OverTimeline
 from strandline.engine.timeline import CELL_COLUMNS, Fresh, Together
 from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.spec.pipeline import channel_of
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,3 @@ class FreshOfTwo(Together):
         for day in sorted(days):
             yield from self.before.tables_of([day])
             yield from self.fresh.tables_of([day])
-
-
-def channel_of(name: str, channel: str) -> str:
-    """A channel of an input among those of both."""
-    return f"{name}/{channel}"

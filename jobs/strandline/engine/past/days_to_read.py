@@ -20,7 +20,6 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class DaysToRead:
 
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of the records that windows which start in a range are made of."""
-        if isinstance(self.spec.window, Session):
+        if self.spec.window.merging:
             return TimeRange(self.first_reaching(within.start_ms), self.last_end(within.end_ms))
         end_ms = min(within.end_ms + self.grid.size_ms, END_OF_INSTANTS_MS)
         return TimeRange(within.start_ms, end_ms)
@@ -135,7 +134,7 @@ class DaysToRead:
 
         Of sessions the first slot behind any that a record of that time can be in by itself.
         """
-        if isinstance(self.spec.window, Session):
+        if self.spec.window.merging:
             end_ms = self.last_end(ts_ms + 1)
             return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
         return int(self.grid.newest_starts(np.array([ts_ms]))[0]) + self.grid.span_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,6 +38,11 @@ class History:
     timeline: Timeline
     crossings: Crossings
     upstream: Upstream | None = None
+
+    @property
+    def of_sides(self) -> Mapping[str, History]:
+        """What is known of each source by the name of its side; of all of them together itself."""
+        return {"": self}
 
     @cached_property
     def grid(self) -> Grid:

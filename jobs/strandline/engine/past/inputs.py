@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -66,6 +67,11 @@ class HistoryOfTwo(History):
             crossings=crossings,
             inputs=inputs,
         )
+
+    @property
+    def of_sides(self) -> Mapping[str, History]:
+        """See `History`."""
+        return {name: one.history for name, one in self.inputs.items()}
 
     @cached_property
     def days(self) -> DaysToRead:

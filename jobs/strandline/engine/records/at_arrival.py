@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import long
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS
-from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -31,4 +30,4 @@ def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
 
 def advance_column(spec: PipelineSpec) -> list[str]:
     """ADVANCE, of a pipeline over results: there records of one instant can differ in it."""
-    return [c.ADVANCE] if isinstance(spec, ResultsSpec) else []
+    return [] if spec.reads_results_of is None else [c.ADVANCE]

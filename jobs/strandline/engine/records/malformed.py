@@ -15,7 +15,6 @@ from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.expressions import condition
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 
 def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
@@ -57,7 +56,7 @@ def _reasons(
     if source.valid is not None:
         valid = condition(landing, source.valid, f"{spec.pipeline}: source.valid")
         yield "invalid", ~valid
-    if isinstance(spec.window, Session) and spec.window.gap_ms is None:
+    if spec.window.gap_of_record is not None:
         yield "invalid", F.col(c.END).isNull()
     yield "event_time_out_of_range", ~_inside_the_years(spec)
 
@@ -72,6 +71,6 @@ def _inside_the_years(spec: PipelineSpec) -> Column:
     surely = ts.between(LEAST_INSTANT_MS + far_ms, END_OF_INSTANTS_MS - 1 - far_ms)
     within = ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
     inside = surely | (within & windows_fit(grid))
-    if isinstance(spec.window, Session):
+    if spec.window.merging:
         return inside & (F.col(c.END) < END_OF_INSTANTS_MS)
     return inside

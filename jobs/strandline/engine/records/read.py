@@ -28,7 +28,6 @@ from strandline.model.watermarks import Candidate
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
-from strandline.spec.window import Session
 
 
 def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
@@ -64,8 +63,8 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     rows = rows.withColumns(as_given).withColumns(derived).withColumn(c.PANE, pane_of(grid))
     if isinstance(spec, ResultsSpec):
         rows = rows.withColumns(places_of_results(spec, axis))
-    if isinstance(spec.window, Session):
-        rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec, spec.window))
+    if spec.window.merging:
+        rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec))
     return rows.withColumn(c.REASON, reason_of(landing, spec, ts_given))
 
 
@@ -96,12 +95,12 @@ def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
     }
 
 
-def _gap(landing: DataFrame, spec: PipelineSpec, window: Session) -> Column:
+def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The session gap of a record in ms; null where it has none: it must be positive."""
-    if isinstance(window.session, int):
-        return F.lit(min(window.session, WIDEST_MS)).cast("bigint")
-    place = f"{spec.pipeline}: window.session"
-    gap_ms = whole_number(landing, window.session, place, "gap")
+    own = spec.window.gap_of_record
+    if own is None:
+        return F.lit(min(spec.window.least_length_ms, WIDEST_MS)).cast("bigint")
+    gap_ms = whole_number(landing, own, f"{spec.pipeline}: window.session", "gap")
     return F.when(gap_ms > 0, F.least(gap_ms, F.lit(WIDEST_MS)).cast("bigint"))
 
 

@@ -94,7 +94,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def held(self) -> DataFrame:
         """What the windows that have not closed hold, each with the `state` of its slot."""
-        records, state = self._replayed(self._identity).where(IS_HELD), F.col(c.SLOT_STATE)
+        state = F.col(c.SLOT_STATE)
+        records = self._replayed.any_or(self._identity).where(IS_HELD)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )

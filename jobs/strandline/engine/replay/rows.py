@@ -21,11 +21,9 @@ from strandline.engine.replay import in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.plain import Rules
 from strandline.engine.replay.rules import rules_of
-from strandline.spec.chained import ResultsSpec
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
-from strandline.spec.window import Session
 
 cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
@@ -171,8 +169,8 @@ def position_of(spec: PipelineSpec) -> list[str]:
     A sequence that no record has is none of them: engines leave out of a sort what is the same for
     all, and sort again for whoever names it.
     """
-    has_sequence = spec.source.sequence is not None or isinstance(spec, ResultsSpec)
-    own_end = [c.END] if isinstance(spec.window, Session) else []
+    has_sequence = spec.source.sequence is not None or spec.reads_results_of is not None
+    own_end = [c.END] if spec.window.merging else []
     return [c.INSTANT, *([c.SEQUENCE] if has_sequence else []), c.TS, *own_end]
 
 

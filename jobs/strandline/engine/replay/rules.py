@@ -6,7 +6,6 @@ from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta
-from strandline.spec.window import Session
 
 
 def rules_of(spec: PipelineSpec) -> Rules:
@@ -22,5 +21,5 @@ def rules_of(spec: PipelineSpec) -> Rules:
         newest_ms=evictor.reach_ms if isinstance(evictor, TimeEvictor) else None,
         near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
         after=evictor is not None and evictor.after,
-        merging=isinstance(spec.window, Session),
+        merging=spec.window.merging,
     )

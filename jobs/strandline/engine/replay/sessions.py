@@ -106,7 +106,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         """The sessions that the state still holds, each with all records that remain in it."""
         session = self.group
         sessions = self._sessions.where(F.col("state") != "closed").drop("records")
-        records = self._replayed(self._identity)
+        records = self._replayed.any_or(self._identity)
         held = contents(records.where(IS_HELD), session, self._aggregates)
         rows = self._starts_in_range(sessions).join(held, session, "left")
         return self._as_rows(self._filled(rows, records))

@@ -53,26 +53,48 @@ Problem = tuple[str, str]
 """What stands in the way, and what to write instead."""
 
 
-def in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial] | None:
-    """The aggregates such that the aggregates of parts can be put together; None: one cannot."""
-    found = _partials(records, spec)
+Kinds = Mapping[str, T.DataType]
+"""The types of aggregates by their texts."""
+
+
+def kinds_of_aggregates(records: DataFrame, spec: PipelineSpec) -> Kinds:
+    """The types of a pipeline's aggregates, by one question; empty, where the engine refuses one.
+
+    `aggregate_columns` then asks for each, so that its error names the aggregate.
+    """
+    try:
+        return _types_of(records, spec.aggregates.values())
+    except REFUSED_BY_THE_ENGINE:
+        return {}
+
+
+def in_two_steps(
+    records: DataFrame, spec: PipelineSpec, kinds: Kinds | None = None
+) -> dict[str, Partial] | None:
+    """The aggregates such that the aggregates of parts can be put together; None: one cannot.
+
+    `kinds`: of `kinds_of_aggregates`, where they are known.
+    """
+    found = _partials(records, spec, kinds)
     partials = {name: found[name] for name in found if isinstance(found[name], Partial)}
     return cast("dict[str, Partial]", partials) if len(partials) == len(found) else None
 
 
 def not_in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Problem]:
     """The aggregates that cannot be put together from those of parts, by name, and why."""
-    found = _partials(records, spec).items()
+    found = _partials(records, spec, None).items()
     return {name: partial for name, partial in found if not isinstance(partial, Partial)}
 
 
-def _partials(records: DataFrame, spec: PipelineSpec) -> dict[str, Partial | Problem]:
+def _partials(
+    records: DataFrame, spec: PipelineSpec, kinds: Kinds | None
+) -> dict[str, Partial | Problem]:
     simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
-    kinds = _types_of(records, simple)
+    kinds = kinds or _types_of(records, simple)
     return {name: _partial(kinds, name, text) for name, text in spec.aggregates.items()}
 
 
-def _partial(kinds: Mapping[str, T.DataType], name: str, text: str) -> Partial | Problem:
+def _partial(kinds: Kinds, name: str, text: str) -> Partial | Problem:
     """`count`, `sum`, `min`, `max` or `avg` of one expression, and nothing else around it."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
@@ -140,20 +162,21 @@ def _is_one_argument(text: str) -> bool:
     return depth == 0
 
 
-def aggregate_columns(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
+def aggregate_columns(
+    records: DataFrame, spec: PipelineSpec, kinds: Kinds | None = None
+) -> dict[str, Column]:
     """The aggregates of a pipeline by name, checked against the records that they will see.
+
+    `kinds`: of `kinds_of_aggregates`, where they are known.
 
     Raises:
         InputError: one is no aggregate over the landing table, or depends on the order of the
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
-    try:
-        kinds = _types_of(records, spec.aggregates.values())
-    except REFUSED_BY_THE_ENGINE:
-        kinds = {}  # asked one by one below, so that the error names the aggregate
+    known = kinds_of_aggregates(records, spec) if kinds is None else kinds
     return {
         name: aggregate_column(
-            records, text, f"{spec.pipeline}: aggregates.{name}", kinds.get(text)
+            records, text, f"{spec.pipeline}: aggregates.{name}", known.get(text)
         )
         for name, text in spec.aggregates.items()
     }

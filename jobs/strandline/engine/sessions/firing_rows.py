@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.frames import computed, long
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.results.rows import FIRED_AT, firing_columns, numbered
 from strandline.engine.results.rows import ORDER as FIRING_ORDER
@@ -64,7 +64,7 @@ def firing_rows(
     }
     probes = _with_contents(firings, held, aggregates).withColumns(position)
     numbered = _numbered(emitted.at(probes).select(*_columns(spec)), spec)
-    return _with_superseded(numbered, spec).drop(_SESSION, _ORDER)
+    return _with_superseded(numbered.transform(computed), spec).drop(_SESSION, _ORDER)
 
 
 def _with_contents(firings: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:

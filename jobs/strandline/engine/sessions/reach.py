@@ -52,25 +52,28 @@ def read_far_enough(
         whole: whether to the left, too, all is read that hangs together with records of the range:
             where the firings of a session follow from those before, as its counts do.
     """
-    spec, events = history.spec, history.days.events
-    least_ms, last_ms = _edges(events)
-    gap_ms = gap_of(spec)
+    least_ms, last_ms = _edges(history.days.events)
+    gap_ms = gap_of(history.spec)
     first_ms = history.days.first_reaching(within.start_ms)
     end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
     while True:
         region = _region(first_ms, end_ms, last_ms)
         rows = digested(region)
-        if end_ms > last_ms and not (whole and first_ms > least_ms):
+        has_all_after, has_all_before = end_ms > last_ms, not whole or first_ms <= least_ms
+        if has_all_after and has_all_before:
             return region, rows
-        reached = _reached(rows, within, spec)
+        reached = _reached(rows, within, history.spec)
         needed_ms = history.days.first_reaching(reached.start_ms) if whole else first_ms
-        if reached.end_ms < end_ms and max(needed_ms, least_ms) >= first_ms:
+        is_late_enough = reached.end_ms < end_ms
+        is_early_enough = max(needed_ms, least_ms) >= first_ms
+        if is_late_enough and is_early_enough:
             return region, rows
-        if reached.end_ms >= end_ms:
-            end_ms = max(within.end_ms + _WIDER * (end_ms - within.end_ms), reached.end_ms + 1)
+        if not is_late_enough:
+            wider_ms = within.end_ms + _WIDER * (end_ms - within.end_ms)
+            end_ms = max(wider_ms, reached.end_ms + 1)
         if needed_ms < first_ms:
-            first_ms = min(needed_ms, within.start_ms - _WIDER * (within.start_ms - first_ms))
-            first_ms = max(first_ms, LEAST_INSTANT_MS)
+            wider_ms = within.start_ms - _WIDER * (within.start_ms - first_ms)
+            first_ms = max(min(needed_ms, wider_ms), LEAST_INSTANT_MS)
 
 
 def _region(first_ms: int, end_ms: int, last_ms: int) -> TimeRange:

@@ -17,7 +17,6 @@ from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
 from strandline.engine.past.advance_days import advance_days
 from strandline.engine.position.clock import Closure
-from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
 from strandline.engine.sessions.firings import (
@@ -58,10 +57,6 @@ class SessionRows(Rebuild, ABC):
         for within in self.scope.kept:
             known = known.where(~starts_in(F.col(c.TS), within))
         return known
-
-    @cached_property
-    def _partials(self) -> dict[str, Partial] | None:
-        return in_two_steps(self.records, self._spec)
 
     def _parts_of(self, region: TimeRange) -> Parts:
         """The parts of slots that hold records of some event times, or of more than these."""

@@ -16,7 +16,6 @@ from strandline.engine.records.arithmetic import candidate_of, date_of, floor, m
 from strandline.engine.records.days import lies_in_its_day
 from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.window import Session
 
 CELL = (
     c.ARRIVAL_DAY,
@@ -146,7 +145,7 @@ def _shared(spec: PipelineSpec, grid: Grid) -> dict[str, Column]:
 
 def _has_own_gaps(spec: PipelineSpec) -> bool:
     """Whether each record says how long its session waits for another one."""
-    return isinstance(spec.window, Session) and spec.window.gap_ms is None
+    return spec.window.gap_of_record is not None
 
 
 def _part(spec: PipelineSpec, grid: Grid) -> Column:

@@ -90,16 +90,16 @@ def last_to_reach(
     """
     length = len(beyond)
     latest, number = never(length, axis), np.zeros(length, dtype=np.int64)
-    settled = np.zeros(length, dtype=bool)
-    running: Instants | None = None
+    is_open = np.ones(length, dtype=bool)
+    all_reach: Instants | None = None
     next_to_join = [*joined[1 : len(offers)], axis.never][: len(offers)]
     for channel, (seen, next_joined) in enumerate(zip(offers, next_to_join, strict=True)):
-        known = np.where(known_before(seen, horizon_ms, axis), seen, beyond)
-        moved = np.ones(length, dtype=bool) if running is None else known >= running
-        running = known if running is None else np.maximum(running, known)
-        number = np.where(~settled & moved, channel, number)
+        reaches = np.where(known_before(seen, horizon_ms, axis), seen, beyond)
+        is_last = np.ones(length, dtype=bool) if all_reach is None else reaches >= all_reach
+        all_reach = reaches if all_reach is None else np.maximum(all_reach, reaches)
+        number = np.where(is_open & is_last, channel, number)
         # a channel that joins later cannot take back what the ones before it have passed
-        newly = ~settled & (running <= next_joined)
-        latest = np.where(newly, running, latest)
-        settled |= newly
+        is_decided = is_open & (all_reach <= next_joined)
+        latest = np.where(is_decided, all_reach, latest)
+        is_open &= ~is_decided
     return latest, number

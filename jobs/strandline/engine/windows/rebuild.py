@@ -17,7 +17,6 @@ from strandline.engine.past.history import History
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import Partial, in_two_steps
 from strandline.engine.scope import Rebuild
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
@@ -107,10 +106,6 @@ class GridRebuild(Rebuild):
         if history is self.history:
             return self.slots
         return replace(self.calendar, history=history).starting_in(self.scope.windows)
-
-    @cached_property
-    def _partials(self) -> dict[str, Partial] | None:
-        return in_two_steps(self.records, self.history.spec)
 
     @property
     def _identity(self) -> Column:

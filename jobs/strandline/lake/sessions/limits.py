@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from strandline.errors import InputError
-from strandline.lake.joined_log import JoinedLog
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.local import MEMORY
@@ -71,9 +70,7 @@ def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[Inpu
 
 def _logs(log: LandingLog | None) -> list[LandingLog]:
     """The logs of the landing tables; none of one that only a catalog knows."""
-    if isinstance(log, JoinedLog):
-        return [log.left, log.right]
-    return [] if log is None else [log]
+    return [] if log is None else [*log.of_sides.values()]
 
 
 def _of_table(log: LandingLog) -> Iterator[str]:

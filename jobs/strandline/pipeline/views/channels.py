@@ -16,7 +16,6 @@ from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
-from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,17 @@ def _watermarks_of(
 
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before those that were read can change how far the channels have come."""
-    decide = spec.watermark.lag_ms is None and not isinstance(spec, ResultsSpec)
+    decide = spec.watermark.lag_ms is None and spec.reads_results_of is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
         return True
     holds = found.held_back
     if spec.source.declared_channels is None or holds is None or holds.watermark_ms is None:
         return False
     first = min(found.channels["arrival_date"])
-    return _largest_offer_before(facts_of_files(store, "timeline"), first) <= holds.watermark_ms
+    return largest_offer_before(facts_of_files(store, "timeline"), first) <= holds.watermark_ms
 
 
-def _largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
+def largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
     """The largest watermark that any channel has offered before a day, by the timeline's log."""
     offers = [files.get(f"max.{name}", ()) for name in ("settled_ms", "pending_ms")]
     older = [

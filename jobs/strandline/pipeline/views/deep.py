@@ -19,7 +19,6 @@ from strandline.model.books import Book
 from strandline.model.intervals import instant_of, text_of
 from strandline.quality.findings.check import Finding
 from strandline.spec import PipelineSpec
-from strandline.spec.window import Session
 from strandline.tables import COMPLETENESS, QUARANTINE
 
 _SHOWN = 3
@@ -89,7 +88,7 @@ def _of_refused(store: Store) -> Iterator[Book]:
 
 
 def _of_windows(spec: PipelineSpec, store: Store) -> Iterator[Book]:
-    if spec.result != "windows" or isinstance(spec.window, Session) or not spec.windows_count_all:
+    if spec.result != "windows" or spec.window.merging or not spec.windows_count_all:
         return
     records = _counted(store, "windows", ["window_start", "window_end"], _NOTHING, "records")
     columns = ["slot_start", "slot_end", "on_time", "late_accepted"]

@@ -13,8 +13,6 @@ from strandline.pipeline.driver import INTERRUPTED, state_of
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
 """Steps after which what a run found is of no run any more."""
@@ -57,7 +55,8 @@ def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
     Until then nothing emits a watermark, whatever has arrived. Of two inputs, and of results, each
     has a clock of its own.
     """
-    if isinstance(spec, TwoSourcesSpec | ResultsSpec) or not spec.watermark.emission_interval_ms:
+    has_own_clock = not spec.has_two_sources and spec.reads_results_of is None
+    if not (has_own_clock and spec.watermark.emission_interval_ms):
         return None
     start_ms, published = state.clock_start_ms, state.published
     horizon_ms = published[-1].horizon_ms if published else None

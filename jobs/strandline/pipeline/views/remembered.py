@@ -18,7 +18,6 @@ from strandline.lake.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
-from strandline.spec.window import Session
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 _KNOWN_BY_FILES = {
@@ -132,7 +131,7 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
 def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
     """The published sessions that begin under one set of rules and reach into another's slots."""
     table = store.table("windows")
-    if table is None or not isinstance(spec.window, Session):
+    if table is None or not spec.window.merging:
         return 0
     count = 0
     for _, later in pairwise(ranges):

@@ -19,12 +19,11 @@ from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.driver import state_of
-from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.findings import findings_of, start_to_come
+from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.remembered import remembered
+from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.findings.check import in_order, state_line
-from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.tables import UNFIRED_COLUMN
 
@@ -201,19 +200,10 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 
 def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
-    """Where the combined watermark stands, and which channel holds it there.
-
-    By the clock: where the last horizon puts it. None: nothing has arrived, or it is the one of
-    another pipeline.
-    """
-    found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
-    horizon_ms = _last(run.horizon_ms for run in state.published)
-    if lag_ms is not None and horizon_ms is not None:
-        found = HeldBack(horizon_ms - 1 - lag_ms, None, None, None)
+    """Where the combined watermark stands; None: see `watermark_of`."""
+    found = watermark_of(spec, store, state)
     if found is None:
         return None
-    if start_to_come(spec, state) is not None:
-        found = HeldBack(None, None, None, None)
     combined_ms = found.watermark_ms
     return {
         "combined": None if combined_ms is None else text_of(combined_ms),

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
-from strandline.engine.past.by_input import channel_of
 from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
-from strandline.spec.chained import ResultsSpec
-from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import channel_of
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,11 @@ def held_back_by(
         spec: the pipeline.
         carried: where channels can go idle: where the source stands after the last observed day.
     """
-    if spec.watermark.lag_ms is not None or isinstance(spec, ResultsSpec):
+    if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
         return None
-    if spec.source.channel is None and not isinstance(spec, TwoSourcesSpec):
+    if spec.source.channel is None and not spec.has_two_sources:
         return None if channels.empty else _of_one_channel(channels)
-    if isinstance(spec, TwoSourcesSpec):
+    if spec.has_two_sources:
         if not all(map(_waits_for_all, spec.sides.values())):
             return None
         carried = None  # it is that of one side, or of a valve over both
@@ -104,16 +102,14 @@ def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ..
         spec: the pipeline.
         heard: the channels that have.
     """
-    if not isinstance(spec, TwoSourcesSpec):
-        declared = spec.source.declared_channels if _waits_for_all(spec) else ()
-        return tuple(name for name in declared or () if name not in heard)
     silent: list[str] = []
     for name, side in spec.sides.items():
         if not _waits_for_all(side):
             continue
         if side.source.declared_channels is None:
             prefix = channel_of(name, "")
-            silent += [] if any(one.startswith(prefix) for one in heard) else [name]
+            is_silent = name and not any(one.startswith(prefix) for one in heard)
+            silent += [name] * bool(is_silent)
         else:
             of_side = (channel_of(name, one) for one in side.source.declared_channels)
             silent += [one for one in of_side if one not in heard]

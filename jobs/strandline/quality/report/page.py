@@ -28,7 +28,7 @@ from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
 from strandline.quality.report.who import who
 from strandline.spec import PipelineSpec
-from strandline.spec.joined import JoinedSpec, TwoSourcesSpec
+from strandline.spec.joined import JoinedSpec
 from strandline.visible import visible
 
 
@@ -171,9 +171,10 @@ def _plot(figure: Figure) -> Markup:
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
     """The windows, the watermark and the lateness, in a few words each."""
-    watermark = _watermark(spec)
-    if isinstance(spec, TwoSourcesSpec):
-        watermark = "; ".join(f"{name}: {_watermark(one)}" for name, one in spec.sides.items())
+    watermark = "; ".join(
+        f"{name}: {_watermark(side)}" if name else _watermark(side)
+        for name, side in spec.sides.items()
+    )
     if isinstance(spec, JoinedSpec):
         lower, upper = (_signed(ms) for ms in (spec.join.lower_ms, spec.join.upper_ms))
         return f"pairs within {lower} and {upper}", watermark, "late behind the watermark"

@@ -1,0 +1,78 @@
+"""incomplete: which windows of a pipeline are not complete, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from strandline.cli import days, show
+from strandline.cli.console import escape, table
+from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson, Pipeline
+from strandline.quality.figures import share_so_far
+
+MOST_LISTED = 100_000
+
+
+def incomplete(
+    pipeline: Pipeline,
+    *,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MOST_LISTED, help="List at most so many, the newest first.")
+    ] = 50,
+    as_json: AsJson = False,
+    at: Places,
+) -> None:
+    """Show which windows are incomplete, and why.
+
+    Over all keys: open, still open to late records, empty between others, with records that came
+    too late, or to be recomputed. Of the last 90 days, or of --since and --until. No engine is
+    started. It exits with 0 whatever it shows.
+    """
+    from strandline.pipeline.views.incomplete import incomplete_of  # noqa: PLC0415
+
+    asked = asked_days(since, until)
+    found = incomplete_of(at.spec(pipeline), at.root, asked["since"], asked["until"], limit=limit)
+    show.document(found, as_json=as_json, human=_page)
+
+
+def _page(found: Mapping[str, Any]) -> None:
+    """How many windows are not complete, by cause, and the newest of them."""
+    name, out = escape(found["pipeline"]), show.out
+    colour = "yellow" if found["incomplete"] else "green"
+    many = f"{found['incomplete']:,} of {found['slots']:,} windows incomplete"
+    out.print(f"[bold]{name}[/]: [{colour}]{many}[/]")
+    if found["notice"]:
+        out.print(f"note: {escape(found['notice'])}")
+    facts = show.facts_table()
+    facts.add_row("shown", days.shown(found["days"]))
+    facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
+    if found["watermark"]:
+        facts.add_row("watermark", escape(found["watermark"]))
+    if found["causes"]:
+        facts.add_row("causes", show.counted(found["causes"]))
+    out.print(facts)
+    if found["listed"]:
+        out.print(_lines(found["listed"]))
+    if found["left_out"]:
+        out.print(f"and {found['left_out']:,} older ones: --limit and --until show them")
+
+
+def _lines(listed: list[dict[str, Any]]) -> Table:
+    """A line for each window: from when to when, its state, its share of its records, and why."""
+    lines = table("to", "state", "complete", "why", first="window from")
+    lines.columns[1].no_wrap = lines.columns[3].no_wrap = True
+    lines.columns[3].justify = "right"
+    for one in listed:
+        why = "; ".join(cause["sentence"] for cause in one["why"])
+        start, end = one["slot_start"], one["slot_end"]
+        until = end[11:] if start[:11] == end[:11] else end
+        share = share_so_far(one["share"], one["state"])
+        lines.add_row(start, until, one["state"], share, escape(why))
+    return lines

@@ -1,0 +1,43 @@
+"""Opening what has landed for a pipeline: one table, two, or the results of another pipeline."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from strandline.lake.identities import nulls_counted
+from strandline.lake.joined_landing import JoinedLanding
+from strandline.lake.joined_log import JoinedLog
+from strandline.lake.landing import Landing
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.results_landing import ResultsLanding
+from strandline.lake.results_log import ResultsLog
+from strandline.lake.store import Lake
+from strandline.lake.table_landing import TableLanding
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import PipelineSpec
+
+
+def open_landing(
+    spark: SparkSession,
+    lake: Lake,
+    spec: PipelineSpec,
+    now_ms: int | None = None,
+    log: LandingLog | None = None,
+) -> Landing:
+    """A pipeline's landing table, or the results that it reads: see `TableLanding.open`.
+
+    Raises:
+        InputError: there is no such table, or the pipeline before has published nothing.
+        RetryableError: the pipeline before has not yet run by its present rules.
+    """
+    if isinstance(spec, TwoSourcesSpec):
+        both = log if isinstance(log, JoinedLog) else None
+        return JoinedLanding.of_two(spark, lake, spec, now_ms, both)
+    if not isinstance(spec, ResultsSpec):
+        return TableLanding.open(spark, lake, spec, now_ms, log)
+    results = log if isinstance(log, ResultsLog) else ResultsLog.published(lake, spec)
+    upstream = open_landing(spark, lake, spec.upstream, now_ms)
+    upstream = upstream.by_log(results.source_log(upstream.log))
+    counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+    return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)

@@ -1,0 +1,245 @@
+"""One landing table: a snapshot of it, its arrival days, and reading only some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import lies_in_its_day, on_days
+from strandline.engine.records.identity import SourceColumns, kinds_to_write
+from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.read import read_records
+from strandline.errors import InputError
+from strandline.lake.commits import only_moved
+from strandline.lake.deletions import file_name
+from strandline.lake.identities import nulls_counted
+from strandline.lake.landing import Landing
+from strandline.lake.landing_facts import facts_by_log, facts_by_rows
+from strandline.lake.landing_log import LandingLog
+from strandline.lake.places import of_hadoop, table_at
+from strandline.lake.store import Lake
+from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.intervals import EVERYTHING, day_of, instant_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.used_expressions import TableName
+
+
+@dataclass(frozen=True)
+class TableLanding(Landing):
+    """See `Landing`, of one table."""
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        lake: Lake,
+        spec: PipelineSpec,
+        now_ms: int | None = None,
+        log: LandingLog | None = None,
+    ) -> TableLanding:
+        """A pipeline's landing table.
+
+        Args:
+            spark: the session.
+            lake: where the table lies.
+            spec: the pipeline.
+            now_ms: the time of the clock: days that have not begun by then are not read. None: all
+                are.
+            log: of the version that is read, where it is open; None: of the newest one.
+
+        Raises:
+            InputError: there is no such Delta table.
+        """
+        log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
+        counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+        return cls(spark, spec, log, now_ms, counted)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All rows of the snapshot."""
+        reader = self.spark.read.format("delta").option("versionAsOf", self.version)
+        return reader.load(table_at(self.spark, self.log.uri))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the table's own columns."""
+        return tuple(self.frame.columns)
+
+    @property
+    def source_columns(self) -> SourceColumns:
+        """The table's own columns, which identify its rows."""
+        results = result_names(self.columns).items()
+        counted = frozenset(
+            name for name, result in results if result.lower() in self.nulls_counted
+        )
+        return SourceColumns(self.columns, counted, kinds=kinds_to_write(self.frame))
+
+    @cached_property
+    def arrival_column(self) -> str | None:
+        """The timestamp column that `arrival_time` is; None: it is an expression, or a text."""
+        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
+        name = self.spec.source.arrival_time
+        return name if isinstance(kinds.get(name), T.TimestampType) else None
+
+    @cached_property
+    def facts(self) -> dict[date | None, DayFacts]:
+        """What the table says of each of its arrival days; None: of rows without a day.
+
+        By the log where the table is partitioned by `arrival_date`, else by its rows.
+        """
+        name = self._day_partition
+        if name is not None:
+            log = self.log
+            return facts_by_log(log.files, log.deleted, name, self.version, log.table_id)
+        # whatever the pipeline leaves out of it
+        every = self.spec.without_where
+        records = read_records(self.frame, every, Axis.of(every, 0))
+        return facts_by_rows(records, self.version, self.log.table_id)
+
+    @property
+    def has_days_by_rows(self) -> bool:
+        """Whether facts are those of rows, and not of files."""
+        return self._day_partition is None
+
+    def only_moved(self, days: Mapping[date, int]) -> set[date]:
+        """Of some days those whose rows no commit has taken away since a version."""
+        return only_moved(self.log.table, self._day_partition, days)
+
+    @cached_property
+    def _day_partition(self) -> str | None:
+        return self.log.day_partition(self.spec.source.arrival_date)
+
+    @cached_property
+    def landed(self) -> dict[date | None, int] | None:
+        """The rows of each arrival day by the table's log; None where the log does not have it.
+
+        What deletion vectors have taken away does not count: Spark does not read it either.
+        """
+        name = self._day_partition
+        if self.spec.source.where or name is None:
+            return None
+        files, deleted = self.log.files, dict(self.log.deleted)
+        counts: dict[date | None, int] = {}
+        for i, rows in enumerate(files["num_records"]):
+            if rows is None:
+                return None
+            value = files[f"partition.{name}"][i]
+            day = None if value is None else date.fromisoformat(str(value))
+            gone = deleted.pop(file_name(files["path"][i]), None)
+            counts[day] = counts.get(day, 0) + rows - (gone.rows if gone else 0)
+        return None if deleted else counts  # what is left is of files that the log names otherwise
+
+    def weight(self, days: Sequence[date]) -> dict[str, int]:
+        """The files, bytes and rows that reading some arrival days means, by the table's log."""
+        name = self.spec.source.arrival_date
+        files = self.log.files
+        values = files.get(f"partition.{name}") or [None] * len(files["path"])
+        wanted = {str(day) for day in days}
+        read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
+        return {
+            "files": len(read),
+            "bytes": sum(files["size_bytes"][i] for i in read),
+            "rows": sum(files["num_records"][i] or 0 for i in read),
+        }
+
+    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+        """The rows of some arrival days (None: of all) with the engine's columns."""
+        records = read_records(self.frame, self.spec, axis)
+        return records if days is None else on_days(records, days, self.every_day)
+
+    def changes(
+        self,
+        known: Mapping[date, DayFacts],
+        *,
+        frontier_ms: int | None,
+        published_ms: int | None,
+        first_id: str | None = None,
+    ) -> LandingChanges:
+        """What has become of the days that were observed: see `compare`."""
+        return compare(
+            known,
+            self.begun,
+            frontier_ms=frontier_ms,
+            published_ms=published_ms,
+            only_moved=self.only_moved,
+            by_rows=self.has_days_by_rows,
+            first_id=first_id,
+        )
+
+    def horizon_after(self, axis: Axis) -> int:
+        """The horizon just after the last arrival; the first of all instants: there is none."""
+        last = self.last_arrival(axis)
+        return EVERYTHING.start_ms if last is None else axis.horizon_after(last)
+
+    def last_arrival(self, axis: Axis) -> int | None:
+        """The last arrival that lies in its partition, in ms; None: there is none."""
+        for day in reversed([day for day in self.days if day is not None]):
+            by_log = self._last_by_log(day)
+            if by_log is not None:
+                return by_log
+            rows = self.records(axis, [day]).where(lies_in_its_day())
+            last = rows.agg(F.max(c.ARRIVAL)).first()
+            if last is not None and last[0] is not None:
+                return int(last[0])
+        return None
+
+    def _last_by_log(self, day: date) -> int | None:
+        """The last arrival of a day by the statistics in the log; None: they have none."""
+        source = self.spec.source
+        if source.where or self.arrival_column is None:
+            return None
+        files = self.log.files
+        name, column = f"partition.{source.arrival_date}", f"max.{self.arrival_column}"
+        if name not in files or column not in files:
+            return None
+        of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
+        if any(file_name(files["path"][i]) in self.log.deleted for i in of_day):
+            return None  # its statistics are those of the rows that are deleted, too
+        largest = [
+            (
+                files[column][i],
+                files[f"null_count.{source.arrival_time}"][i] == files["num_records"][i],
+            )
+            for i in of_day
+        ]
+        known = [instant_of(moment) for moment, _ in largest if moment is not None]
+        if not known or any(moment is None and not empty for moment, empty in largest):
+            return None
+        return max(known) if day_of(max(known)) == day else None
+
+    @property
+    def inputs(self) -> Mapping[str, TableLanding]:
+        """The landing tables by the names of their sources; of a single one there is none."""
+        return {"": self}
+
+    def input_of(self, table: TableName) -> Landing:
+        """The landing table whose rows an expression is over."""
+        return self
+
+    def rows_over(self, table: TableName) -> DataFrame:
+        """All rows that an expression is over: see `Use.table`."""
+        return self.frame
+
+
+def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
+    """The log of a landing table that a catalog knows.
+
+    Raises:
+        InputError: it knows none of that name, or no Delta table.
+    """
+    place, name = f"{spec.pipeline}: source.table", spec.source.table
+    try:
+        uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
+    except AnalysisException as error:
+        problem = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
+    return LandingLog.open(of_hadoop(uri), place)

@@ -1,0 +1,176 @@
+"""What Airflow's page asks of a pipeline, as plain values: the page itself loads no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import date, datetime
+from typing import Any
+
+from strandline.lake.days import Days
+from strandline.lake.store import Lake
+from strandline.pipeline.views.calendar import CalendarPage, Cell, calendar_page
+from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.slot import Rows, malformed_and_late, slot_page
+from strandline.pipeline.views.slots import Slot, slots_of
+from strandline.pipeline.views.status import run_of, runs_of, status_of
+from strandline.pipeline.views.why import Cause
+from strandline.spec import PipelineSpec
+from strandline.visible import visible
+
+PER_PAGE = 100
+"""Slots that a list shows at once."""
+_LONGEST = 200
+"""Signs of a value of the data that are shown."""
+Asked = Mapping[str, Any]
+
+
+def answer(view: str, spec: PipelineSpec, lake: Lake, asked: Asked, now_ms: int) -> Any:
+    """A view of a pipeline.
+
+    Args:
+        view: `status`, `runs`, `run`, `calendar`, `day`, `incomplete` or `slot`.
+        spec: the pipeline.
+        lake: where its tables lie.
+        asked: what the view is asked for.
+        now_ms: the time of the clock.
+
+    Raises:
+        InputError: there is no such thing in it, or it has not run.
+    """
+    if view == "status":
+        return status_of(spec, lake, now_ms=now_ms)
+    if view == "runs":
+        every = runs_of(spec, lake)
+        return [one for one in every if one["run_id"].rpartition("-")[0] == asked["shared"]]
+    if view == "run":
+        return run_of(spec, lake, asked["run_id"])
+    return _OF_SLOTS[view](Shown.of(spec, lake), asked)
+
+
+def _calendar(shown: Shown, asked: Asked) -> dict[str, Any]:
+    found: CalendarPage = calendar_page(shown, _day(asked.get("until")))
+    edges = ("older", "newer", "first_day", "last_day")
+    states = ("closed", "fired", "open", "gap")
+    return {
+        "column_minutes": found.column_minutes,
+        "columns": len(found.columns),
+        "days": [
+            {
+                "day": day.isoformat(),
+                "ends_week": day.isoweekday() == 7,
+                "cells": [_cell(cells.get(column)) for column in found.columns],
+            }
+            for day, cells in found.days.items()
+        ],
+        **{name: _text(getattr(found, name)) for name in edges},
+        "all_slots": found.all_slots,
+        "states": {state: found.count(state) for state in states},
+        "incomplete": sum(cell.incomplete for cell in found.cells),
+    }
+
+
+def _cell(cell: Cell | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    return asdict(cell) | {"state": cell.state, "share": cell.share, "slots": cell.slots}
+
+
+def _one_day(shown: Shown, asked: Asked) -> dict[str, Any]:
+    day, skip = date.fromisoformat(asked["day"]), (asked["page"] - 1) * PER_PAGE
+    found = slots_of(shown.store, Days(day, day))
+    slots = sorted(found, key=lambda slot: (slot.start_ms, slot.end_ms))
+    return {
+        "slots": len(slots),
+        "pages": max(-(-len(slots) // PER_PAGE), 1),
+        "listed": [
+            _slot(slot) | {"why": _why(shown.causes.why(slot))}
+            for slot in slots[skip : skip + PER_PAGE]
+        ],
+        "quarantine": _by_reason(malformed_and_late(shown.store, day)),
+    }
+
+
+def _incomplete(shown: Shown, asked: Asked) -> dict[str, Any]:
+    since, until = _day(asked.get("since")), _day(asked.get("until"))
+    return incomplete_in(shown, since, until, limit=PER_PAGE, skip=(asked["page"] - 1) * PER_PAGE)
+
+
+def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
+    found, watermark = slot_page(shown, asked["start_ms"], asked["end_ms"]), shown.causes.watermark
+    channels, many = found.channels or ([], 0)
+    return {
+        "slot": _slot(found.slot),
+        "why": _why(found.why),
+        "fires_ms": found.fires_ms,
+        "closes_ms": found.closes_ms,
+        "channels": [asdict(one) for one in channels],
+        "channels_in_all": many,
+        "watermark": None if watermark is None else str(watermark),
+        "held_by": None if watermark is None else watermark.held_by,
+        "results": _rows(found.results),
+        "quarantine": _by_reason(found.quarantine),
+        "runs": [
+            {
+                "run_id": step.run_id,
+                "kind": step.kind,
+                "ended": _text(step.written_at),
+                "requested_by": step.requested_by,
+                "reason": step.reason,
+            }
+            for step in found.runs
+        ],
+        "runs_in_all": found.run_ids,
+    }
+
+
+_OF_SLOTS: Mapping[str, Callable[[Shown, Asked], dict[str, Any]]] = {
+    "calendar": _calendar,
+    "day": _one_day,
+    "incomplete": _incomplete,
+    "slot": _one_slot,
+}
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    derived = {"share": slot.share, "accepted": slot.accepted, "refused": slot.refused}
+    return asdict(slot) | derived
+
+
+def _why(causes: list[Cause] | Any) -> list[dict[str, str]]:
+    return [asdict(cause) for cause in causes]
+
+
+def _by_reason(found: Mapping[str, Rows]) -> dict[str, Any]:
+    return {reason: _rows(rows) for reason, rows in found.items()}
+
+
+def _rows(found: Rows) -> dict[str, Any]:
+    values = [[_value(value) for value in row] for row in found.rows]
+    return {"columns": list(found.columns), "values": values, "total": found.total}
+
+
+def _value(value: Any) -> str | None:
+    """A value of the data as text, cut where it is long."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    at = str(_text(value)).replace("T", " ") if isinstance(value, date) else None
+    text = visible(str(value) if at is None else at)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _text(at: date | None) -> str | None:
+    """A day or an instant in ISO-8601, the instant in whole seconds where it is one."""
+    if at is None:
+        return None
+    if not isinstance(at, datetime):
+        return at.isoformat()
+    return at.replace(tzinfo=None).isoformat(timespec="milliseconds").removesuffix(".000")
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)

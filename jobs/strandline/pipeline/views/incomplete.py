@@ -1,0 +1,150 @@
+"""Which windows of a pipeline are not complete, and why: for the command and for Airflow's page."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from strandline.errors import NoRunsError
+from strandline.lake.days import Days, rows_by_day, shown_days
+from strandline.lake.ledger import Ledger
+from strandline.lake.read import tables_shown
+from strandline.lake.state import PipelineState
+from strandline.lake.store import Lake, Store
+from strandline.model.intervals import text_of
+from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
+from strandline.pipeline.views.why import MEANINGS, Cause, Causes
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A pipeline as it is shown: its tables that belong together, and what decides about its slots.
+
+    Attributes:
+        spec: the pipeline.
+        store: its tables.
+        state: of its ledger.
+        notice: what must be known of the tables; None: nothing.
+        causes: why slots are not complete.
+    """
+
+    spec: PipelineSpec
+    store: Store
+    state: PipelineState
+    notice: str | None
+    causes: Causes
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, lake: Lake) -> Shown:
+        """A pipeline as its tables are now.
+
+        Raises:
+            InputError: nothing has run yet.
+        """
+        ledger = Ledger(lake.pipeline(spec.pipeline))
+        state = ledger.state()
+        if not state.steps:
+            raise NoRunsError(spec.pipeline)
+        store, notice = tables_shown(ledger)
+        return cls(spec, store, state, notice, Causes.of(spec, store, state))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What stands above every list of slots: how far the pipeline and its watermark are."""
+        reached_ms, watermark = self.state.frontier_ms, self.causes.watermark
+        return {
+            "pipeline": self.spec.pipeline,
+            "lake": self.store.lake.root,
+            "notice": self.notice,
+            "processed_up_to": None if reached_ms is None else text_of(reached_ms),
+            "watermark": None if watermark is None else str(watermark),
+        }
+
+
+def incomplete_of(
+    spec: PipelineSpec,
+    lake: Lake,
+    since: date | None = None,
+    until: date | None = None,
+    *,
+    limit: int,
+) -> dict[str, Any]:
+    """See `incomplete_in`, of a pipeline as its tables are now.
+
+    Raises:
+        InputError: nothing has run yet, or the last day is before the first one.
+    """
+    return incomplete_in(Shown.of(spec, lake), since, until, limit=limit)
+
+
+def incomplete_in(
+    shown: Shown,
+    since: date | None = None,
+    until: date | None = None,
+    *,
+    limit: int,
+    skip: int = 0,
+) -> dict[str, Any]:
+    """The slots of some days that are not complete, the newest first, and why.
+
+    Args:
+        shown: the pipeline.
+        since: the first of these days; None: the trailing ones, see `shown_days`.
+        until: the last of them; None: the last there is.
+        limit: so many are listed, and held in memory.
+        skip: so many of the newest are left out before.
+
+    Returns:
+        `incomplete`: how many slots are not complete, of how many `slots`; `causes`: of how many
+        each cause is one; `listed`: each as `Slot.to_json` has it, with its `why`; `left_out`: how
+        many older ones are not listed.
+
+    Raises:
+        InputError: the last day is before the first one.
+    """
+    days = shown_days(shown.store, since, until)
+    by_cause, found, rows = Counter[str](), 0, 0
+
+    def counted() -> Iterator[tuple[int, int, Slot, list[Cause]]]:
+        nonlocal found, rows
+        for slot, why in _incomplete(shown, days):
+            found, rows = found + slot.slots, rows + 1
+            for cause in why:
+                by_cause[cause.name] += slot.slots
+            yield slot.start_ms, slot.end_ms, slot, why
+
+    newest = heapq.nlargest(skip + limit, counted(), key=lambda one: one[:2])[skip:]
+    return {
+        **shown.facts,
+        "days": days.named,
+        "slots": _slots_in(shown.store, days),
+        "incomplete": found,
+        "causes": {name: by_cause[name] for name in MEANINGS if by_cause[name]},
+        "listed": [
+            {**slot.to_json(), "why": [{"name": c.name, "sentence": c.sentence} for c in why]}
+            for _, _, slot, why in newest
+        ],
+        "left_out": max(rows - skip - len(newest), 0),
+    }
+
+
+def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
+    touched = [shares_instants_with(within) for within in shown.causes.touched]
+    wanted = reduce(or_, touched) if touched else None
+    for slot in slots_of(shown.store, days, wanted, incomplete=True):
+        if why := shown.causes.why(slot):
+            yield slot, why
+
+
+def _slots_in(store: Store, days: Days) -> int:
+    """The rows of the calendar on some days, by the table's log alone."""
+    first, last = days.since or date.min, days.until or date.max
+    rows = rows_by_day(store, "completeness").items()
+    return sum(many for day, many in rows if day is None or first <= day <= last)

@@ -1,0 +1,118 @@
+"""When each channel let the watermark pass a window, and which was the last: from the timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.watermark.by_records import RecordCrossings
+from strandline.engine.watermark.crossings import Instants, known_before
+from strandline.engine.watermark.probe_order import probe_order
+from strandline.lake.days import Days, facts_of_files
+from strandline.lake.timeline import StoredTimeline
+from strandline.lake.timeline_rows import TimelineTable
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.pipeline.views.channels import largest_offer_before
+
+if TYPE_CHECKING:
+    from strandline.pipeline.views.incomplete import Shown
+
+MOST_CHANNELS = 20
+_NEVER_MS = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """When a channel's own watermark passed the end of a window, and the end of its lateness.
+
+    Attributes:
+        channel: its name; empty: the only one.
+        fired_ms: when its watermark reached the end; None: it has not.
+        closed_ms: when it reached the end of the allowed lateness; None: it has not, or never can.
+    """
+
+    channel: str
+    fired_ms: int | None
+    closed_ms: int | None
+
+
+def channels_passed(
+    shown: Shown, fires_ms: int, closes_ms: int | None
+) -> tuple[list[Passed], int] | None:
+    """The channels by when they passed a window, the last first; and how many there are.
+
+    None: records of its channels alone do not decide when the watermark passes, as by the clock,
+    where channels go idle or retire, with two inputs, or over results of another pipeline.
+
+    Args:
+        shown: the pipeline.
+        fires_ms: the watermark at which the window fires.
+        closes_ms: the watermark at which it closes; None: it never does.
+    """
+    spec, start_ms = shown.spec, shown.state.clock_start_ms
+    watermark = spec.watermark
+    by_others = spec.has_two_sources or spec.reads_results_of is not None
+    by_clock = watermark.idleness_in_effect or watermark.goes_by_the_clock
+    if by_others or by_clock or spec.source.retired:
+        return None
+    if start_ms is None:
+        return None
+    known = _crossings(shown, Axis.of(spec, start_ms), fires_ms)
+    if known is None:
+        return None
+    crossings, before_ms = known
+    thresholds = [fires_ms] if closes_ms is None else [fires_ms, closes_ms]
+    by_channel = crossings.seen_from(thresholds)
+    found = [
+        Passed(channel, *_moments(crossings.axis, seen, before_ms))
+        for channel, seen in zip(crossings.channels, by_channel, strict=True)
+    ]
+    found.sort(key=_last_first)
+    return found[:MOST_CHANNELS], len(found)
+
+
+def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings, int] | None:
+    """What channels have offered since a window's end, and until when that is known; None: never.
+
+    Only files of arrival days are opened on which a channel may have passed the window.
+    """
+    spec, facts = shown.spec, facts_of_files(shown.store, "timeline")
+    last = max((day for day in facts.get("day", ()) if day is not None), default=None)
+    if last is None:
+        return None
+    before_ms = midnight_of(last) + DAY_MS
+    is_declared = spec.source.declared_channels is not None
+    days = Days(_first_day(facts, fires_ms) if is_declared else None)
+    table = TimelineTable.open(shown.store, days.rows_of("timeline"))
+    timeline = StoredTimeline(table, spec.timeline_fingerprint, before_ms)
+    order = probe_order(timeline, spec, axis)
+    return RecordCrossings(timeline, spec, axis, order), before_ms
+
+
+def _moments(axis: Axis, seen: Instants, before_ms: int) -> tuple[int | None, int | None]:
+    """When a channel reached the end of a window, and that of its lateness."""
+    known = known_before(seen, before_ms, axis)
+    at_ms = [
+        axis.event_ms(int(one)) if is_known else None
+        for one, is_known in zip(seen, known, strict=True)
+    ]
+    return at_ms[0], at_ms[1] if len(at_ms) > 1 else None
+
+
+def _first_day(facts: dict[str, list[Any]], fires_ms: int) -> date | None:
+    """The first arrival day to read: what arrived before had offered no such watermark.
+
+    None: all days, since a clock was once ahead.
+    """
+    first = day_of(fires_ms)
+    is_ahead = largest_offer_before(facts, first) >= fires_ms
+    return None if is_ahead else first
+
+
+def _last_first(one: Passed) -> tuple[int, int, str]:
+    closed_ms, fired_ms = (
+        _NEVER_MS if at_ms is None else at_ms for at_ms in (one.closed_ms, one.fired_ms)
+    )
+    return -fired_ms, -closed_ms, one.channel

@@ -1,0 +1,206 @@
+"""One slot of the calendar: its windows, when it was passed, what it refused, which runs it had."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.errors import InputError
+from strandline.lake.days import PARTITIONS, Days, days_of
+from strandline.lake.entry import UPKEEP, Entry
+from strandline.lake.reads import columns_of, started_in
+from strandline.lake.store import Store
+from strandline.model.intervals import TimeRange, day_of, text_of
+from strandline.pipeline.views.incomplete import Shown
+from strandline.pipeline.views.passed import Passed, channels_passed
+from strandline.pipeline.views.slots import Slot, slots_of
+from strandline.pipeline.views.why import Cause
+from strandline.tables import QUARANTINE
+
+MOST_WINDOWS = 50
+MOST_RUNS = 20
+SAMPLES = 5
+"""Rows of quarantine that are shown for each reason."""
+_BATCH_ROWS = 8_192
+_NOT_SHOWN = {"window_start", "window_end", "window_date", "spec_fingerprint", "pair_date"}
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+
+class NoSlotError(InputError):
+    """A slot that the calendar does not have."""
+
+    def __init__(self, start_ms: int, end_ms: int) -> None:
+        """Name its edges."""
+        place = f"{text_of(start_ms)} to {text_of(end_ms)}"
+        super().__init__(place, "no slot of the calendar", "choose one in the calendar")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table.
+
+    Attributes:
+        columns: their names.
+        rows: the values of each.
+        total: how many rows there are.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class SlotPage:
+    """What is known of a slot.
+
+    Attributes:
+        slot: its row of the calendar.
+        why: why it is not complete; empty: it is.
+        fires_ms: the watermark at which it fires.
+        closes_ms: the watermark at which it closes; None: it never does.
+        channels: by when they passed it, the last first, and how many there are; None: they do not
+            decide it.
+        results: its windows, or pairs.
+        quarantine: by reason, the most frequent first, the rows that it has refused.
+        runs: the published steps that brought it up to date, the newest first.
+        run_ids: how many of them there are.
+    """
+
+    slot: Slot
+    why: Sequence[Cause]
+    fires_ms: int
+    closes_ms: int | None
+    channels: tuple[list[Passed], int] | None
+    results: Rows
+    quarantine: dict[str, Rows]
+    runs: Sequence[Entry]
+    run_ids: int
+
+
+def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
+    """What is known of the slot of a start and an end.
+
+    Raises:
+        NoSlotError: the calendar has no such slot.
+    """
+    day = day_of(start_ms)
+    here = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
+    found = (one for one in slots_of(shown.store, Days(day, day), here) if one.end_ms == end_ms)
+    slot = next(found, None)
+    if slot is None:
+        raise NoSlotError(start_ms, end_ms)
+    fires_ms, closes_ms = shown.causes.fires_at_ms(slot), shown.causes.closes_at_ms(slot)
+    runs = _runs(shown, slot)
+    return SlotPage(
+        slot,
+        shown.causes.why(slot),
+        fires_ms,
+        closes_ms,
+        channels_passed(shown, fires_ms, closes_ms),
+        _results(shown, slot),
+        quarantine_of(shown.store, Days(day, day), _at_slot(slot)),
+        runs[:MOST_RUNS],
+        len(runs),
+    )
+
+
+def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None) -> dict[str, Rows]:
+    """By reason, the most frequent first, how many rows are in quarantine, and samples of them.
+
+    Args:
+        store: the pipeline's tables.
+        days: of the slots of late rows, of the arrivals of malformed ones.
+        wanted: of these rows these alone; None: all.
+    """
+    table = store.table(QUARANTINE.name)
+    if table is None:
+        return {}
+    names = _of_source(columns_of(table))
+    dataset, rows = days_of(table, QUARANTINE.name, days)
+    if wanted is not None:
+        rows &= wanted
+    counts, samples = Counter[str](), dict[str, list[tuple[Any, ...]]]()
+    few = {"batch_size": _BATCH_ROWS, "batch_readahead": 2}
+    for batch in dataset.to_batches(columns=["reason", *names], filter=rows, **few):
+        _count(batch, names, counts, samples)
+    return {
+        reason: Rows(tuple(names), tuple(samples[reason]), many)
+        for reason, many in counts.most_common()
+    }
+
+
+def malformed_and_late(store: Store, day: date) -> dict[str, Rows]:
+    """What is in quarantine of a day: late rows by their slots, malformed ones by arrival."""
+    has_day = ds.field(PARTITIONS[QUARANTINE.name]).is_valid()
+    return quarantine_of(store, Days(day, day), has_day)
+
+
+def _count(
+    batch: pa.RecordBatch,
+    names: Sequence[str],
+    counts: Counter[str],
+    samples: dict[str, list[tuple[Any, ...]]],
+) -> None:
+    """Count some rows by reason, and keep the first of each."""
+    for one in batch["reason"].value_counts().to_pylist():
+        reason = str(one["values"])
+        counts[reason] += one["counts"]
+        kept = samples.setdefault(reason, [])
+        if len(kept) < SAMPLES:
+            rows = batch.filter(ds.field("reason") == reason).slice(0, SAMPLES - len(kept))
+            kept += (tuple(row[name] for name in names) for row in rows.to_pylist())
+
+
+def _at_slot(slot: Slot) -> ds.Expression:
+    return ds.field("slot_start") == pa.scalar(slot.start_ms * 1000, _INSTANT)
+
+
+def _of_source(schema: pa.Schema) -> list[str]:
+    """The columns of the landing rows, behind how late they were."""
+    ours = {name for name in QUARANTINE.columns if name not in {"late_by_ms", "watermark_ms"}}
+    ahead = [name for name in ("late_by_ms", "watermark_ms") if name in schema.names]
+    return [*ahead, *(n for n in schema.names if n not in ours and n not in ahead)]
+
+
+def _results(shown: Shown, slot: Slot) -> Rows:
+    """The windows of a slot; of sessions those that start in it, of an interval join the pairs."""
+    spec = shown.spec
+    published, table = spec.tables[spec.result], shown.store.table(spec.result)
+    if table is None:
+        return Rows((), (), 0)
+    rows = started_in(published.start, slot.within)
+    if spec.result == "windows" and not spec.window.merging:
+        rows &= ds.field("window_start") == pa.scalar(slot.start_ms * 1000, _INSTANT)
+        rows &= ds.field("window_end") == pa.scalar(slot.end_ms * 1000, _INSTANT)
+    names = [name for name in columns_of(table).names if name not in _NOT_SHOWN]
+    if spec.window.merging:
+        names = ["window_start", "window_end", *names]
+    days = Days(day_of(slot.start_ms), _last_day(slot))
+    dataset, of_days = days_of(table, spec.result, days)
+    scanner = dataset.scanner(columns=names, filter=of_days & rows, batch_size=_BATCH_ROWS)
+    first = scanner.head(MOST_WINDOWS).to_pylist()
+    return Rows(
+        tuple(names),
+        tuple(tuple(row[name] for name in names) for row in first),
+        int(dataset.count_rows(filter=of_days & rows)),
+    )
+
+
+def _last_day(slot: Slot) -> date:
+    return day_of(max(slot.end_ms - 1, slot.start_ms))
+
+
+def _runs(shown: Shown, slot: Slot) -> list[Entry]:
+    """The published steps whose slots hold this one, the newest first."""
+    return [
+        step
+        for step in reversed(shown.state.published)
+        if step.kind not in UPKEEP and step.touched is not None and slot.start_ms in step.touched
+    ]

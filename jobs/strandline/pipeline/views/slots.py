@@ -1,0 +1,151 @@
+"""The slots of a pipeline's calendar: what each of them holds, and how much of what came for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.lake.days import Days, days_of
+from strandline.lake.reads import columns_of
+from strandline.lake.store import Store
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of, text_of
+
+COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
+_BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
+_LATER = ("unfired", "slots", "channels_heard", "spec_fingerprint")
+"""Columns that a table of an earlier version, or of other windows, does not have."""
+_BATCH_ROWS = 8_192
+_INSTANT = pa.timestamp("us", tz="UTC")
+_LAST_MS = END_OF_INSTANTS_MS - 1
+_REFUSING = ("late", "no_window", "missed_pairs", "unfired")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot of the calendar: a window over all keys.
+
+    Attributes:
+        start_ms: its start.
+        end_ms: its end, exclusive.
+        state: `open`, `fired`, `closed`, or `gap` for one without a record.
+        slots: how many it stands for; more than one only for gaps in a row.
+        fired_at_ms: when the watermark reached its end; None: not yet.
+        closed_at_ms: when it was closed to late records; None: not yet.
+        counts: its records by what became of them.
+        channels: the channels that have a record in it; None: not noted.
+        run_id: the run that has changed its row last.
+        spec_fingerprint: of the rules that it was published by.
+    """
+
+    start_ms: int
+    end_ms: int
+    state: str
+    slots: int
+    fired_at_ms: int | None
+    closed_at_ms: int | None
+    counts: dict[str, int]
+    channels: tuple[str, ...] | None
+    run_id: str | None
+    spec_fingerprint: str | None
+
+    @property
+    def accepted(self) -> int:
+        """The records that its windows hold."""
+        return self.counts["on_time"] + self.counts["late_accepted"]
+
+    @property
+    def refused(self) -> int:
+        """The records of which it is the newest window, and which no window holds."""
+        return self.counts["late"] + self.counts["no_window"]
+
+    @property
+    def share(self) -> float | None:
+        """The share of its records that its windows hold; None: it has no record."""
+        known = self.accepted + self.refused
+        return self.accepted / known if known else None
+
+    @property
+    def within(self) -> TimeRange:
+        """Its instants."""
+        return TimeRange(self.start_ms, self.end_ms)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+        share = self.share
+        return {
+            "slot_start": text_of(self.start_ms),
+            "slot_end": text_of(self.end_ms),
+            "state": self.state,
+            "slots": self.slots,
+            "share": None if share is None else round(share, 6),
+            "fired_at": None if self.fired_at_ms is None else text_of(self.fired_at_ms),
+            "closed_at": None if self.closed_at_ms is None else text_of(self.closed_at_ms),
+            **self.counts,
+        }
+
+
+def slots_of(
+    store: Store, days: Days, wanted: ds.Expression | None = None, *, incomplete: bool = False
+) -> Iterator[Slot]:
+    """The slots of some days, in the order of their days, batch by batch.
+
+    Args:
+        store: the pipeline's tables.
+        days: of the slots' starts.
+        wanted: of these slots these alone; None: all.
+        incomplete: only the slots that are not closed or have refused a record, and `wanted`.
+    """
+    table = store.table("completeness")
+    if table is None:
+        return
+    there = columns_of(table).names
+    names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in there]
+    dataset, rows = days_of(table, "completeness", days)
+    if incomplete:
+        wanted = _incomplete(there) if wanted is None else wanted | _incomplete(there)
+    if wanted is not None:
+        rows &= wanted
+    for batch in dataset.to_batches(
+        columns=names, filter=rows, batch_size=_BATCH_ROWS, batch_readahead=2
+    ):
+        yield from map(_slot, batch.to_pylist())
+
+
+def shares_instants_with(within: TimeRange) -> ds.Expression:
+    """The slots that share an instant with a range."""
+    first, end = (
+        pa.scalar(ms * 1000, _INSTANT) for ms in (within.start_ms, min(within.end_ms, _LAST_MS))
+    )
+    return (ds.field("slot_end") > first) & (ds.field("slot_start") < end)
+
+
+def _incomplete(there: list[str]) -> ds.Expression:
+    """The slots that are not closed, are gaps, or have refused or dropped a record."""
+    rows = (ds.field("state") != "closed") | ds.field("gap")
+    for name in _REFUSING:
+        if name in there:
+            rows |= ds.field(name) > 0
+    return rows
+
+
+def _slot(row: dict[str, Any]) -> Slot:
+    heard = row.get("channels_heard")
+    counts = {name: row[name] or 0 for name in COUNTS}
+    if row.get("unfired"):
+        counts["unfired"] = row["unfired"]
+    return Slot(
+        instant_of(row["slot_start"]),
+        instant_of(row["slot_end"]),
+        "gap" if row["gap"] else row["state"],
+        row.get("slots") or 1,
+        None if row["fired_at"] is None else instant_of(row["fired_at"]),
+        None if row["closed_at"] is None else instant_of(row["closed_at"]),
+        counts,
+        None if heard is None else tuple(heard),
+        row.get("run_id"),
+        row.get("spec_fingerprint"),
+    )

@@ -1,0 +1,27 @@
+"""Where the combined watermark of a pipeline stands, and which channel holds it there."""
+
+from __future__ import annotations
+
+from strandline.lake.state import PipelineState
+from strandline.lake.store import Store
+from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.findings import start_to_come
+from strandline.quality.report.held_back_by import HeldBack
+from strandline.spec import PipelineSpec
+
+
+def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
+    """Where the watermark stands after the last observed day.
+
+    By the clock: where the last horizon puts it. None: nothing has arrived, or it is the watermark
+    of another pipeline.
+    """
+    found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
+    horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
+    if lag_ms is not None and horizons:
+        found = HeldBack(horizons[-1] - 1 - lag_ms, None, None, None)
+    if found is None:
+        return None
+    if start_to_come(spec, state) is not None:
+        return HeldBack(None, None, None, None)
+    return found

@@ -1,0 +1,150 @@
+"""Why a slot of the calendar is not complete, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.lake.state import PipelineState
+from strandline.lake.store import Store
+from strandline.lake.timeline import read_event_times
+from strandline.lake.timeline_rows import TimelineTable
+from strandline.model.intervals import TimeRange
+from strandline.model.lateness import MAX_WATERMARK, cleanup_time, is_window_fired
+from strandline.pipeline.views.slots import Slot
+from strandline.pipeline.views.watermark import watermark_of
+from strandline.quality.figures import duration, percent
+from strandline.quality.report.held_back_by import HeldBack
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason for which a slot is not complete.
+
+    Attributes:
+        name: `open`, `fired`, `gap`, `late`, `no_window`, `missed_pairs`, `unfired`, `to_recompute`
+            or `rows_missing`.
+        sentence: the same in words and figures.
+    """
+
+    name: str
+    sentence: str
+
+
+MEANINGS = {
+    "open": "the watermark has not reached its end",
+    "fired": "published, and still open to late records",
+    "gap": "empty, behind the first slot that accepted a record",
+    "late": "records came after it had been closed",
+    "no_window": "records lie between its end and the next window",
+    "missed_pairs": "records came too late for it, and other windows hold them",
+    "unfired": "records were dropped before any firing held them",
+    "to_recompute": "arrival days that it takes records of have changed since",
+    "rows_missing": "rows of its arrival days have disappeared from the landing table",
+}
+"""What each cause means, in the order in which they are listed."""
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What decides why slots of a pipeline are not complete.
+
+    Attributes:
+        spec: the pipeline.
+        watermark: where the watermark stands; None: that is not known by its own records.
+        changed: the event times, by arrival day, of days to recompute.
+        missing: the event times, by arrival day, of days whose rows have gone.
+    """
+
+    spec: PipelineSpec
+    watermark: HeldBack | None
+    changed: Mapping[date, Collection[TimeRange]]
+    missing: Mapping[date, Collection[TimeRange]]
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, store: Store, state: PipelineState) -> Causes:
+        """What is known of a pipeline by its timeline and its ledger."""
+        changed, missing = state.days_to_recompute, list(state.missing_days)
+        timeline = TimelineTable.open(store)
+        return cls(
+            spec,
+            watermark_of(spec, store, state),
+            read_event_times(timeline, changed) if changed else {},
+            read_event_times(timeline, missing) if missing else {},
+        )
+
+    @property
+    def touched(self) -> list[TimeRange]:
+        """The event times whose slots are not complete, whatever their rows say."""
+        return [one for days in (self.changed, self.missing) for of in days.values() for one in of]
+
+    def fires_at_ms(self, slot: Slot) -> int:
+        """The watermark at which a slot fires."""
+        return slot.end_ms - 1
+
+    def closes_at_ms(self, slot: Slot) -> int | None:
+        """The watermark at which a slot is closed; None: it never is."""
+        closes_ms = cleanup_time(slot.end_ms - 1, allowed_lateness_ms=self.spec.allowed_lateness)
+        return None if closes_ms == MAX_WATERMARK else closes_ms
+
+    def why(self, slot: Slot) -> list[Cause]:
+        """Why a slot is not complete; empty: it is."""
+        return [*self._by_state(slot), *_by_counts(slot), *self._by_landing(slot)]
+
+    def _by_state(self, slot: Slot) -> Iterator[Cause]:
+        if slot.state == "gap":
+            many = f"{slot.slots:,} slots in a row without" if slot.slots > 1 else "without"
+            yield Cause("gap", f"{many} a record, behind the first slot that accepted one")
+        elif slot.state == "open":
+            fires_ms = self.fires_at_ms(slot)
+            yield Cause("open", f"not fired: {self._lacking(fires_ms, 'its end')}")
+        elif slot.state == "fired":
+            closes_ms = self.closes_at_ms(slot)
+            if closes_ms is None:
+                yield Cause("fired", "open to late records for ever, by the allowed lateness")
+                return
+            lacking = self._lacking(closes_ms, "the end of the allowed lateness")
+            yield Cause("fired", f"open to late records: {lacking}")
+
+    def _lacking(self, threshold_ms: int, what: str) -> str:
+        """How far the watermark is before a threshold."""
+        if self.watermark is None:
+            return f"the watermark had not reached {what} at the last run"
+        watermark_ms = self.watermark.watermark_ms
+        if watermark_ms is None:
+            return "there is no watermark yet"
+        if is_window_fired(threshold_ms, watermark_ms=watermark_ms):
+            return f"the watermark has reached {what} since the last run"
+        return f"the watermark is {duration(threshold_ms - watermark_ms)} before {what}"
+
+    def _by_landing(self, slot: Slot) -> Iterator[Cause]:
+        for name, days, meaning in (
+            ("to_recompute", self.changed, "has changed since, or landed late"),
+            ("rows_missing", self.missing, "has lost rows since"),
+        ):
+            found = [day for day, times in days.items() if any(map(slot.within.overlaps, times))]
+            if found:
+                others = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+                yield Cause(name, f"the landing of {min(found)}{others} {meaning}")
+
+
+def _by_counts(slot: Slot) -> Iterator[Cause]:
+    counts = slot.counts
+    known = slot.accepted + slot.refused
+    if late := counts["late"]:
+        share = f" ({percent(late, known)})"
+        yield Cause("late", f"{late:,} of {known:,} records came too late{share}")
+    if outside := counts["no_window"]:
+        yield Cause("no_window", f"{outside:,} of {known:,} records lie in no window")
+    if missed := counts["missed_pairs"]:
+        yield Cause(
+            "missed_pairs", f"{_records(missed)} came too late for it, and other windows hold them"
+        )
+    if dropped := counts.get("unfired"):
+        yield Cause("unfired", f"{_records(dropped)} dropped before any firing held them")
+
+
+def _records(many: int) -> str:
+    return "1 record" if many == 1 else f"{many:,} records"

@@ -1,0 +1,137 @@
+"""The forms in which people write times as text, and how Spark reads each of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_CLOCK = (
+    r"(?:(?P<gap>,? |T)(?P<hour>\d{1,2}):\d{2}(?P<second>:\d{2})?(?P<part>\.\d{1,9})?"
+    r"(?P<half> ?[AaPp][Mm])?)?"
+)
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?P<second>:\d{2}(?:\.\d{1,9})?)?)?"
+    r"(?P<zone> ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?"
+)
+_NUMBERS = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<by>[./-])(?P<then>\d{{1,2}})(?P=by)\d{{4}}{_CLOCK}"
+)
+_YEAR_FIRST = re.compile(rf"\d{{4}}(?P<by>[./])\d{{1,2}}(?P=by)\d{{1,2}}{_CLOCK}")
+_NAMED = re.compile(rf"(?P<first>\d{{1,2}})(?P<by>[ -])[A-Z][a-z]{{2}}(?P=by)\d{{4}}{_CLOCK}")
+_NAME_FIRST = re.compile(rf"[A-Z][a-z]{{2}} (?P<first>\d{{1,2}}), \d{{4}}{_CLOCK}")
+_COMPACT = re.compile(r"(?:19|20)\d{6}(?P<clock>\d{6})?")
+_LEAST_SHARE = 0.9
+"""So many of the values must have one form."""
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How the texts of a column write times.
+
+    Attributes:
+        spark: the pattern for `try_to_timestamp`; None: ISO-8601, which Spark casts by itself.
+        pandas: the same for pandas, `ISO8601` for that.
+        has_zone: whether the texts say their zone; else they are read as UTC.
+        whole_days: whether they have no time of day.
+        is_ambiguous: whether day and month could be the other way round.
+    """
+
+    spark: str | None
+    pandas: str
+    has_zone: bool = False
+    whole_days: bool = False
+    is_ambiguous: bool = False
+
+
+def form_of(texts: Sequence[str]) -> TextForm | None:
+    """The form of most of some texts; None: they are no times, or of too many forms."""
+    found = Counter(form for text in texts if (form := _form_of_one(text)) is not None)
+    if not found:
+        return None
+    form, _ = found.most_common(1)[0]
+    if isinstance(form, str):
+        return _by_numbers(texts) if sum(found.values()) >= _LEAST_SHARE * len(texts) else None
+    like_it = sum(many for one, many in found.items() if one == form)
+    return form if like_it >= _LEAST_SHARE * len(texts) else None
+
+
+_DAY_AND_MONTH = "day and month"
+
+
+def _form_of_one(text: str) -> TextForm | str | None:
+    if match := _ISO.fullmatch(text):
+        return _iso(match, text)
+    if _NUMBERS.fullmatch(text):
+        return _DAY_AND_MONTH
+    if match := _YEAR_FIRST.fullmatch(text):
+        by = match["by"]
+        return _with_clock(f"yyyy{by}M{by}d", f"%Y{by}%m{by}%d", match)
+    if match := _NAMED.fullmatch(text):
+        by = match["by"]
+        return _with_clock(f"d{by}MMM{by}yyyy", f"%d{by}%b{by}%Y", match)
+    if match := _NAME_FIRST.fullmatch(text):
+        return _with_clock("MMM d, yyyy", "%b %d, %Y", match)
+    if match := _COMPACT.fullmatch(text):
+        clock = match["clock"] is not None
+        spark = "yyyyMMddHHmmss" if clock else "yyyyMMdd"
+        return TextForm(spark, "%Y%m%d%H%M%S" if clock else "%Y%m%d", whole_days=not clock)
+    return None
+
+
+def _iso(match: re.Match[str], text: str) -> TextForm:
+    has_zone, whole_days = match["zone"] is not None, len(text) == len("2013-01-15")
+    if has_zone and match["second"] is None and not whole_days:
+        between = "'T'" if "T" in text else " "
+        return TextForm(f"yyyy-MM-dd{between}HH:mmXXX", "ISO8601", has_zone=True)
+    return TextForm(None, "ISO8601", has_zone=has_zone, whole_days=whole_days)
+
+
+def _with_clock(spark: str, pandas: str, match: re.Match[str]) -> TextForm:
+    """A form with the time of day of a text behind its date."""
+    if match["hour"] is None:
+        return TextForm(spark, pandas, whole_days=True)
+    gap = "'T'" if match["gap"] == "T" else match["gap"]
+    half = match["half"]
+    spark += gap + ("h:mm" if half else "H:mm")
+    pandas += match["gap"] + ("%I:%M" if half else "%H:%M")
+    if match["second"]:
+        spark, pandas = f"{spark}:ss", f"{pandas}:%S"
+    if match["part"]:
+        spark, pandas = f"{spark}.{'S' * (len(match['part']) - 1)}", f"{pandas}.%f"
+    if half:
+        between = " " if half.startswith(" ") else ""
+        spark, pandas = f"{spark}{between}a", f"{pandas}{between}%p"
+    return TextForm(spark, pandas)
+
+
+def _by_numbers(texts: Sequence[str]) -> TextForm | None:
+    """The form of dates in which day and month are both numbers, by what is larger than twelve."""
+    matches = [match for text in texts if (match := _NUMBERS.fullmatch(text))]
+    first = any(int(match["first"]) > 12 for match in matches)
+    second = any(int(match["then"]) > 12 for match in matches)
+    if first and second:
+        return None
+    by = Counter(match["by"] for match in matches).most_common(1)[0][0]
+    day_first = first or (not second and by != "/")
+    spark, pandas = (
+        ("d{0}M{0}yyyy", "%d{0}%m{0}%Y") if day_first else ("M{0}d{0}yyyy", "%m{0}%d{0}%Y")
+    )
+    forms = Counter(_with_clock(spark.format(by), pandas.format(by), match) for match in matches)
+    form, many = forms.most_common(1)[0]
+    if many < _LEAST_SHARE * len(texts):
+        return None
+    return TextForm(form.spark, form.pandas, False, form.whole_days, not (first or second))
+
+
+def epochs(numbers: Sequence[float]) -> Iterator[tuple[str, int]]:
+    """The unit in which numbers count from 1970, and how many are a second, if they all may."""
+    for unit, many in _EPOCHS:
+        if all(_FIRST_S * many <= number < _LAST_S * many for number in numbers):
+            yield unit, many
+
+
+_EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
+_FIRST_S, _LAST_S = 631_152_000, 4_102_444_800
+"""The years 1990 to 2099: no number in them is of two units."""

@@ -1,0 +1,104 @@
+"""Landing files as a Delta table that is partitioned by arrival day: each file once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from strandline.errors import InputError
+from strandline.lake.store import storage_errors
+from strandline.proposal.files import batches_of, digest_of
+from strandline.proposal.roles import Roles
+from strandline.proposal.table import Table
+from strandline.proposal.times import DAY_MS, NONE_MS, Millis
+from strandline.proposal.typed import as_typed
+
+ARRIVAL_DATE = "arrival_date"
+"""The partition column of a table that is landed here."""
+_APP = "strandline-init/"
+"""What the transactions of landed files begin with; the SHA-256 of the file follows."""
+
+
+def arrival_days(roles: Roles, rows: pa.Table) -> pa.Array:
+    """The UTC day of each arrival; else of the event time; null: neither is known."""
+    arrival = roles.arrival or roles.event
+    found_ms = arrival.read(rows.column(arrival.name))
+    event_ms = roles.event.read(rows.column(roles.event.name))
+    return _days(np.where(found_ms == NONE_MS, event_ms, found_ms))
+
+
+def _days(instants_ms: Millis) -> pa.Array:
+    days = np.where(instants_ms == NONE_MS, 0, instants_ms // DAY_MS).astype(np.int32)
+    return pa.array(days, pa.int32(), mask=instants_ms == NONE_MS).cast(pa.date32())
+
+
+def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
+    """Append the files that the table does not hold yet, each in a commit of its own.
+
+    A file is known by its content: run again, nothing lands twice, and what was added does.
+
+    Args:
+        table: the files, and their columns.
+        roles: the times, which decide about the arrival day.
+        uri: of the Delta table; it is created if need be.
+
+    Returns:
+        How many files were landed, and how many were there.
+
+    Raises:
+        InputError: another table lies there, or a file cannot be read.
+        RetryableError: the store failed.
+    """
+    own = ARRIVAL_DATE in table.schema.names
+    schema = table.schema if own else table.schema.append(pa.field(ARRIVAL_DATE, pa.date32()))
+    landed = there = 0
+    for path in table.files:
+        digest = digest_of(path)
+        found = _table_at(uri)
+        if found is not None:
+            _require_ours(found, schema, uri)
+            if found.transaction_version(_APP + digest) is not None:
+                there += 1
+                continue
+        rows = pa.RecordBatchReader.from_batches(schema, _rows(path, table, roles, schema))
+        transaction = CommitProperties(app_transactions=[Transaction(_APP + digest, 1)])
+        with storage_errors(uri):
+            write_deltalake(
+                uri, rows, mode="append", partition_by=[ARRIVAL_DATE], commit_properties=transaction
+            )
+        landed += 1
+    return landed, there
+
+
+def _rows(path: Path, table: Table, roles: Roles, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for block in batches_of(path):
+        rows = as_typed(block, table.schema)
+        if ARRIVAL_DATE not in table.schema.names:
+            rows = rows.append_column(ARRIVAL_DATE, arrival_days(roles, rows))
+        yield from rows.cast(schema).to_batches()
+
+
+def _table_at(uri: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(uri)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise InputError(uri, f"no table ({str(error).splitlines()[0]})", "clear it") from None
+
+
+def _require_ours(found: DeltaTable, schema: pa.Schema, uri: str) -> None:
+    """Refuse a table of other columns, or another partition.
+
+    Raises:
+        InputError: it is one.
+    """
+    names = [field.name for field in found.schema().fields]
+    if found.metadata().partition_columns != [ARRIVAL_DATE] or set(names) != set(schema.names):
+        problem = f"a table of other columns lies there ({', '.join(names)})"
+        raise InputError(uri, problem, "give another --name, or remove it")

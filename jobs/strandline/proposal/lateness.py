@@ -1,0 +1,130 @@
+"""Bound, allowed lateness, `max_ahead` and the size of windows: by the sample, then by advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strandline.model.loss_curve import totals_on_offer
+from strandline.proposal.guess import Certainty, Guess
+from strandline.proposal.roles import Roles, times_apart
+from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
+from strandline.quality.figures import percent
+
+_SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
+_LEAST_ROWS = 20
+"""So many rows a window has on average, if one of the sizes gives so many."""
+_AHEAD_MS = HOUR_MS
+_MOST_CHOICES = 10
+_BOUND_LOSES, _BOTH_LOSE = 0.01, 0.001
+"""The bound alone would lose the first share of the records, bound and lateness the second."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """What is waited for, in ms.
+
+    Attributes:
+        bound_ms: how far records may be out of order before a window is first emitted.
+        allowed_ms: how much longer it is emitted again.
+        late_share: the records that are lost all the same; None: nobody has counted them.
+        max_ahead_ms: how far event times may be after their arrival; None: no limit.
+        choices: totals of bound and allowed lateness with the share that each loses.
+        guesses: a line for each.
+    """
+
+    bound_ms: int
+    allowed_ms: int
+    late_share: float | None
+    max_ahead_ms: int | None
+    choices: tuple[tuple[int, float], ...]
+    guesses: tuple[Guess, ...]
+
+
+def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
+    """The size of tumbling windows: enough rows in each, and longer than the times' own unit."""
+    known = event_ms[event_ms != NONE_MS]
+    low, high = np.quantile(known, (0.005, 0.995)) if len(known) else (0.0, 0.0)
+    span_ms = max(1.0, float(high - low))
+    least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
+    fitting = [ms for ms in _SIZES_MS if ms >= least_ms and rows * ms / span_ms >= _LEAST_ROWS]
+    size_ms = next(iter(fitting), DAY_MS)
+    why = f"about {rows * size_ms / span_ms:,.0f} rows in each, over {span_ms / DAY_MS:,.0f} days"
+    return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
+
+
+def by_sample(roles: Roles) -> Lateness:
+    """The choice by the delays of the sample.
+
+    A record lies behind the watermark by no more than its delay exceeds the least delay of all.
+    """
+    if roles.arrival is None:
+        why = "no lateness can be known without an arrival time"
+        guess = Guess("watermark.bound", "0s", Certainty.TODO, why)
+        return Lateness(0, 0, None, None, (), (guess,))
+    delays_ms = times_apart(roles.event, roles.arrival)
+    behind_ms = delays_ms - delays_ms.min() if len(delays_ms) else delays_ms
+    many = max(1, len(behind_ms))
+    curve = [(ms, float((behind_ms > ms).sum() / many)) for ms in totals_on_offer(1_000, 0)]
+    why = "at most, by the delays of the sample; advise counts all rows"
+    return _chosen(curve, _ahead(roles), Certainty.GUESS, why)
+
+
+def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:
+    """The choice by what each total lateness loses of all records, as the advisor counts it."""
+    curve = [(row["total_ms"], row["share_lost"]) for row in advice["settings"]]
+    why = f"of all {advice['records']:,} records, by the advisor"
+    return _chosen(curve, _ahead(roles), Certainty.LIKELY, why)
+
+
+def _chosen(
+    curve: Sequence[tuple[int, float]], ahead: tuple[int | None, Guess], sure: Certainty, why: str
+) -> Lateness:
+    least_lost = curve[-1]
+    bound_ms = next((ms for ms, lost in curve if lost <= _BOUND_LOSES), least_lost[0])
+    total_ms, lost = next((one for one in curve if one[1] <= _BOTH_LOSE), least_lost)
+    alone = next(share for ms, share in curve if ms == bound_ms)
+    guesses = (
+        Guess(
+            "watermark.bound", written(bound_ms), sure, f"alone it would lose {_share(alone)} {why}"
+        ),
+        Guess(
+            "allowed_lateness",
+            written(total_ms - bound_ms),
+            sure,
+            f"both together lose {_share(lost)}",
+        ),
+        ahead[1],
+    )
+    nothing_ms = next((ms for ms, share in curve if not share), least_lost[0])
+    choices = tuple(one for one in curve if one[0] <= nothing_ms)[-_MOST_CHOICES:]
+    return Lateness(bound_ms, total_ms - bound_ms, lost, ahead[0], choices, guesses)
+
+
+def _ahead(roles: Roles) -> tuple[int | None, Guess]:
+    """The limit to how far event times may be after their arrival."""
+    if roles.arrival is None:
+        return None, Guess("source.max_ahead", "null", Certainty.TODO, "no arrival time")
+    apart_ms = times_apart(roles.event, roles.arrival)
+    share = float((apart_ms < -_AHEAD_MS).mean()) if len(apart_ms) else 0.0
+    if share > _BOUND_LOSES:
+        why = f"{_share(share)} are more than 1h ahead: too many for broken clocks; look at some"
+        return None, Guess("source.max_ahead", "null", Certainty.TODO, why)
+    why = (
+        f"{_share(share)} of the sample are more than 1h ahead: one wrong clock would close windows"
+    )
+    return _AHEAD_MS, Guess("source.max_ahead", "1h", Certainty.LIKELY, why)
+
+
+def written(ms: int) -> str:
+    """A length as a pipeline file says it: `90m`, `3h`, `0s`."""
+    units = (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", 1_000))
+    unit, length = next(((u, n) for u, n in units if ms >= n and ms % n == 0), ("s", 1_000))
+    return f"{ms // length}{unit}" if ms % length == 0 else f"{ms}ms"
+
+
+def _share(share: float) -> str:
+    return percent(round(share * 10**6), 10**6)

@@ -1,0 +1,118 @@
+"""From a table to a proposal: times, then the other columns, then what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from strandline.model.intervals import DAY_MS, midnight_before, text_of
+from strandline.proposal.columns import columns_of
+from strandline.proposal.guess import Certainty, Guess
+from strandline.proposal.land import ARRIVAL_DATE, arrival_days
+from strandline.proposal.lateness import by_advice, by_sample, window_size
+from strandline.proposal.roles import Roles, roles_of
+from strandline.proposal.table import Table
+from strandline.proposal.times import time_columns
+from strandline.proposal.yaml_text import Proposal
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A proposal, and the guesses that it is made of."""
+
+    proposal: Proposal
+    guesses: tuple[Guess, ...]
+
+    def advised(self, advice: Mapping[str, Any]) -> Proposed:
+        """The same with what is waited for chosen by the losses of all records."""
+        lateness = by_advice(self.proposal.roles, advice)
+        named = {guess.what: guess for guess in lateness.guesses}
+        guesses = tuple(named.get(guess.what, guess) for guess in self.guesses)
+        return Proposed(replace(self.proposal, lateness=lateness), guesses)
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines, and for who shows it."""
+        return {
+            "pipeline": self.proposal.name,
+            "table": self.proposal.table,
+            "guesses": [
+                {
+                    "key": one.what,
+                    "value": one.value,
+                    "certainty": one.certainty.value,
+                    "why": one.why,
+                }
+                for one in self.guesses
+            ],
+            "advance_to": self._first_midnight,
+            "problems": list(self.proposal.roles.problems),
+            "choices": [
+                {"total_ms": ms, "share_lost": share}
+                for ms, share in self.proposal.lateness.choices
+            ],
+        }
+
+    @property
+    def _first_midnight(self) -> str:
+        """The first midnight after the arrivals of the sample, up to which a run may advance."""
+        roles = self.proposal.roles
+        last_ms = int((roles.arrival or roles.event).known_ms.max())
+        return text_of(midnight_before(last_ms) + DAY_MS)[:10]
+
+
+def propose(table: Table) -> Proposed:
+    """A pipeline over a table, as far as a sample of it can say.
+
+    Raises:
+        InputError: no column reads as a time.
+    """
+    times = list(time_columns(table.sample))
+    roles = roles_of(times, table.schema.names, table.partitions)
+    arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
+    names = [one.name for one in times] + list(table.partitions)
+    columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
+    size_ms, of_size = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
+    lateness = by_sample(roles)
+    arrival_date, of_date = _arrival_date(table, roles)
+    guesses = (
+        Guess(
+            "source.table",
+            table.said,
+            Certainty.SURE,
+            f"{table.rows:,} rows, "
+            f"{len(table.schema.names)} columns; a sample of {table.sample.num_rows:,} was read",
+        ),
+        of_date,
+        *roles.guesses,
+        *columns.guesses,
+        of_size,
+        *lateness.guesses,
+    )
+    proposal = Proposal(table.name, table.said, arrival_date, roles, columns, size_ms, lateness)
+    return Proposed(proposal, guesses)
+
+
+def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
+    """The partition that holds the UTC day of arrival."""
+    what = "source.arrival_date"
+    if table.files:
+        why = "the partition that --land makes, the UTC day of arrival"
+        return ARRIVAL_DATE, Guess(what, ARRIVAL_DATE, Certainty.SURE, why)
+    days = arrival_days(roles, table.sample)
+    for name in table.partitions:
+        try:
+            values = table.sample.column(name).cast(pa.date32()).to_pylist()
+        except pa.ArrowException:
+            continue
+        pairs = zip(values, days.to_pylist(), strict=True)
+        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        share = sum(a == b for a, b in both) / max(1, len(both))
+        if share > 0.99:
+            return name, Guess(
+                what, name, Certainty.SURE, "a partition, and the UTC day of arrival"
+            )
+    why = "no partition is the UTC day of arrival: each run reads the whole table"
+    return None, Guess(what, "null", Certainty.LIKELY, why)

@@ -1,0 +1,206 @@
+"""Which time of a table is the event's, and which its arrival: by their names and their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.errors import InputError
+from strandline.proposal.guess import Certainty, Guess
+from strandline.proposal.times import DAY_MS, NONE_MS, Millis, TimeColumn
+
+_OF_ARRIVAL = re.compile(
+    r"arriv|land(ed|ing)|ingest|insert|load|receiv|recv|process|written|stored|kafka|append|etl|sync"
+    r"|logged|server",
+    re.IGNORECASE,
+)
+_OF_EVENT = re.compile(
+    r"event|happen|occur|start|depart|pickup|click|order|sent|device|client|measure|observ|record"
+    r"|trip|sale|transact|visit|created",
+    re.IGNORECASE,
+)
+_OF_TIME = re.compile(
+    r"(^|_)(ts|time|timestamp|datetime|date|at|epoch|ms)($|_)|[a-z](At|Time|Ts)$|time|date",
+    re.IGNORECASE,
+)
+_MOSTLY = 0.9
+"""So many of the rows have to arrive after they happened."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The times of a record, and what is known of them.
+
+    Attributes:
+        event: when it happened.
+        arrival: when it reached the table; None: nothing says so.
+        guesses: a line for each.
+        problems: what is wrong with them and what to do, a sentence each.
+    """
+
+    event: TimeColumn
+    arrival: TimeColumn | None
+    guesses: tuple[Guess, ...]
+    problems: tuple[str, ...]
+
+
+def roles_of(
+    times: Sequence[TimeColumn], columns: Sequence[str], partitions: Sequence[str]
+) -> Roles:
+    """The event time and the arrival time among some columns.
+
+    Args:
+        times: the columns that read as times.
+        columns: all columns, for an error.
+        partitions: those by which the table is partitioned; they are no instants.
+
+    Raises:
+        InputError: no column reads as a time.
+    """
+    chosen = [one for one in times if one.name not in partitions]
+    likely = [
+        one
+        for one in chosen
+        if not one.is_number
+        or _OF_TIME.search(one.name)
+        or _OF_EVENT.search(one.name)
+        or _OF_ARRIVAL.search(one.name)
+    ]
+    candidates = likely or chosen
+    if not candidates:
+        raise InputError(
+            "--from",
+            f"no column reads as a time; there are {', '.join(columns)}",
+            "land one: a timestamp, an ISO-8601 text, or a number since 1970 "
+            "(docs/landing-contract.md)",
+        )
+    event, arrival = _best(candidates)
+    guesses = [_guess("source.event_time", event, _certainty_of_event(event, candidates))]
+    problems = list(_problems_of(event))
+    if arrival is None:
+        guesses.append(
+            Guess(
+                "source.arrival_time",
+                event.expression,
+                Certainty.TODO,
+                "no column says when a record reached the table",
+            )
+        )
+        problems.append(
+            "No lateness can be known without an arrival time: each record is taken to arrive "
+            "when it happens, so none is ever late. Land the time at which a record reached the "
+            "table in a column of its own (docs/landing-contract.md), and name it here."
+        )
+    else:
+        share = _share_in_order(event, arrival)
+        certainty = _certainty_of_arrival(event, arrival, share)
+        why = f"{share:.1%} of the sample arrive after {event.name}"
+        guesses.append(_guess("source.arrival_time", arrival, certainty, why))
+        problems += _problems_of(arrival)
+        if share < _MOSTLY:
+            problems.append(
+                f"{1 - share:.0%} of the records would arrive before they happened: "
+                f"{arrival.name} may not be the arrival. Look at some rows."
+            )
+    return Roles(event, arrival, tuple(guesses), tuple(problems))
+
+
+def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:
+    """The pair of columns that fits best, or the one column that there is."""
+    pairs = [(event, arrival) for event in times for arrival in times if event is not arrival]
+    scored = [(_score(event, arrival), event, arrival) for event, arrival in pairs]
+    best = max(scored, key=lambda one: one[0], default=None)
+    if best is not None and best[0] > 0:
+        return best[1], best[2]
+    alone = max(
+        times, key=lambda one: (_hint(one, _OF_EVENT) - _hint(one, _OF_ARRIVAL), -one.unit_ms)
+    )
+    return alone, None
+
+
+def _score(event: TimeColumn, arrival: TimeColumn) -> float:
+    """How well two columns fit; not more than 0: they do not."""
+    share = _share_in_order(event, arrival)
+    if share < 0.5 or arrival.unit_ms == DAY_MS or _is_same(event, arrival):
+        return 0
+    named = 3 * (_hint(event, _OF_EVENT) + _hint(arrival, _OF_ARRIVAL))
+    crossed = 3 * (_hint(event, _OF_ARRIVAL) + 0.5 * _hint(arrival, _OF_EVENT))
+    # the finer of several is the time itself; the others are parts of it
+    coarse = np.log10(event.unit_ms) / 10
+    return float(2 * share + named - crossed - coarse + _later_share(times_apart(event, arrival)))
+
+
+def times_apart(event: TimeColumn, arrival: TimeColumn) -> Millis:
+    """The ms from event to arrival in the rows that have both."""
+    both = (event.values_ms != NONE_MS) & (arrival.values_ms != NONE_MS)
+    apart_ms: Millis = arrival.values_ms[both] - event.values_ms[both]
+    return apart_ms
+
+
+def _later_share(apart_ms: Millis) -> float:
+    return float((apart_ms > 0).mean()) / 2 if len(apart_ms) else 0.0
+
+
+def _share_in_order(event: TimeColumn, arrival: TimeColumn) -> float:
+    apart_ms = times_apart(event, arrival)
+    return float((apart_ms >= 0).mean()) if len(apart_ms) else 0.0
+
+
+def _is_same(event: TimeColumn, arrival: TimeColumn) -> bool:
+    apart_ms = times_apart(event, arrival)
+    return bool(len(apart_ms)) and bool((apart_ms == 0).all())
+
+
+def _hint(time: TimeColumn, words: re.Pattern[str]) -> bool:
+    return words.search(time.name) is not None
+
+
+def _certainty_of_event(event: TimeColumn, times: Sequence[TimeColumn]) -> Certainty:
+    if event.is_ambiguous:
+        return Certainty.TODO
+    if _hint(event, _OF_EVENT) and not event.is_number:
+        return Certainty.SURE
+    named = event.is_number and _OF_TIME.search(event.name) is None
+    return Certainty.GUESS if named or len(times) > 2 else Certainty.LIKELY
+
+
+def _certainty_of_arrival(event: TimeColumn, arrival: TimeColumn, share: float) -> Certainty:
+    if arrival.is_ambiguous:
+        return Certainty.TODO
+    if share < _MOSTLY:
+        return Certainty.GUESS
+    named = _hint(arrival, _OF_ARRIVAL)
+    return (
+        Certainty.SURE
+        if named and not _hint(event, _OF_ARRIVAL)
+        else Certainty.LIKELY
+        if share > 0.99
+        else Certainty.GUESS
+    )
+
+
+def _guess(what: str, time: TimeColumn, certainty: Certainty, more: str = "") -> Guess:
+    return Guess(what, time.expression, certainty, "; ".join(filter(None, [time.said, more])))
+
+
+def _problems_of(time: TimeColumn) -> list[str]:
+    problems = []
+    if time.is_ambiguous:
+        problems.append(
+            f"No value of {time.name} shows which number is the day and which the "
+            "month (none is above 12). Ask who writes it, and mend the pattern."
+        )
+    if time.unit_ms == DAY_MS:
+        problems.append(
+            f"{time.name} has no time of day: windows shorter than a day make no sense."
+        )
+    unknown = (time.values_ms == NONE_MS).mean()
+    if unknown > 0.001:
+        problems.append(
+            f"{unknown:.1%} of the sample have no {time.name}: these rows are "
+            "malformed, and go to quarantine."
+        )
+    return problems

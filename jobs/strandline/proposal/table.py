@@ -1,0 +1,177 @@
+"""The table that a proposal is made from: a Delta table, or files; its columns and a sample."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from strandline.errors import InputError
+from strandline.lake.places import is_uri
+from strandline.lake.store import Lake
+from strandline.proposal.files import batches_of, files_at
+from strandline.proposal.typed import Types, as_one
+
+_SAMPLE_ROWS = 20_000
+_PARTS = 40
+"""The sample is of so many parts of the table at most, spread over it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known of a table before a line of a pipeline is written.
+
+    Attributes:
+        name: a short one, for the pipeline.
+        said: as the pipeline file names it.
+        sample: some of its rows, in its order.
+        rows: how many it has.
+        partitions: the columns by which a Delta table is partitioned.
+        files: the files to land; empty: it is a Delta table.
+        schema: its columns.
+    """
+
+    name: str
+    said: str
+    sample: pa.Table
+    rows: int
+    schema: pa.Schema
+    partitions: tuple[str, ...] = ()
+    files: tuple[Path, ...] = field(default=())
+
+    @property
+    def is_landed(self) -> bool:
+        """Whether a pipeline can read it as it lies."""
+        return not self.files
+
+
+def table_at(places: list[str], lake: Lake, name: str | None) -> Table:
+    """The table, or the files, of `--from`.
+
+    Args:
+        places: as typed: one table (a path, a URI, a path below the lake), or files.
+        lake: where tables lie.
+        name: of the pipeline; None: by the table.
+
+    Raises:
+        InputError: there is no such table or file, it cannot be read, or it has no rows.
+    """
+    delta = _delta_at(places[0], lake) if len(places) == 1 else None
+    found = _of_files(places, name) if delta is None else _of_delta(*delta, name)
+    if not found.rows or not found.sample.num_rows:
+        raise InputError(
+            "--from",
+            f"{found.said} has no rows: there is nothing to guess from",
+            "land some, or write the pipeline by hand: docs/guide.md",
+        )
+    return found
+
+
+def _delta_at(place: str, lake: Lake) -> tuple[str, DeltaTable] | None:
+    """The Delta table at a path, or below the lake, and how a pipeline names it."""
+    for said, uri in _places_of(place, lake):
+        try:
+            if DeltaTable.is_deltatable(uri):
+                return said, DeltaTable(uri)
+        except (DeltaError, OSError) as error:
+            problem = f"cannot be opened ({str(error).splitlines()[0]})"
+            raise InputError(f"--from {place}", problem, "check the path") from None
+    if is_uri(place):
+        raise InputError("--from", f"no Delta table at {place}", "files are read from this machine")
+    return None
+
+
+def _places_of(place: str, lake: Lake) -> Iterator[tuple[str, str]]:
+    if is_uri(place):
+        yield place, place
+        return
+    path = Path(place).absolute()
+    root = lake.folder
+    if path.is_dir():
+        inside = root is not None and path.is_relative_to(root)
+        yield (str(path.relative_to(root)) if inside and root else str(path)), str(path)
+    if not Path(place).is_absolute():
+        yield place, lake.resolve(place)
+
+
+def _of_delta(said: str, table: DeltaTable, name: str | None) -> Table:
+    rows = sum(many or 0 for many in pa.table(table.get_add_actions())["num_records"].to_pylist())
+    try:
+        dataset = table.to_pyarrow_dataset()
+        fragments = sorted(dataset.get_fragments(), key=lambda one: one.path)
+        files = _spread(fragments, _PARTS)
+        groups = [group for file in files for group in file.split_by_row_group()]
+        chosen = _spread(groups, _PARTS)
+        each = _SAMPLE_ROWS // max(1, len(chosen))
+        parts = [
+            group.scanner(schema=dataset.schema, batch_size=each).head(each) for group in chosen
+        ]
+    except (DeltaError, pa.ArrowException, OSError) as error:
+        problem = f"its rows cannot be read ({str(error).splitlines()[0]})"
+        raise InputError(
+            "--from", problem, "see the landing contract: docs/landing-contract.md"
+        ) from None
+    schema = dataset.schema
+    sample = pa.concat_tables(parts) if parts else schema.empty_table()
+    partitions = tuple(table.metadata().partition_columns)
+    return Table(name or short_name(said), said, sample, rows, schema, partitions)
+
+
+def _of_files(places: list[str], name: str | None) -> Table:
+    files = files_at(places)
+    own = name or short_name(files[0].name if len(files) == 1 else files[0].parent.name)
+    kinds, kept, rows = Types(), _Sample(), 0
+    for path in files:
+        for block in batches_of(path):
+            kinds.see(block)
+            kept.take(block)
+            rows += block.num_rows
+    schema = kinds.schema
+    sample = as_one(kept.blocks, schema)
+    return Table(own, f"landing/{own}", sample, rows, schema, files=tuple(files))
+
+
+class _Sample:
+    """Some rows of each of some blocks, fewer of each as more of them come."""
+
+    def __init__(self) -> None:
+        self.blocks: list[pa.Table] = []
+        self._every, self._seen = 1, 0
+
+    def take(self, block: pa.Table) -> None:
+        """Keep the first rows of every so many blocks."""
+        if self._seen % self._every == 0:
+            self.blocks.append(_some_rows(block, _SAMPLE_ROWS))
+        self._seen += 1
+        if len(self.blocks) > _PARTS:
+            self.blocks, self._every = self.blocks[::2], self._every * 2
+        each = _SAMPLE_ROWS // max(1, len(self.blocks))
+        self.blocks = [_some_rows(one, each) for one in self.blocks]
+
+
+def _some_rows(rows: pa.Table, many: int) -> pa.Table:
+    """So many rows at most, spread over all of them, in their order; a copy."""
+    if rows.num_rows <= many:
+        return rows
+    places = np.linspace(0, rows.num_rows - 1, many).astype(np.int64)
+    return rows.take(pa.array(np.unique(places)))
+
+
+def _spread(parts: list[Any], many: int) -> list[Any]:
+    """So many of some parts at most, spread over all of them."""
+    return parts[:: max(1, -(-len(parts) // many))]
+
+
+def short_name(text: str) -> str:
+    """A legal name of a pipeline, made of the last part of a path."""
+    last = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
+    stem = last.split(".")[0] or last
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-").lower()
+    return (name if name[:1].isalpha() else f"p_{name}")[:100] or "pipeline"

@@ -1,0 +1,182 @@
+"""The columns of a table that read as times, each with the cast that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from pyarrow import types
+
+from strandline.proposal.formats import TextForm, epochs, form_of
+
+DAY_MS, HOUR_MS, MINUTE_MS = 86_400_000, 3_600_000, 60_000
+NONE_MS = np.iinfo(np.int64).min
+"""Where a value is no time."""
+Millis = npt.NDArray[np.int64]
+"""Milliseconds since 1970 in UTC, `NONE_MS` where there is none."""
+_MOST_TEXTS = 2_000
+"""So many values of a column decide about its form."""
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """A column that reads as a time.
+
+    Attributes:
+        name: of the column.
+        expression: what the pipeline file says for it.
+        said: its kind, in words.
+        read: its values in ms, of any part of the table.
+        values_ms: those of the sample.
+        is_number: whether it counts from 1970: it may be a number of something else.
+        is_ambiguous: whether day and month could be the other way round.
+        has_zone: whether its values are instants; else they are read as UTC.
+    """
+
+    name: str
+    expression: str
+    said: str
+    read: Callable[[pa.ChunkedArray], Millis]
+    values_ms: Millis
+    is_number: bool = False
+    is_ambiguous: bool = False
+    has_zone: bool = True
+
+    @property
+    def known_ms(self) -> Millis:
+        """The values that are times."""
+        known: Millis = self.values_ms[self.values_ms != NONE_MS]
+        return known
+
+    @property
+    def unit_ms(self) -> int:
+        """The length that all values are multiples of: a day, an hour, a minute, or a second."""
+        least = 0
+        for value in np.unique(self.known_ms)[:5_000]:
+            least = gcd(least, int(value))
+        return next((ms for ms in (DAY_MS, HOUR_MS, MINUTE_MS) if least % ms == 0), 1_000)
+
+
+def quoted(name: str) -> str:
+    """A column's name inside an expression."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def time_columns(sample: pa.Table) -> Iterator[TimeColumn]:
+    """The columns of a sample that read as times, in their order."""
+    for field in sample.schema:
+        column = sample.column(field.name)
+        if column.null_count == len(column):
+            continue
+        if found := _read(field, column):
+            yield replace(found, values_ms=found.read(column))
+
+
+def _read(field: pa.Field, column: pa.ChunkedArray) -> TimeColumn | None:
+    name, kind = field.name, field.type
+    nothing = np.empty(0, np.int64)
+    if types.is_timestamp(kind):
+        said = "a timestamp" if kind.tz else "a timestamp without a zone, read as UTC"
+        return TimeColumn(name, name, said, _of_times, nothing, has_zone=kind.tz is not None)
+    if types.is_date(kind):
+        return TimeColumn(name, name, "a date: no time of day", _of_times, nothing, has_zone=False)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _of_texts(name, column)
+    if types.is_integer(kind) or types.is_floating(kind):
+        return _of_numbers(name, column, is_text=False)
+    return None
+
+
+def _of_texts(name: str, column: pa.ChunkedArray) -> TimeColumn | None:
+    texts = [text.strip() for text in _some(column)]
+    if all(text.lstrip("-").isdigit() for text in texts) and not all(
+        len(t) in {8, 14} for t in texts
+    ):
+        return _of_numbers(name, column, is_text=True)
+    form = form_of(texts)
+    if form is None:
+        return None
+    expression = name
+    if form.spark is not None:
+        pattern = form.spark.replace("'", "\\'")
+        expression = f"try_to_timestamp({quoted(name)}, '{pattern}')"
+    said = f"a text, {form.spark or 'ISO-8601'}"
+    said += "" if form.has_zone else ", without a zone: read as UTC"
+    read = _by_form(form)
+    return TimeColumn(
+        name,
+        expression,
+        said,
+        read,
+        np.empty(0, np.int64),
+        is_ambiguous=form.is_ambiguous,
+        has_zone=form.has_zone,
+    )
+
+
+def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeColumn | None:
+    some = np.asarray([float(value) for value in _some(column)])
+    some = some[np.isfinite(some)]
+    if not len(some):
+        return None
+    # a few wrong clocks do not make other numbers of them
+    within = np.quantile(some, (0.01, 0.99), method="nearest")
+    unit, many = next(epochs([float(edge) for edge in within]), (None, 0))
+    if unit is None:
+        return None
+    number = f"try_cast({quoted(name)} AS BIGINT)" if is_text else quoted(name)
+    whole = is_text or types.is_integer(column.type)
+    if not whole:
+        number = f"CAST({number} * {10**6 // many if many < 10**9 else 1} AS BIGINT)"
+        expression = f"timestamp_micros({number}{'' if many < 10**9 else ' div 1000'})"
+    elif many == 10**9:
+        expression = f"timestamp_micros({number} div 1000)"
+    else:
+        functions = {1: "seconds", 10**3: "millis", 10**6: "micros"}
+        expression = f"timestamp_{functions[many]}({number})"
+
+    def read(column: pa.ChunkedArray) -> Millis:
+        values = pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(dtype=float)
+        in_ms = np.floor(values * 1_000 / many)
+        return np.where(np.isfinite(in_ms), np.nan_to_num(in_ms), NONE_MS).astype(np.int64)
+
+    said = f"{'a text of ' if is_text else ''}{unit} since 1970"
+    return TimeColumn(name, expression, said, read, np.empty(0, np.int64), is_number=True)
+
+
+def _some(column: pa.ChunkedArray) -> list[Any]:
+    """Some values of a column, spread over it, that are not null."""
+    known = column.drop_null()
+    step = max(1, len(known) // _MOST_TEXTS)
+    return list(known.take(pa.array(range(0, len(known), step))).to_pylist())
+
+
+def _of_times(column: pa.ChunkedArray) -> Millis:
+    if types.is_date(column.type):
+        days = column.cast(pa.date32()).cast(pa.int32()).to_pandas().to_numpy(dtype=float)
+        return np.where(np.isnan(days), NONE_MS, np.nan_to_num(days) * DAY_MS).astype(np.int64)
+    zone = column.type.tz
+    micros = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    values = micros.fill_null(NONE_MS).to_numpy()
+    return np.where(values == NONE_MS, NONE_MS, values // 1_000).astype(np.int64)
+
+
+def _by_form(form: TextForm) -> Callable[[pa.ChunkedArray], Millis]:
+    def read(column: pa.ChunkedArray) -> Millis:
+        texts = column.to_pandas().str.strip()
+        times = pd.to_datetime(texts, format=form.pandas, errors="coerce", utc=True)
+        return _of_pandas(times)
+
+    return read
+
+
+def _of_pandas(times: pd.Series) -> Millis:
+    missing = times.isna().to_numpy()
+    values = times.astype("int64").to_numpy() // 10**6
+    return np.where(missing, NONE_MS, values).astype(np.int64)

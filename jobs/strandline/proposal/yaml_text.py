@@ -1,0 +1,144 @@
+"""The pipeline file of a proposal, with a comment for each guess."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from strandline.proposal.columns import Columns
+from strandline.proposal.guess import Certainty
+from strandline.proposal.lateness import Lateness, written
+from strandline.proposal.roles import Roles
+from strandline.visible import visible
+
+_PLAIN = re.compile(r"[A-Za-z_][\w./]*(\(([\w ]|\*)*\))?", re.ASCII)
+_YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """All that a pipeline file is written from.
+
+    Attributes:
+        name: of the pipeline.
+        table: as the file names it.
+        arrival_date: the partition of the arrival days; None: there is none.
+        roles: event time and arrival time.
+        columns: channel, key and aggregates.
+        size_ms: of the windows.
+        lateness: what is waited for.
+    """
+
+    name: str
+    table: str
+    arrival_date: str | None
+    roles: Roles
+    columns: Columns
+    size_ms: int
+    lateness: Lateness
+
+    @property
+    def text(self) -> str:
+        """The pipeline file."""
+        return "\n".join([*self._head(), *self._source(), *self._rules(), *self._rest()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        yield f"# {self.name}: proposed by `strandline init` from {visible(self.table)}. Every line"
+        yield "# is a guess until somebody who knows the data has read it. Each key is explained in"
+        yield "# the guide, and by an editor with the schema of `strandline schema`."
+        for problem in self.roles.problems:
+            yield "#"
+            yield from (f"# {line}" for line in _wrapped(f"TODO {visible(problem)}"))
+        yield ""
+        yield f"pipeline: {self.name}"
+        yield ""
+
+    def _source(self) -> Iterator[str]:
+        roles, channel = self.roles, self.columns.channel
+        arrival = roles.arrival or roles.event
+        yield "source:"
+        yield f"  table: {scalar(self.table)}"
+        if self.arrival_date is None:
+            yield _line("  arrival_date: null", "not partitioned by arrival day: runs read all")
+        else:
+            day = scalar(self.arrival_date)
+            yield _line(f"  arrival_date: {day}", "the partition of the arrival days")
+        yield self._guessed("arrival_time", arrival.expression)
+        yield self._guessed("event_time", roles.event.expression)
+        if channel is not None:
+            yield self._guessed("channel", channel)
+            yield _line("  channels: discovered", "list them, and a missing one holds back")
+        yield from _map("  key", self.columns.key, "a window for each value")
+        if self.lateness.max_ahead_ms is not None:
+            limit = written(self.lateness.max_ahead_ms)
+            yield _line(f"  max_ahead: {limit}", "further ahead of its arrival it is malformed")
+        yield ""
+
+    def _guessed(self, key: str, value: str) -> str:
+        guess = next(
+            one
+            for one in (*self.roles.guesses, *self.columns.guesses)
+            if one.what == f"source.{key}"
+        )
+        return _line(f"  {key}: {scalar(value)}", f"{_mark(guess.certainty)}{visible(guess.why)}")
+
+    def _rules(self) -> Iterator[str]:
+        lateness = self.lateness
+        yield "watermark:"
+        yield "  strategy: bounded_out_of_orderness"
+        yield _line(f"  bound: {written(lateness.bound_ms)}", "how far records are out of order")
+        if lateness.choices:
+            yield "  # bound + allowed_lateness, and the share of the records that it would lose:"
+            yield from (f"  #   {written(ms):>6}  {share:.3%}" for ms, share in lateness.choices)
+        yield ""
+        yield f"window: {{tumbling: {written(self.size_ms)}}}"
+        allowed = f"allowed_lateness: {written(lateness.allowed_ms)}"
+        yield _line(allowed, "so much longer a window takes records, and fires again")
+        yield ""
+        yield from _map("aggregates", self.columns.aggregates, "")
+        yield ""
+
+    def _rest(self) -> Iterator[str]:
+        share = self.lateness.late_share or 0
+        limit = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if one >= 2 * share)
+        yield "quality:"
+        yield _line(f"  max_late_share: {limit}", "more late than this blocks publishing")
+        yield _line("  gaps: warn", "slots without a record: allow, warn or fail")
+        yield ""
+        yield _line('schedule: "0 6 * * *"', "every morning at six, UTC")
+
+
+def scalar(text: str) -> str:
+    """A text as YAML says it: as it is where that is plain, else quoted."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _line(said: str, comment: str) -> str:
+    """A line with its comment, beside those of the lines around it."""
+    return f"{said:<34}# {comment}"
+
+
+def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:
+    if not values:
+        yield _line(f"{name}: []", "one window for all")
+        return
+    yield _line(f"{name}:", comment) if comment else f"{name}:"
+    indent = " " * (len(name) - len(name.lstrip()) + 2)
+    yield from (f"{indent}{key}: {scalar(value)}" for key, value in values.items())
+
+
+def _mark(certainty: Certainty) -> str:
+    return "TODO: " if certainty is Certainty.TODO else ""
+
+
+def _wrapped(text: str, width: int = 96) -> list[str]:
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + len(word) + 1 > width:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    return [*lines, line]

@@ -1,0 +1,1 @@
+"""The page "Strandline" in Airflow: pipelines, their calendars of completeness, their slots."""

@@ -1,0 +1,78 @@
+"""The app of the page: every route needs a signed-in user, and errors are pages with a way out."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from strandline.errors import StrandlineError
+from strandline_airflow import reports
+from strandline_airflow.page import dags, documents, pages
+from strandline_airflow.page.access import SIGNED_IN
+from strandline_airflow.page.rendering import page
+from strandline_airflow.page.views import NoRunsHereError, UnreadableError
+
+app = FastAPI(
+    title="Strandline",
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    dependencies=[SIGNED_IN],
+)
+for one in (pages, dags, documents, reports):
+    app.include_router(one.router)
+
+
+@app.get("/{path:path}")
+def nothing_here(path: str) -> Response:
+    """Whatever is no page: not found, but only by those who are signed in."""
+    raise HTTPException(404, "There is no such page.")
+
+
+_TITLES = {401: "You are not signed in", 403: "You may not see this", 404: "Not found"}
+
+
+def _is_for_a_browser(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _error_page(request: Request, status: int, detail: str) -> Response:
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    return page(request, "error.html.j2", status=status, code=status, title=title, detail=detail)
+
+
+@app.exception_handler(StarletteHTTPException)
+async def _refused(request: Request, error: StarletteHTTPException) -> Response:
+    if not _is_for_a_browser(request):
+        return await http_exception_handler(request, error)
+    answer = _error_page(request, error.status_code, str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+@app.exception_handler(RequestValidationError)
+async def _not_understood(request: Request, error: RequestValidationError) -> Response:
+    if not _is_for_a_browser(request):
+        return await request_validation_exception_handler(request, error)
+    said = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+    return _error_page(request, 422, said)
+
+
+@app.exception_handler(UnreadableError)
+@app.exception_handler(StrandlineError)
+async def _unreadable(request: Request, error: Exception) -> Response:
+    """Tables that cannot be read now, or settings that are wrong."""
+    return await _refused(request, HTTPException(503, str(error)))
+
+
+@app.exception_handler(NoRunsHereError)
+async def _nothing_yet(request: Request, error: Exception) -> Response:
+    """A pipeline that has not run: a page that says how it is run."""
+    if not _is_for_a_browser(request):
+        return await http_exception_handler(request, HTTPException(404, str(error)))
+    return page(request, "nothing.html.j2", pipeline=request.path_params["pipeline"])

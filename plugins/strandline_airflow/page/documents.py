@@ -1,0 +1,59 @@
+"""The report of a pipeline inside its page, and the audits' Data Docs: neither needs a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import FileResponse, Response
+
+from strandline.lake.places import is_uri
+from strandline_airflow.page.access import ReadablePipeline
+from strandline_airflow.page.rendering import PLAIN, headers, page
+from strandline_airflow.settings import report_file
+
+router = APIRouter()
+
+
+@router.get("/pipelines/{pipeline}/report")
+def report_page(request: Request, spec: ReadablePipeline) -> Response:
+    """The report, with the way back."""
+    folder = _reports(spec.pipeline)
+    has_report = folder is not None and (folder / "report.html").is_file()
+    return page(request, "report.html.j2", spec=spec, folder=folder, has_report=has_report)
+
+
+@router.get("/pipelines/{pipeline}/audits")
+def audits_page(request: Request, spec: ReadablePipeline) -> Response:
+    """The Data Docs of the audits, with the way back."""
+    folder = _reports(spec.pipeline)
+    has_docs = folder is not None and (folder / "data_docs" / "index.html").is_file()
+    return page(request, "audits.html.j2", spec=spec, folder=folder, has_docs=has_docs)
+
+
+@router.get("/docs/{pipeline}/{path:path}")
+def data_docs(spec: ReadablePipeline, path: str) -> Response:
+    """A page of the Data Docs: of no other folder, and nothing but HTML.
+
+    Raises:
+        HTTPException: 404: there is no such page.
+    """
+    missing = HTTPException(404, "There is no such page of the audits.")
+    folder = _reports(spec.pipeline)
+    if folder is None or "\0" in path or not path.endswith(".html"):
+        raise missing
+    docs = (folder / "data_docs").resolve()
+    try:
+        file = (docs / path).resolve()
+        if not file.is_relative_to(docs) or not file.is_file():
+            raise missing
+    except OSError:  # a name that no file can have
+        raise missing from None
+    policy = f"{PLAIN}; style-src 'unsafe-inline'; img-src data:"
+    return FileResponse(file, media_type="text/html", headers=headers(policy))
+
+
+def _reports(pipeline: str) -> Path | None:
+    """The folder of a pipeline's report; None: it lies on an object store."""
+    where = report_file(pipeline)
+    return None if is_uri(where) else Path(where).parent

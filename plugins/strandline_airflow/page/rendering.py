@@ -1,0 +1,155 @@
+"""A page as HTML: text of others is only text, and the page can load and run nothing."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from strandline.model.intervals import DAY_MS, day_of, text_of
+from strandline.quality.figures import NOTHING, duration, share_so_far
+from strandline.visible import visible
+
+_CSS = Path(__file__).parent / "templates" / "page.css"
+PLAIN = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+"""The policy of a document that may have nothing but its own text."""
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page as it is sent.
+
+    Args:
+        request: what it answers.
+        template: its name.
+        status: of the answer.
+        values: what the template takes.
+    """
+    css, policy = _style()
+    at = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    html = (
+        _environment()
+        .get_template(template)
+        .render(css=css, link=_Links(request.scope.get("root_path", "")), read_at=at, **values)
+    )
+    return HTMLResponse(html, status_code=status, headers=headers(policy))
+
+
+def headers(policy: str) -> dict[str, str]:
+    """The headers of every document: its policy, and that nothing keeps or guesses it."""
+    return {
+        "Content-Security-Policy": policy,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+    }
+
+
+class _Links:
+    """The addresses of the pages, below where Airflow has put them."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def __call__(self, *path: object, **asked: object) -> str:
+        """The address of a page, by the parts of its path and what is asked of it."""
+        parts = "/".join(quote(str(part), safe="") for part in path)
+        given = {name: value for name, value in asked.items() if value is not None}
+        return f"{self._root}/{parts}" + (f"?{urlencode(given)}" if given else "")
+
+
+@cache
+def _style() -> tuple[Markup, str]:
+    """The style of every page, and the policy that allows this one alone."""
+    css = _CSS.read_text(encoding="utf-8")
+    digest = b64encode(sha256(css.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; frame-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    )
+    return Markup(css), policy
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("strandline_airflow.page"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "duration": duration,
+        "instant": instant,
+        "clock": clock,
+        "ago": ago,
+        "share": share_so_far,
+        "grade": grade,
+        "count": lambda many: f"{many:,}",
+        "iso": text_of,
+        "day": day_of,
+        "named": _named,
+    }
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """A value of a template; in a text control signs are written out."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return visible(value, keep="\n") if is_text else value
+
+
+def instant(at: int | str | None) -> str:
+    """An instant such as `2013-12-30 14:00`, in UTC, finer only where it is; a dash for none."""
+    if at is None:
+        return NOTHING
+    text = text_of(at) if isinstance(at, int) else at
+    text = text.replace("T", " ").removesuffix("Z").removesuffix("+00:00").removesuffix(".000")
+    return text.removesuffix(":00") if text.count(":") == 2 else text
+
+
+def clock(start_ms: int, end_ms: int) -> str:
+    """The hours of a slot: `14:00 – 15:00`; with their days where it is longer than one."""
+    first, last = instant(start_ms), instant(end_ms)
+    if first[:10] == last[:10]:
+        return f"{first[11:]} – {last[11:]}"
+    return f"{first[11:]} – {last}"
+
+
+def ago(at: str | None, now_ms: int) -> str:
+    """How long ago an instant was, such as `2h 4m ago`; empty for none."""
+    if at is None:
+        return ""
+    then = datetime.fromisoformat(at.replace("Z", "+00:00"))
+    since_ms = now_ms - int(then.timestamp() * 1000)
+    if since_ms >= 2 * DAY_MS:
+        return f"{since_ms // DAY_MS:,} days ago"
+    return f"{duration(since_ms)} ago" if since_ms > 0 else f"in {duration(-since_ms)}"
+
+
+_GRADES = ((1.0, 5), (0.99, 4), (0.95, 3), (0.8, 2), (0.5, 1))
+
+
+def grade(share: float | None) -> int:
+    """The shade of a share, from 0 (less than half) to 5 (all); 6: there is no record."""
+    if share is None:
+        return 6
+    return next((shade for least, shade in _GRADES if share >= least), 0)
+
+
+def _named(states: Mapping[str, int]) -> str:
+    """Slots by state: `closed`; of several `3 closed, 1 open`."""
+    if sum(states.values()) == 1:
+        return next(iter(states))
+    return ", ".join(f"{many:,} {state}" for state, many in states.items())

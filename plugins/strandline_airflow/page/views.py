@@ -1,0 +1,71 @@
+"""What the pages show: one thing is read at a time, and kept while nothing has changed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from fastapi import HTTPException
+
+from strandline.spec import PipelineSpec
+from strandline_airflow import settings
+from strandline_airflow.asked_reports import AskedReports, BusyError
+from strandline_airflow.page.worker import Worker
+
+_KEPT = AskedReports[dict[str, Any]](most_kept=64, most_waiting=12)
+_WORKER = Worker()
+_MISSING = ("NoSlotError", "NoSuchRunError")
+
+
+class NoRunsHereError(Exception):
+    """A pipeline that has not run yet."""
+
+
+class UnreadableError(Exception):
+    """Tables that cannot be read now: where, what, and the way out."""
+
+
+def state_of(pipeline: str) -> int:
+    """When the pipeline's run history was last written; 0: it is not in a folder."""
+    log = Path(settings.lake()) / pipeline / "runs" / "_delta_log"
+    return log.stat().st_mtime_ns if log.is_dir() else 0
+
+
+def now_ms() -> int:
+    """The time of the clock."""
+    return int(time.time() * 1000)
+
+
+def view(name: str, spec: PipelineSpec, **asked: Any) -> Any:
+    """A view of a pipeline: see `strandline.pipeline.views.answers`.
+
+    Raises:
+        NoRunsHereError: it has not run.
+        HTTPException: 404: there is no such thing in it; 422: what is asked is wrong; 503: others
+            are being shown.
+        UnreadableError: its tables cannot be read.
+    """
+    pipeline = spec.pipeline
+    question = {"view": name, "pipeline": pipeline, "asked": asked}
+    what = (settings.lake(), spec.spec_fingerprint, state_of(pipeline), name, *asked.items())
+
+    def read() -> dict[str, Any]:
+        answer = _WORKER.ask(question)
+        if "error" in answer:
+            raise _refusal_of(answer["error"])
+        return answer
+
+    try:
+        return _KEPT.page((pipeline, what), read)["found"]
+    except BusyError:
+        problem = "Other pages are being read from the lake: try again in a few seconds."
+        raise HTTPException(503, problem, headers={"Retry-After": "5"}) from None
+
+
+def _refusal_of(error: dict[str, Any]) -> Exception:
+    if error["kind"] == "NoRunsError":
+        return NoRunsHereError(error["message"])
+    if error["kind"] in _MISSING:
+        return HTTPException(404, error["message"])
+    return UnreadableError(error["message"])

@@ -1,0 +1,263 @@
+"""Which windows are incomplete, and why: one computation for the command and for Airflow's page."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+from calendars import a_slot, write_calendar
+from deltalake import write_deltalake
+from joined import COGROUP, JOIN, PAIRED
+from many_days import a_lake_of
+from meter import HALF_DAYS as SPEC
+from meter import HALF_DAYS_FILE as FILE
+from meter import a_meter
+
+from strandline.cli.main import main
+from strandline.errors import InputError
+from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.timeline_rows import SCHEMA as TIMELINE
+from strandline.model.intervals import DAY_MS, instant_of, midnight_of
+from strandline.pipeline.views.answers import _value, answer
+from strandline.pipeline.views.calendar import DAYS, calendar_page
+from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.slot import slot_page
+from strandline.spec import parse_spec
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return a_lake_of(3, SPEC, tmp_path / "lake")
+
+
+@pytest.fixture
+def calendar(lake):
+    """Replaces the calendar, and gives what is incomplete by it."""
+
+    def of(*rows, spec=SPEC, **asked):
+        write_calendar(lake.pipeline("meter"), list(rows))
+        return incomplete_in(Shown.of(spec, lake), **{"limit": 10, **asked})
+
+    return of
+
+
+def why(found):
+    return [[cause["sentence"] for cause in one["why"]] for one in found["listed"]]
+
+
+def test_a_complete_calendar_has_nothing_to_say(calendar):
+    found = calendar(a_slot(0), a_slot(1))
+    assert (found["slots"], found["incomplete"], found["listed"]) == (2, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "sentence"),
+    [
+        ({"late": 30}, "late", "30 of 40 records came too late (75.0 %)"),
+        ({"no_window": 1}, "no_window", "1 of 11 records lie in no window"),
+        ({"missed_pairs": 1}, "missed_pairs", "1 record came too late for it, and other"),
+        ({"unfired": 2}, "unfired", "2 records dropped before any firing held them"),
+        ({"gap": True, "on_time": 0}, "gap", "without a record, behind the first slot"),
+        ({"gap": True, "on_time": 0, "slots": 1200}, "gap", "1,200 slots in a row without"),
+        ({"state": "open"}, "open", "not fired: the watermark is 3d 11h before its end"),
+        ({"state": "fired"}, "fired", "open to late records: the watermark is 3d 11h"),
+    ],
+)  # fmt: skip
+def test_each_cause_is_named_with_its_figures(calendar, outcome, cause, sentence):
+    found = calendar(a_slot(0), a_slot(11, **outcome))
+    assert list(found["causes"]) == [cause]
+    assert found["incomplete"] == outcome.get("slots", 1)
+    assert why(found)[0][0].startswith(sentence)
+
+
+def test_a_window_that_the_watermark_has_passed_since_is_not_said_to_wait_for_it(calendar):
+    found = calendar(a_slot(0, state="open"))
+    assert why(found) == [["not fired: the watermark has reached its end since the last run"]]
+
+
+def test_a_window_of_saturated_lateness_is_open_for_ever(calendar):
+    spec = SPEC.model_copy(update={"allowed_lateness": 2**63 - 1})
+    found = calendar(a_slot(1, state="fired"), spec=spec)
+    assert why(found) == [["open to late records for ever, by the allowed lateness"]]
+
+
+def test_windows_of_days_to_recompute_and_of_days_without_their_rows_are_incomplete(lake, calendar):
+    store = lake.pipeline("meter")
+    day = date(2013, 1, 2)
+    held = {"kind": "day", "event_date": date(2013, 1, 1), "records": 3}
+    held |= {"least_ts_ms": midnight_of(day) - 1000, "largest_ts_ms": midnight_of(day) - 500}
+    row = {"arrival_date": day, "timeline_fingerprint": SPEC.timeline_fingerprint, **held}
+    write_deltalake(store.uri("timeline"), pa.Table.from_pylist([row], TIMELINE), mode="append")
+    step = Entry("r-2", 1, "owed", "advance", owed=[day], lost=[day])
+    Ledger(store).append(step, datetime.now(UTC))
+    found = calendar(a_slot(0), a_slot(1), a_slot(2))
+    assert found["causes"] == {"to_recompute": 1, "rows_missing": 1}
+    assert found["listed"][0]["slot_start"] == "2013-01-01T12:00:00Z"
+    assert why(found)[0] == [
+        "the landing of 2013-01-02 has changed since, or landed late",
+        "the landing of 2013-01-02 has lost rows since",
+    ]
+
+
+def test_the_newest_come_first_and_pages_hold_each_once(calendar):
+    rows = [a_slot(number, late=1) for number in range(6)]
+    pages = [calendar(*rows, limit=4, skip=skip) for skip in (0, 4)]
+    assert [page["left_out"] for page in pages] == [2, 0]
+    starts = [one["slot_start"] for page in pages for one in page["listed"]]
+    assert starts == sorted(starts, reverse=True)
+    assert len(set(starts)) == 6
+    assert {page["incomplete"] for page in pages} == {6}
+
+
+def test_only_the_days_that_are_asked_for_are_judged(calendar):
+    rows = [a_slot(number, late=1) for number in range(6)]
+    found = calendar(*rows, since=date(2013, 1, 2), until=date(2013, 1, 2))
+    assert (found["slots"], found["incomplete"]) == (2, 2)
+
+
+def test_every_slot_of_a_long_history_is_on_just_one_page_of_the_calendar(lake):
+    spec = a_meter({"tumbling": "30m"}, channel="source", channels=["a"])
+    rows = [a_slot(number, hours=0.5) for number in range(10_000)]
+    write_calendar(lake.pipeline("meter"), rows)
+    shown = Shown.of(spec, lake)
+    until, starts, pages = date(2013, 7, 28), [], 0
+    while until is not None:
+        page = calendar_page(shown, until)
+        assert len(page.days) <= DAYS and len(page.cells) <= DAYS * 48
+        starts += [cell.start_ms for cell in page.cells]
+        until, pages = page.older, pages + 1
+    assert pages == 8
+    assert sorted(starts) == [instant_of(row["slot_start"]) for row in rows]
+
+
+def test_a_page_leads_to_the_next_days_that_have_slots_in_both_directions(lake):
+    write_calendar(lake.pipeline("meter"), [a_slot(0), a_slot(400), a_slot(800)])
+    shown = Shown.of(SPEC, lake)
+    page = calendar_page(shown, date(2013, 7, 20))
+    assert (page.older, page.newer) == (date(2013, 1, 1), date(2014, 2, 5))
+    assert calendar_page(shown, page.older).newer == date(2013, 8, 16)
+    assert calendar_page(shown, date(1, 1, 1)).older is None
+
+
+def test_a_cell_of_several_slots_has_the_state_of_the_worst_and_the_share_of_all(lake):
+    rows = [a_slot(n, hours=0.25, late=n) for n in (0, 1)]
+    write_calendar(lake.pipeline("meter"), [*rows, a_slot(2, hours=0.25, state="open")])
+    spec = a_meter({"tumbling": "15m"}, channel="source", channels=["a"])
+    page = calendar_page(Shown.of(spec, lake), date(2013, 1, 1))
+    both, alone = page.days[date(2013, 1, 1)].values()
+    assert (both.states, both.state, both.incomplete) == ({"closed": 2}, "closed", 1)
+    assert both.share == 20 / 21
+    assert both.why == [] and alone.why and alone.state == "open"
+
+
+def test_windows_of_one_start_that_grow_stand_where_they_grow(lake):
+    spec = a_meter({"cumulative": "1d", "step": "6h"}, channel="source", channels=["a"])
+    day = a_slot(0)["slot_start"]
+    rows = [a_slot(0, hours=6 * n) | {"slot_start": day} for n in (1, 2, 3, 4)]
+    write_calendar(lake.pipeline("meter"), rows)
+    page = calendar_page(Shown.of(spec, lake), date(2013, 1, 1))
+    assert (page.column_minutes, list(page.days[date(2013, 1, 1)])) == (360, [0, 1, 2, 3])
+
+
+def test_a_slot_shows_its_windows_its_quarantine_and_its_runs(lake):
+    shown = Shown.of(SPEC, lake)
+    start_ms = midnight_of(date(2013, 1, 3))
+    page = slot_page(shown, start_ms, start_ms + DAY_MS // 2)
+    assert (page.results.total, page.results.columns[0]) == (1, "device")
+    assert {reason: rows.total for reason, rows in page.quarantine.items()} == {"late": 1}
+    late = page.quarantine["late"]
+    assert late.rows[0][late.columns.index("late_by_ms")] == 90_000
+    assert [run.run_id for run in page.runs] == ["r-1"]
+    with pytest.raises(InputError, match="no slot of the calendar"):
+        slot_page(shown, start_ms, start_ms + 1)
+    older = slot_page(shown, start_ms - DAY_MS, start_ms - DAY_MS // 2)
+    assert older.runs == []
+
+
+def test_the_last_channel_to_pass_a_window_is_named_first(lake):
+    spec = a_meter({"tumbling": "12h"}, channel="source", channels=["a", "b"])
+    store, day = lake.pipeline("meter"), date(2013, 1, 1)
+    end_ms = midnight_of(day) + DAY_MS // 2
+    state = {"timeline_fingerprint": spec.timeline_fingerprint, "arrival_date": day}
+    rows = []
+    for channel, minute in (("a", 50), ("b", 40)):
+        arrival_ms = end_ms + minute * 60_000
+        common = {**state, "channel": channel, "first_arrival_ms": arrival_ms}
+        rows.append({**common, "kind": "channel", "settled_ms": end_ms + 1, "records": 1})
+        cell = {"slot_ms": end_ms, "threshold_ms": end_ms - 1, "records": 1, "pending": False}
+        rows.append({**common, "kind": "cell", **cell})
+    write_deltalake(store.uri("timeline"), pa.Table.from_pylist(rows, TIMELINE), mode="overwrite")
+    started = Entry("r-2", 1, "observed", "advance", clock_start_ms=midnight_of(day))
+    Ledger(store).append(started, datetime.now(UTC))
+    page = slot_page(Shown.of(spec, lake), end_ms - DAY_MS // 2, end_ms)
+    channels, many = page.channels
+    assert (many, [one.channel for one in channels]) == (2, ["a", "b"])
+    # a tick of 200 ms shows what a record has offered
+    assert [one.fired_ms - end_ms for one in channels] == [50 * 60_000 + 200, 40 * 60_000 + 200]
+
+
+@pytest.fixture
+def incomplete(lake, tmp_path, capsys):
+    """`strandline incomplete …`: its exit code, and what it has printed."""
+    (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
+    places = ["--pipelines", str(tmp_path), "--lake", lake.root]
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([*places, "incomplete", *arguments])
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out + printed.err
+
+    return call
+
+
+def test_the_command_lists_them_and_exits_with_0_whatever_it_shows(incomplete):
+    code, said = incomplete("meter", "--limit", "2")
+    assert code == 0
+    assert "meter: 6 of 6 windows incomplete" in said
+    assert "2013-01-03T12:00:00Z  2013-01-04T00:00:00Z  open" in said
+    assert "and 4 older ones: --limit and --until show them" in said
+    found = json.loads(incomplete("meter", "--json")[1])
+    assert (found["incomplete"], found["causes"]) == (6, {"open": 1, "late": 6})
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (["other"], "no such pipeline"),
+        (["meter", "--since", "2013-01-03", "--until", "2013-01-01"], "is after --until"),
+        (["meter", "--until", "2013-02-30"], "is no day"),
+        (["meter", "--limit", "0"], "greater than or equal to 1"),
+        (["meter", "--limit", "9999999999999999999999"], "less than or equal to 100000"),
+    ],
+)
+def test_what_cannot_be_asked_exits_with_2(incomplete, asked, problem):
+    code, said = incomplete(*asked)
+    assert code == 2
+    assert problem in " ".join(said.split())
+    assert "Traceback" not in said
+
+
+def test_a_pipeline_that_has_not_run_is_said_to_have_no_runs(incomplete, lake):
+    code, said = incomplete("meter", "--lake", f"{lake.root}/none")
+    assert (code, "has no runs yet" in said) == (2, True)
+
+
+@pytest.mark.parametrize("content", [JOIN, COGROUP, PAIRED], ids=["join", "cogroup", "pairs"])
+def test_a_slot_of_two_inputs_is_shown_without_channels(tmp_path, content):
+    spec = parse_spec(content, origin="two.yaml")
+    lake = a_lake_of(2, spec, tmp_path)
+    found = answer("calendar", spec, lake, {}, 0)
+    cell = next(cell for row in found["days"] for cell in row["cells"] if cell)
+    edges = {name: cell[name] for name in ("start_ms", "end_ms")}
+    page = answer("slot", spec, lake, edges, 0)
+    assert (page["slot"]["state"], page["channels"]) == ("closed", [])
+
+
+def test_a_value_of_the_data_is_cut_where_it_is_long_and_shows_its_control_signs():
+    shown = [_value(value) for value in (None, True, 12345, 0.1 + 0.2, "a\x1b[31m", "x" * 1000)]
+    assert shown[:5] == [None, "True", "12,345", "0.3", "a\\x1b[31m"]
+    assert len(shown[5]) == 200
+    assert _value(datetime(2013, 1, 5, 6, tzinfo=UTC)) == "2013-01-05 06:00:00"

@@ -1,0 +1,254 @@
+"""A pipeline is proposed from any table: what it guesses, how sure it is, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
+
+from strandline.cli.main import app
+from strandline.errors import InputError
+from strandline.proposal.formats import form_of
+from strandline.spec import load_spec
+
+HAPPENED = [
+    dt.datetime(2024, 3, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=7 * n) for n in range(600)
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, with the lake and the pipelines below it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("LAKE", "PIPELINES", "ENGINE"):
+        monkeypatch.delenv(f"STRANDLINE_{name}", raising=False)
+    return tmp_path
+
+
+def init(*arguments):
+    """What `init --json` says."""
+    done = CliRunner().invoke(app, ["init", *map(str, arguments), "--no-advise", "--json"])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return json.loads(done.stdout)
+
+
+def write_csv(path, rows):
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def guessed(found, key):
+    return next(one for one in found["guesses"] if one["key"] == key)
+
+
+FORMS = {
+    "german": ("%d.%m.%Y %H:%M", "try_to_timestamp(`seen`, 'd.M.yyyy H:mm')"),
+    "american": ("%m/%d/%Y %I:%M:%S %p", "try_to_timestamp(`seen`, 'M/d/yyyy h:mm:ss a')"),
+    "iso with a zone": ("%Y-%m-%dT%H:%M:%S+02:00", "seen"),
+    "iso without": ("%Y-%m-%d %H:%M:%S", "seen"),
+    "year first": ("%Y/%m/%d %H:%M", "try_to_timestamp(`seen`, 'yyyy/M/d H:mm')"),
+    "a month's name": ("%d %b %Y %H:%M", "try_to_timestamp(`seen`, 'd MMM yyyy H:mm')"),
+}
+
+
+@pytest.mark.parametrize(("written", "expression"), FORMS.values(), ids=FORMS)
+def test_times_are_read_from_texts_of_any_form(here, written, expression):
+    late = [at + dt.timedelta(days=15) for at in HAPPENED]
+    write_csv("t.csv", [{"seen": at.strftime(written), "v": 1.5} for at in late])
+    found = init("--from", "t.csv", "--land")
+    assert guessed(found, "source.event_time")["value"] == expression
+    assert guessed(found, "source.event_time")["certainty"] == "likely"
+    table = DeltaTable("lake/landing/t").to_pyarrow_table()
+    shift = dt.timedelta(hours=2) if "+02:00" in written else dt.timedelta(0)
+    assert set(table["arrival_date"].to_pylist()) == {(at - shift).date() for at in late}
+
+
+@pytest.mark.parametrize(
+    ("many", "function"), [(1, "seconds"), (10**3, "millis"), (10**6, "micros")]
+)
+def test_numbers_since_1970_are_read_by_their_size(here, many, function):
+    rows = [{"ts": int(at.timestamp() * many), "v": n} for n, at in enumerate(HAPPENED)]
+    write_csv("t.csv", rows)
+    found = init("--from", "t.csv", "--land")
+    assert guessed(found, "source.event_time")["value"] == f"timestamp_{function}(`ts`)"
+    days = DeltaTable("lake/landing/t").to_pyarrow_table()["arrival_date"].to_pylist()
+    assert set(days) == {at.date() for at in HAPPENED}
+
+
+def test_a_date_whose_day_and_month_could_be_either_is_left_to_a_person(here):
+    days = [dt.date(2024, month, day) for month in range(1, 13) for day in range(1, 12)]
+    write_csv("t.csv", [{"day": day.strftime("%d/%m/%Y"), "v": 1} for day in days])
+    found = init("--from", "t.csv")
+    assert guessed(found, "source.event_time")["certainty"] == "TODO"
+    assert any("which number is the day" in problem for problem in found["problems"])
+    assert "# TODO No value of day shows" in Path("pipelines/t.yaml").read_text("utf-8")
+
+
+def test_texts_of_two_forms_are_no_times():
+    assert form_of(["13/02/2024", "02/13/2024"]) is None
+    assert form_of(["2024-02-13"] * 5 + ["soon"] * 5) is None
+    assert form_of(["2024-02-13"] * 95 + ["soon"] * 5) is not None
+
+
+def arrivals(minutes_late):
+    rows = [
+        {
+            "when": at,
+            "seen": at + dt.timedelta(minutes=minutes_late(n)),
+            "site": "ab"[n % 2],
+            "v": n,
+        }
+        for n, at in enumerate(HAPPENED)
+    ]
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["seen"]))
+
+
+def test_the_later_of_two_times_is_the_arrival_and_its_disorder_is_waited_for(here):
+    pq.write_table(arrivals(lambda n: 200 if n % 200 == 7 else 1 + n * 7 % 41), "t.parquet")
+    found = init("--from", "t.parquet", "--land")
+    assert guessed(found, "source.event_time")["value"] == "when"
+    assert guessed(found, "source.arrival_time")["value"] == "seen"
+    spec = load_spec(Path("pipelines/t.yaml"))
+    assert 0 < spec.watermark.bound_ms <= 45 * 60_000
+    assert spec.total_lateness_ms >= 180 * 60_000
+    assert spec.source.max_ahead == 3_600_000
+    assert found["choices"][-1]["share_lost"] == 0
+
+
+def test_without_an_arrival_it_says_what_that_means(here):
+    write_csv("t.csv", [{"when": at.isoformat(), "v": 1} for at in HAPPENED])
+    found = init("--from", "t.csv")
+    assert guessed(found, "source.arrival_time")["certainty"] == "TODO"
+    assert found["problems"][0].startswith("No lateness can be known without an arrival time")
+    assert not found["landed"]
+    assert "give --land" in found["notes"][0]
+
+
+def test_a_table_is_read_as_it_lies_and_its_partition_is_recognised(here):
+    table = arrivals(lambda n: 5)
+    day = table["seen"].cast(pa.date32())
+    write_deltalake("lake/landing/some", table.append_column("day", day), partition_by=["day"])
+    found = init("--from", "landing/some")
+    assert found["landed"]
+    assert guessed(found, "source.arrival_date")["value"] == "day"
+    assert load_spec(Path("pipelines/some.yaml")).source.table == "landing/some"
+
+
+def test_landing_again_lands_nothing_twice_and_a_new_file_alone(here):
+    Path("in").mkdir()
+    for n in range(2):
+        write_csv(f"in/{n}.csv", [{"when": at.isoformat(), "v": n} for at in HAPPENED])
+    assert "landed 2 files" in init("--from", "in", "--name", "t", "--land")["notes"][0]
+    again = init("--from", "in", "--name", "t", "--land", "--force")
+    assert "landed 0 files" in again["notes"][0]
+    write_csv("in/2.csv", [{"when": at.isoformat(), "v": 2} for at in HAPPENED])
+    more = init("--from", "in", "--name", "t", "--land", "--force")
+    assert "landed 1 file in" in more["notes"][0]
+    assert DeltaTable("lake/landing/t").to_pyarrow_table().num_rows == 3 * len(HAPPENED)
+
+
+@pytest.mark.parametrize(
+    "name", ['a "b"', "a`b", "a.b", "größe", "日時", "a'b", "no", "a: b #", "1st"]
+)
+def test_a_column_may_have_any_name(here, name):
+    rows = [
+        {name: at.strftime("%d.%m.%Y %H:%M"), f"{name} key": "xy"[n % 2], f"{name}_v": n / 2}
+        for n, at in enumerate(at + dt.timedelta(days=15) for at in HAPPENED)
+    ]
+    write_csv("t.csv", rows)
+    init("--from", "t.csv", "--land")
+    load_spec(Path("pipelines/t.yaml"))
+    done = CliRunner().invoke(app, ["validate", "t"])
+    assert done.exit_code == 0, done.stdout
+
+
+def test_json_lines_an_array_and_packed_files_are_read_alike(here):
+    import gzip
+
+    rows = [{"when": at.isoformat(), "site": "ab"[n % 2], "v": n} for n, at in enumerate(HAPPENED)]
+    Path("a.json").write_text(json.dumps(rows), "utf-8")
+    Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    write_csv("c.csv", rows)
+    with gzip.open("c.csv.gz", "wb") as file:
+        file.write(Path("c.csv").read_bytes())
+    found = [
+        init("--from", name, "--land")
+        for name in ("a.json", "b.jsonl", "c.csv", "c.csv.gz")
+        if name != "c.csv.gz"
+    ] + [init("--from", "c.csv.gz", "--name", "d", "--land")]
+    assert [[g["value"] for g in one["guesses"][1:]] for one in found] == [
+        [g["value"] for g in found[0]["guesses"][1:]]
+    ] * 4
+    tables = [DeltaTable(f"lake/landing/{n}").to_pyarrow_table() for n in "abcd"]
+    assert {table.num_rows for table in tables} == {len(HAPPENED)}
+
+
+def test_codes_with_a_zero_in_front_stay_texts(here):
+    write_csv(
+        "t.csv", [{"when": at.isoformat(), "zip": f"0{n % 9}"} for n, at in enumerate(HAPPENED)]
+    )
+    init("--from", "t.csv", "--land")
+    landed = DeltaTable("lake/landing/t").to_pyarrow_table()
+    assert set(landed["zip"].to_pylist()) == {f"0{n}" for n in range(9)}
+
+
+def refusal(*arguments):
+    with pytest.raises(InputError) as refused:
+        init(*arguments)
+    return str(refused.value)
+
+
+def test_what_cannot_be_proposed_is_refused_with_the_way_out(here):
+    Path("empty.csv").write_text("when,v\n", "utf-8")
+    assert "has no rows" in refusal("--from", "empty.csv")
+    Path("nothing.csv").write_text("", "utf-8")
+    assert "has no rows" in refusal("--from", "nothing.csv")
+    write_csv("timeless.csv", [{"a": n, "b": "x"} for n in range(50)])
+    assert "no column reads as a time; there are a, b" in refusal("--from", "timeless.csv")
+    assert "there is no nowhere" in refusal("--from", "nowhere")
+    Path("a.txt").write_text("a", "utf-8")
+    assert "is of no kind that is known" in refusal("--from", "a.txt")
+    Path("bad.parquet").write_text("not at all", "utf-8")
+    assert "bad.parquet: cannot be read" in refusal("--from", "bad.parquet")
+    write_csv("t.csv", [{"when": at.isoformat(), "v": 1} for at in HAPPENED])
+    assert "is no name of a pipeline" in refusal("--from", "t.csv", "--name", "../t")
+    assert not Path("pipelines").exists()
+
+
+def test_a_pipeline_file_is_never_written_over_unless_asked(here):
+    write_csv("t.csv", [{"when": at.isoformat(), "v": 1} for at in HAPPENED])
+    init("--from", "t.csv")
+    Path("pipelines/t.yaml").write_text("mine", "utf-8")
+    assert "is there already" in refusal("--from", "t.csv")
+    assert Path("pipelines/t.yaml").read_text("utf-8") == "mine"
+    init("--from", "t.csv", "--force")
+    Path("pipelines/t.yaml").rename("pipelines/other.yaml")
+    assert "is defined by other.yaml" in refusal("--from", "t.csv")
+
+
+def test_a_large_table_is_sampled_and_not_held(here):
+    import tracemalloc
+
+    rows = 1_000_000
+    at = pa.array(range(1_700_000_000, 1_700_000_000 + rows), pa.int64())
+    table = pa.table({"ts": at, "v": pa.array(range(rows), pa.float64())})
+    write_deltalake("lake/landing/large", table)
+    began, before = time.process_time(), pa.total_allocated_bytes()
+    tracemalloc.start()
+    found = init("--from", "landing/large")
+    assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    tracemalloc.stop()
+    assert pa.total_allocated_bytes() - before < 50 * 2**20
+    assert time.process_time() - began < 5
+    assert "1,000,000 rows" in guessed(found, "source.table")["why"]
