@@ -235,6 +235,8 @@ install_project() {
     say "installing the strandline command"
     networked "installing the project" "$VENV/bin/uv" pip install --python "$VENV/bin/python" \
         --offline --no-build-isolation --no-deps --editable "$HOME_FOLDER"
+    # left over by the build: a Python started here would find the project, and its plugin, twice
+    rm -rf "$HOME_FOLDER/strandline.egg-info"
     printf '%s\n' "$stamp" >"$STAMPS/project"
 }
 
