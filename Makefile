@@ -50,6 +50,10 @@ test-kill: setup ## runs killed at every commit and at many files, raced, on ful
 test-years: setup ## a year of a pipeline, a day at a time: late days, edits, kills, retention (DAYS=365 SEED=1)
 	@$(WITH) DAYS="$(or $(DAYS),365)" SEED="$(or $(SEED),1)" pytest tests/spark/pipeline/test_years.py
 
+.PHONY: test-adopt
+test-adopt: setup ## the wheel in a clean environment and a strange Airflow: a day on Sail without Java, and on Spark (needs the network)
+	@$(WITH) bash scripts/adopt.sh
+
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter
 	@$(WITH) ruff check .

@@ -1,0 +1,125 @@
+"""Where a command runs: its form for each place, held against the operators of the providers."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline_airflow.submit import (
+    SparkOnKubernetes,
+    SubmitSpec,
+    as_process,
+    as_spark_application,
+    as_spark_kubernetes,
+    as_spark_submit,
+)
+
+pytestmark = pytest.mark.airflow
+
+SPEC = SubmitSpec(
+    entry_point="/opt/job.py",
+    arguments=("runs", "publish", "flights", "r-1", "--json"),
+    run_id="manual__2013-02-10",
+    archives=("env.tar.gz#env",),
+    conf={"spark.executor.instances": "3", "spark.driver.memory": "8g", "spark.x": "$HOME; rm"},
+    environment={"STRANDLINE_LAKE": "/lake", "SECRET": "s3cret"},
+)
+ON = SparkOnKubernetes(image="example/strandline:0.2.0", namespace="jobs")
+
+
+def test_a_plain_process_is_the_executable_and_its_arguments_and_no_shell_reads_them():
+    assert as_process(SPEC, "/opt/bin/strandline") == ["/opt/bin/strandline", *SPEC.arguments]
+
+
+def test_the_name_is_that_of_the_command_and_the_environment_is_not_shown():
+    assert (SPEC.title, SPEC.name) == ("strandline runs publish", "strandline-publish")
+    assert "s3cret" not in repr(SPEC)
+
+
+def test_sparks_own_operator_takes_the_arguments(home):
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    operator = SparkSubmitOperator(task_id="submit", **as_spark_submit(SPEC))
+    hook = operator._get_hook()
+    command = hook._build_spark_submit_command(SPEC.entry_point)
+    place = command.index(SPEC.entry_point)
+    assert command[place + 1 :] == [*SPEC.arguments]
+    assert command[command.index("--archives") + 1] == "env.tar.gz#env"
+    assert "spark.x=$HOME; rm" in command  # one word: no shell reads it
+
+
+def test_the_operator_of_kubernetes_takes_the_arguments(home):
+    from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import (
+        SparkKubernetesOperator,
+    )
+
+    operator = SparkKubernetesOperator(
+        task_id="submit", **as_spark_kubernetes(ON.seen_from(SPEC), ON)
+    )
+    assert operator.template_body["spark"]["kind"] == "SparkApplication"
+    assert operator.namespace == "jobs"
+
+
+def test_an_application_on_kubernetes_has_each_setting_in_one_place_and_is_tried_once():
+    document = as_spark_application(ON.seen_from(SPEC), ON)
+    said = document["spec"]
+    assert said["executor"]["instances"] == 3
+    assert said["driver"]["memory"] == "8g"
+    assert said["sparkConf"] == {"spark.x": "$HOME; rm"}
+    assert said["restartPolicy"] == {"type": "Never"}
+    assert said["arguments"] == [*SPEC.arguments]
+    assert {"name": "STRANDLINE_PIPELINES", "value": ON.pipelines} in said["driver"]["env"]
+    assert said["mainApplicationFile"] == ON.entry_point
+
+
+@pytest.mark.parametrize("run_id", ["", "manual__2013-02-10T00:00:00+00:00", "x" * 250])
+def test_an_application_has_a_name_that_kubernetes_takes_and_the_same_for_each_try(run_id):
+    import re
+    from dataclasses import replace
+
+    names = {
+        as_spark_application(replace(SPEC, run_id=run_id), ON)["metadata"]["name"] for _ in "ab"
+    }
+    assert len(names) == 1
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name := names.pop())
+    assert len(name) <= 40
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ({"submit": "yarn"}, "'yarn' is none of process, spark-submit, kubernetes"),
+        ({"submit": "kubernetes"}, "needs an image"),
+        ({"submit": "kubernetes", "kubernetes": {"picture": "x"}}, "picture"),
+    ],
+)
+def test_a_connection_that_names_no_place_is_refused_for_good_and_says_what_it_takes(
+    bag, monkeypatch, extra, problem
+):
+    import json
+    import logging
+
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from strandline_airflow.runners import runner_of
+
+    said = json.dumps({"conn_type": "strandline", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_STRANDLINE_ENGINE", said)
+    log = logging.getLogger("tests")
+    with pytest.raises(AirflowFailException, match=problem):
+        runner_of("spark", log, spark_connection="spark_default", submit={})
+
+
+def test_sail_and_connect_are_plain_processes_whatever_the_connection_submits_by(bag, monkeypatch):
+    import logging
+
+    from strandline_airflow.runners import ProcessRunner, runner_of
+
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_STRANDLINE_ENGINE",
+        '{"conn_type": "strandline", "extra": {"submit": "kubernetes"}}',
+    )
+    for engine in ("sail", "connect"):
+        runner = runner_of(
+            engine, logging.getLogger("tests"), spark_connection="spark_default", submit={}
+        )
+        assert type(runner) is ProcessRunner
