@@ -19,6 +19,7 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.advise import advise
+from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.erase import erase
@@ -79,6 +80,7 @@ _COMMANDS = (
     advise,
     plan,
     status,
+    changes,
     incomplete,
     read,
     maintain,

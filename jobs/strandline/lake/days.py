@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from strandline.errors import InputError
 from strandline.lake.reads import columns_of, dataset_by_day
-from strandline.lake.store import Store
+from strandline.lake.store import PUBLISHED, Store
 
 TRAILING_DAYS = 90
 """The days that are shown where nobody asks for others."""
@@ -123,6 +123,50 @@ def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
         return {}
     facts: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
+
+
+def days_changed(partition: str, then: DeltaTable | None, now: DeltaTable) -> set[date | None]:
+    """The dates of a table whose files are others in another version; `then` None: all of them."""
+    names = ("path", f"partition.{partition}")
+    files: list[set[tuple[str, date | None]]] = []
+    for table in (then, now):
+        if table is None or not table.file_uris():
+            files.append(set())
+            continue
+        actions = pa.table(table.get_add_actions(flatten=True))
+        files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
+    return {day for _, day in files[0] ^ files[1]}
+
+
+def dates_between(
+    store: Store, before: Mapping[str, int], after: Mapping[str, int]
+) -> dict[str, list[list[str]]]:
+    """The dates of each published table that differ between two versions of all, as ranges.
+
+    Rows without a date are left out.
+
+    Raises:
+        DeltaError: the log of a version is not there any more.
+    """
+    found = {}
+    for name in PUBLISHED:
+        now = None if before.get(name) == after.get(name) else store.table(name, after.get(name))
+        if now is not None:
+            then = store.table(name, before[name]) if name in before else None
+            days = days_changed(PARTITIONS[name], then, now)
+            found[name] = in_ranges(day for day in days if day is not None)
+    return {name: ranges for name, ranges in found.items() if ranges}
+
+
+def in_ranges(days: Iterable[date]) -> list[list[str]]:
+    """Days as ranges of neighbours, the last one of each among them: `[["2024-03-01", "…-04"]]`."""
+    ranges: list[list[date]] = []
+    for day in sorted(days):
+        if ranges and day - ranges[-1][1] == timedelta(days=1):
+            ranges[-1][1] = day
+        else:
+            ranges.append([day, day])
+    return [[first.isoformat(), last.isoformat()] for first, last in ranges]
 
 
 def last_shown_day(store: Store) -> date | None:

@@ -64,6 +64,8 @@ SCHEMA = pa.schema(
         ("reverts", pa.string()),
         ("landing_id", pa.string()),
         ("kept", pa.string()),
+        ("dates", pa.string()),
+        ("complete", _UTC),
     ]
 )
 
@@ -170,6 +172,9 @@ class Entry:
             the first release candidate.
         kept: the windows, as [start, end) in ms, that a scheduled run has left as a run by rules of
             its own had published them.
+        dates: of a `published` step the dates of each table whose rows the run has changed, as
+            ranges of neighbours; None: an earlier version of the program has written it.
+        complete_ms: the midnight before which every slot is closed, and none is to come.
     """
 
     run_id: str
@@ -212,6 +217,8 @@ class Entry:
     reverts: str | None = None
     landing_id: str | None = None
     kept: Json[Sequence[tuple[int, int]]] = Json(_pairs)
+    dates: Json[Mapping[str, Sequence[Sequence[str]]]] = Json()
+    complete_ms: int | None = None
     position: int = 0
     written_at: datetime | None = None
 

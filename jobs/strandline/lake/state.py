@@ -247,6 +247,11 @@ class PipelineState:
         return next((e.clock_start_ms for e in self.steps if e.clock_start_ms is not None), None)
 
     @property
+    def complete_ms(self) -> int | None:
+        """The midnight before which every slot was closed once the last run had published."""
+        return self.published[-1].complete_ms if self.published else None
+
+    @property
     def first_landing_id(self) -> str | None:
         """The id of the first landing table that a run has read; None: no run has said it."""
         return next((entry.landing_id for entry in self.steps if entry.landing_id), None)

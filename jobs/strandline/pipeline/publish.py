@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
+from strandline.lake.days import dates_between
 from strandline.lake.diff import INSERT
 from strandline.lake.ledger import Entry
 from strandline.lake.sessions.failures import FAILURES, cause_of
@@ -29,7 +30,7 @@ from strandline.pipeline.diff import (
 from strandline.pipeline.driver import attempt_of, this_driver
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.opened import require_nothing_erased
-from strandline.pipeline.published_rows import first_open
+from strandline.pipeline.published_rows import complete_until, first_open
 from strandline.pipeline.rebuild import Staged
 from strandline.tables import of_windows, tables_begun
 
@@ -127,11 +128,12 @@ def bring_in(
     after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
     entry = replace(entry, frontier_ms=after_ms)
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
-    ctx.note(replace(entry, step="publishing", versions=ctx.store.versions(written)))
+    begun = replace(entry, step="publishing", versions=ctx.store.versions(written))
+    ctx.note(begun)
     _write(ctx, changes, entry)
     if commit_with_it is not None:
         commit_with_it()
-    published = _published(ctx, entry)
+    published = _published(ctx, begun)
     ctx.note(published)
     return published
 
@@ -149,15 +151,18 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
         ctx.store.empty(name, entry.run_id)
 
 
-def _published(ctx: Context, entry: Entry) -> Entry:
-    """What the ledger says once everything is brought in."""
-    opened = first_open(ctx.store, closed_before=False)
+def _published(ctx: Context, begun: Entry) -> Entry:
+    """What the ledger says once everything is brought in; `begun`: the step before it."""
+    opened, versions = first_open(ctx.store, closed_before=False), ctx.store.versions()
+    first_open_ms = None if opened is None else opened.start_ms
     return replace(
-        entry,
+        begun,
         step="published",
         publish=None,
-        versions=ctx.store.versions(),
-        first_open_ms=None if opened is None else opened.start_ms,
+        versions=versions,
+        first_open_ms=first_open_ms,
+        dates=dates_between(ctx.store, begun.versions or {}, versions),
+        complete_ms=complete_until(ctx.store, ctx.ledger.state(), begun, first_open_ms),
     )
 
 

@@ -30,6 +30,7 @@ from strandline.pipeline.opened import OpenedLog
 from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.request import Outcome
 from strandline.pipeline.verdict import BOOKS_ARE_OFF, books_off
+from strandline.pipeline.views.changes import completed_by
 from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 
@@ -97,7 +98,8 @@ def publish_staged(
                 changes = changes_of(ctx, kept)
             run = bring_in(ctx, changes, kept, commit_with_it)
     ctx.staging.drop()
-    return outcome_of(spec.pipeline, run)
+    completed = completed_by(ledger.state(), run_id)
+    return replace(outcome_of(spec.pipeline, run), completed=completed)
 
 
 def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
@@ -145,6 +147,7 @@ def outcome_of(pipeline: str, run: Entry) -> Outcome:
         diff={name: dict(counts) for name, counts in (run.diff or {}).items()},
         audit=run.audit or [],
         versions=run.versions or {},
+        dates=run.dates or {},
     )
 
 

@@ -26,11 +26,20 @@ from strandline.engine.records.quarantine import (
 )
 from strandline.engine.records.read import read_records
 from strandline.lake.days import Days, read_days, rows_by_day
+from strandline.lake.entry import Entry
 from strandline.lake.reads import columns_of, dataset_of, files_started_in, holds, started_in
 from strandline.lake.second_columns import second_columns
 from strandline.lake.staging import Part
+from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, text_of
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    instant_of,
+    midnight_before,
+    text_of,
+)
 from strandline.pipeline.context import Context
 from strandline.pipeline.memory import FirstOpen
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
@@ -91,6 +100,33 @@ def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
     closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
     not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
     return tuple(None if at is None else instant_of(at) for at in (closed, not_closed))  # type: ignore[return-value]
+
+
+def complete_until(
+    store: Store, state: PipelineState, run: Entry, first_open_ms: int | None
+) -> int | None:
+    """The midnight before which all slots are closed, and none is to come; None: there is none.
+
+    The watermark that has closed a slot has passed all slots that start before it, whether they
+    hold a record or not. `--close` says that no more comes into its range.
+
+    Args:
+        store: the pipeline's tables, once the run has published.
+        state: of the pipeline before that.
+        run: the run.
+        first_open_ms: the start of the first slot that is not closed; None: all are.
+    """
+    before_ms = None if run.recreated else state.complete_ms
+    open_ms = EVERYTHING.end_ms if first_open_ms is None else first_open_ms
+    if before_ms is not None and open_ms <= before_ms:
+        return midnight_before(open_ms)
+    start_ms = EVERYTHING.start_ms if before_ms is None else before_ms
+    last_closed_ms, _ = states_in(store, TimeRange(start_ms, open_ms))
+    found = [before_ms, None if last_closed_ms is None else midnight_before(last_closed_ms)]
+    of_run = run.range if run.closed else None
+    if of_run is not None and last_closed_ms is not None and last_closed_ms in of_run:
+        found.append(midnight_before(min(of_run.end_ms, open_ms)))
+    return max((ms for ms in found if ms is not None), default=None)
 
 
 def last_slot(store: Store) -> int | None:

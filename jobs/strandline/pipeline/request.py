@@ -217,6 +217,8 @@ class Outcome:
     audit: list[dict[str, Any]] = field(default_factory=list)
     findings_before: Sequence[Finding] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
+    dates: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    completed: Sequence[Sequence[str]] = ()
     notes: list[str] = field(default_factory=list)
     repeats: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -265,6 +267,8 @@ class Outcome:
             "audit": self.audit,
             "findings": [finding.to_json() for finding in self.findings],
             "versions": dict(self.versions),
+            "dates": dict(self.dates),
+            "completed": list(self.completed),
             "notes": self.notes,
             "repeats": self.repeats,
             "seconds": self.seconds,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
+from strandline.lake.days import days_changed
 from strandline.lake.ledger import Entry
 from strandline.lake.open_landing import open_landing
 from strandline.lake.reads import columns_of, rows_in_days
@@ -279,7 +279,7 @@ def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
     uri, partition = ctx.store.uri(target.name), target.partition
     then, now = (DeltaTable(uri, version=version) for version in (before, after))
-    days = _days_changed(partition, then, now)
+    days = days_changed(partition, then, now)
     compared = Compared(
         target,
         staged=rows_in_days(then, partition, days),
@@ -288,12 +288,3 @@ def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) 
     )
     done = stage_diff(ctx.staging, f"{target.name}_diff", compared)
     return Change(target, done.part, done.counts, whole=False)
-
-
-def _days_changed(partition: str, then: DeltaTable, now: DeltaTable) -> set[date | None]:
-    """The partitions of a table whose files are others in another version."""
-    names, files = ("path", f"partition.{partition}"), []
-    for table in (then, now):
-        actions = pa.table(table.get_add_actions(flatten=True))
-        files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
-    return {day for _, day in files[0] ^ files[1]}

@@ -48,6 +48,7 @@ from strandline.pipeline.results_changed import of_changed_results
 from strandline.pipeline.thrown import thrown_by
 from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals, judge_tables
+from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 
 
@@ -171,6 +172,8 @@ def _steps(
         took_before=_took_before(ctx, request, state, books),
         audit=judged.said,
         versions=(published.versions or {}) if published else {},
+        dates=(published.dates or {}) if published else {},
+        completed=completed_by(ctx.ledger.state(), ctx.run_id) if published else (),
         notes=[*notes, *of_staged(staged)],
         seconds=journal.seconds,
     )

@@ -17,6 +17,7 @@ COMMANDS = (
     *("status meter", "status meter --deep", "runs list meter", "runs show meter r-1"),
     *("read meter windows", "report meter", "maintain meter --dry-run"),
     *("runs drop meter r-2 --reason x", "runs cancel meter r-3", "runs cancel meter r-3"),
+    "changes meter",
     "erase meter --reason x --where reason='late'",
 )
 
