@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from airflow.sdk import AssetAlias, BaseOperator, Context
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -16,8 +16,8 @@ from strandline.errors import StrandlineError
 from strandline.spec import find_spec
 from strandline.visible import visible
 from strandline_airflow import settings
+from strandline_airflow.announcing import announce
 from strandline_airflow.approvals import preview_text
-from strandline_airflow.catalogue import published_asset
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import result_of
@@ -119,7 +119,7 @@ class StrandlineJobOperator(BaseOperator):
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
             raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
-        self._announce(context)
+        announce(context["outlet_events"], self.outlets, self._name_of_pipeline(), answer)
         if preview := preview_text(answer):
             self.log.info("What would change:\n%s", preview)
         return answer
@@ -196,10 +196,3 @@ class StrandlineJobOperator(BaseOperator):
 
     def _name_of_pipeline(self) -> str | None:
         return self.pipeline if isinstance(self.pipeline, str) else None
-
-    def _announce(self, context: Context) -> None:
-        """Emit asset events of this pipeline's tables, if not emitted before."""
-        pipeline = self._name_of_pipeline()
-        for outlet in self.outlets:
-            if isinstance(outlet, AssetAlias) and pipeline is not None:
-                context["outlet_events"][outlet].add(published_asset(pipeline))

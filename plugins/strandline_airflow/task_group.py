@@ -10,7 +10,7 @@ from airflow.sdk import TaskGroup
 from strandline.errors import InputError
 from strandline.spec import find_spec
 from strandline_airflow import settings
-from strandline_airflow.catalogue import published_asset
+from strandline_airflow.announcing import outlets_of
 from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.operators import StrandlineJobOperator
 from strandline_airflow.requests import advance_request, requested_engine
@@ -31,7 +31,7 @@ def daily_tasks(pipeline: str, *, conf: dict[str, str], **at: Any) -> None:
         application_args=advance_request(pipeline),
         conf=conf,
         engine=requested_engine,
-        outlets=[published_asset(pipeline)],
+        outlets=outlets_of(pipeline),
         **at,
     )
     # A teardown also runs after a failure, and leaves the run's state to the other tasks.

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import DAG, AssetAlias, TriggerRule
+from airflow.sdk import DAG, TriggerRule
 
+from strandline_airflow.announcing import outlets_of_any
 from strandline_airflow.approvals import PreviewApprovalOperator
 from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.operators import StrandlineJobOperator
@@ -99,7 +100,7 @@ def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None
             lake=lake,
             max_active_tis_per_dag=1,
             trigger_rule=TriggerRule.NONE_FAILED,  # a skipped approval is none, and no rejected one
-            outlets=[AssetAlias("strandline_reprocessed")],
+            outlets=outlets_of_any(),
         )
         report = StrandlineReportOperator(
             task_id="report", pipeline=requests.pipeline, pipelines=folder, lake=lake
