@@ -39,8 +39,8 @@ class _ProcessOperator(BaseOperator):
         """End the process and whatever it has started."""
         self._process.end()
 
-    def _run(self, name: str, *command: str) -> None:
-        """Run a program to its end.
+    def _run(self, name: str, *command: str) -> list[str]:
+        """Run a program to its end; the lines that it has said.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.
@@ -52,6 +52,7 @@ class _ProcessOperator(BaseOperator):
         ended = self._process.run(command, environment, self.log)
         if ended.exit_code:
             raise failure_of(name, ended.exit_code, ended.output)
+        return ended.output
 
     @cached_property
     def _process(self) -> PlainProcess:
@@ -82,7 +83,7 @@ class StrandlineScriptOperator(_ProcessOperator):
         self._run(Path(self.script).name, sys.executable, self.script, *self.arguments)
 
 
-class _CommandOperator(_ProcessOperator):
+class CommandOperator(_ProcessOperator):
     """A `strandline` command for a pipeline."""
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -91,12 +92,12 @@ class _CommandOperator(_ProcessOperator):
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def _call(self, *arguments: str) -> None:
+    def _call(self, *arguments: str) -> list[str]:
         program = settings.executable()
-        self._run(program.name, str(program), *arguments)
+        return self._run(program.name, str(program), *arguments)
 
 
-class StrandlineReportOperator(_CommandOperator):
+class StrandlineReportOperator(CommandOperator):
     """`strandline report` for a pipeline."""
 
     operator_extra_links = (ReportLink(),)
@@ -115,7 +116,7 @@ class StrandlineReportOperator(_CommandOperator):
         return settings.report_file(str(self.pipeline), self.lake)
 
 
-class StrandlineMaintainOperator(_CommandOperator):
+class StrandlineMaintainOperator(CommandOperator):
     """`strandline maintain` for a pipeline, or for all that have run (`ALL`).
 
     Args:

@@ -13,6 +13,7 @@ from strandline_airflow.families.daily import daily_dag
 from strandline_airflow.families.maintain import maintain_dag
 from strandline_airflow.families.report import report_dag
 from strandline_airflow.families.reprocess import reprocess_dag
+from strandline_airflow.families.watch import times_of, watch_dag
 from strandline_airflow.settings import pipelines_folder
 
 
@@ -42,6 +43,8 @@ def strandline_dags(
     at: dict[str, Any] = {"folder": folder, "lake": lake}
     dags = [daily_dag(spec, **at) for spec in catalogue.specs.values()]
     dags += [make(names, **at) for make in (reprocess_dag, report_dag, maintain_dag)]
+    watched = [spec for spec in catalogue.specs.values() if times_of(spec)]
+    dags += [watch_dag(watched, **at)] if watched else []
     dags += [broken_dag(catalogue.broken)] if catalogue.broken else []
     module.update({dag.dag_id: dag for dag in dags})
 

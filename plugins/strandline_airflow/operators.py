@@ -16,6 +16,7 @@ from strandline.errors import StrandlineError
 from strandline.spec import find_spec
 from strandline.visible import visible
 from strandline_airflow import settings
+from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
 from strandline_airflow.announcing import announce
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.engines import TaskEngine, engine_of_task
@@ -78,7 +79,9 @@ class StrandlineJobOperator(BaseOperator):
         submit: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        own = kwargs.pop("on_failure_callback", None) or []
+        callbacks = [alert_failure, *(own if isinstance(own, Sequence) else [own])]
+        super().__init__(on_failure_callback=callbacks, **kwargs)
         self.command = command
         self.application_args = application_args
         self.pipeline = pipeline
@@ -119,6 +122,7 @@ class StrandlineJobOperator(BaseOperator):
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
             raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
+        alert_findings(context, pipeline, self, answer, events=OF_A_RUN)
         announce(context["outlet_events"], self.outlets, self._name_of_pipeline(), answer)
         if preview := preview_text(answer):
             self.log.info("What would change:\n%s", preview)

@@ -30,6 +30,10 @@ class StagingIsStaleError(AirflowFailException):
     """What was prepared is no longer what would be published: it has to be prepared again."""
 
 
+class AuditRejectedError(AirflowFailException):
+    """The audit of a run failed: nothing is published until what it found is mended."""
+
+
 def result_of(output: Sequence[str]) -> Any:
     """The JSON document that a job printed last, or null if it printed none.
 
@@ -50,6 +54,8 @@ def failure_of(job: str, exit_code: int, output: Sequence[str]) -> AirflowExcept
     meaning = _FINAL.get(exit_code)
     headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
     message = f"{headline}. It said:\n{_said(output)}"
+    if exit_code == AuditFailedError.exit_code:
+        return AuditRejectedError(message)
     if _error_in(output).get("problem", "").startswith(_STALE):
         return StagingIsStaleError(message)
     return AirflowFailException(message) if meaning else AirflowException(message)

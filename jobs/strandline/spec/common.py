@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from strandline.spec import described
+from strandline.spec.alerts import Alert
 from strandline.spec.quality import Quality
 from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
 
@@ -30,6 +31,10 @@ def _settings(value: Any) -> Any:
     return {k: spelled[v] if isinstance(v, bool) else str(v) for k, v in value.items()}
 
 
+def _in_order(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _cron(value: Any) -> str:
     shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
     if not isinstance(value, str) or not shape.fullmatch(value.strip()):
@@ -48,6 +53,7 @@ class CommonSpec(SpecModel):
         engine: what it runs on; by default `spark`.
         schedule: cron, in UTC; null: by hand only.
         overridden: what scheduled runs do with windows that a run by rules of its own published.
+        alerts: which events Airflow sends to whom; by default none.
         quarantine_days: how long quarantine is kept; by default always.
         max_bytes: the most that a run may read of the landing table, such as 20GB.
     """
@@ -62,6 +68,7 @@ class CommonSpec(SpecModel):
     schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
     # what becomes of ranges by rules of one run decides no number by the file's rules
     overridden: Overridden = "keep"
+    alerts: Annotated[tuple[Alert, ...], BeforeValidator(_in_order)] = ()
     quarantine_days: Annotated[int, Field(ge=1)] | None = None
     max_bytes: (
         Annotated[int, BeforeValidator(parse_bytes), WithJsonSchema(described.SIZE)] | None

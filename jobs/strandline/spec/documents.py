@@ -14,6 +14,7 @@ _MOST_LEVELS = 40
 _MOST_NODES = 20_000
 """Values of a document, those that an alias repeats counted again."""
 _MOST_BITS = 128
+_BOOLEAN, _TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
@@ -55,6 +56,13 @@ class _Loader(yaml.SafeLoader):
         if number.bit_length() > _MOST_BITS:
             _refuse(f"a number of more than {_MOST_BITS} bits", node.start_mark)
         return int(number)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A map; a key `on` is that text, as in YAML 1.2, and not the boolean of YAML 1.1."""
+        for key_node, _ in node.value:
+            if key_node.value == "on" and key_node.tag == _BOOLEAN:
+                key_node.tag = _TEXT
+        return super().construct_mapping(node, deep)
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
         """A date or an instant, or else the text as it is, to be judged later."""

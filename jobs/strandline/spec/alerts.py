@@ -1,0 +1,69 @@
+"""Alerts when something is wrong: which events, and to which connection; Airflow sends them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from strandline.spec.values import SpecModel, refuse_at
+
+Event: TypeAlias = Literal["failed", "rejected", "warning", "stale", "silent_channel"]
+"""A run has failed for good; its audit was rejected; it has published with a warning; nothing has
+arrived, or been processed, in time; a channel no longer speaks."""
+_TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+_CONNECTION = r"^[A-Za-z0-9_.\-]{1,200}$"
+
+
+def _events(value: Any) -> Any:
+    if value in ([], ""):
+        msg = "names no event; give one, such as failed"
+        raise ValueError(msg)
+    """A single event may be written without brackets."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _connection(value: Any) -> Any:
+    if not isinstance(value, str) or not re.match(_CONNECTION, value):
+        msg = "not the id of a connection: letters, digits, dots, dashes and underscores"
+        raise ValueError(msg)
+    return value
+
+
+def _time(value: Any) -> Any:
+    if not isinstance(value, str) or not re.match(_TIME, value):
+        msg = 'not a time of the day; write it in quotes, as "09:00" (UTC)'
+        raise ValueError(msg)
+    return value
+
+
+class Alert(SpecModel):
+    """`{on: [EVENT, …], to: CONNECTION, by: "HH:MM"}`.
+
+    Attributes:
+        on: the events that are sent.
+        to: the id of an Airflow connection: of type smtp for an e-mail, http for a webhook.
+        by: of `stale`, when the day before has to be processed, in UTC; by default 09:00.
+    """
+
+    on: Annotated[tuple[Event, ...], BeforeValidator(_events), Field(min_length=1)]
+    to: Annotated[
+        str,
+        BeforeValidator(_connection),
+        WithJsonSchema({"type": "string", "pattern": _CONNECTION}),
+    ]
+    by: Annotated[
+        str, BeforeValidator(_time), WithJsonSchema({"type": "string", "pattern": _TIME})
+    ] = "09:00"
+
+    @model_validator(mode="after")
+    def _each_event_once(self) -> Alert:
+        twice = [event for event in self.on if self.on.count(event) > 1]
+        if twice:
+            refuse_at("on", twice[0], "named twice; name each event once")
+        if "by" in self.model_fields_set and "stale" not in self.on:
+            refuse_at("by", self.by, "of `stale` alone; add it to `on`, or leave it out")
+        return self
