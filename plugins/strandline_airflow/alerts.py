@@ -30,6 +30,7 @@ _OF_FINDING: Mapping[str, Event] = {
 """By a finding's name, the event that it is; every other one that warns is `warning`."""
 OF_A_RUN: tuple[Event, ...] = ("warning", "silent_channel", "stale")
 """What the answer of a run decides."""
+_PUBLISHED = "published"
 _LONGEST = 500
 """Signs of a finding that are sent."""
 _log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ def alert_findings(
     spec = _spec_of(pipeline, task)
     if spec is None or not spec.alerts or not isinstance(answer, Mapping):
         return
+    if answer.get("status", _PUBLISHED) != _PUBLISHED:
+        return  # it only shows, or prepares, what somebody looks at
     alarms = alarms_in(answer, spec.pipeline, _link(context))
     key = f"strandline_alerted_{spec.pipeline}"
     before: dict[str, list[str]] = Variable.get(key, default={}, deserialize_json=True)

@@ -25,7 +25,7 @@ class PreviewApprovalOperator(ApprovalOperator):
     ui_color = "#f2ecd8"
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(body=preview_to_approve, **kwargs)
+        super().__init__(subject=subject_to_approve, body=preview_to_approve, **kwargs)
 
     def execute(self, context: Context) -> Any:
         """Ask, and wait.
@@ -49,6 +49,19 @@ class PreviewApprovalOperator(ApprovalOperator):
         raise AirflowFailException(f"{problem}; nothing is published")
 
 
+def subject_to_approve(context: Context, **_: object) -> str:
+    """What is to be approved, in a line: the pipeline, its range, and how many rows change."""
+    prepared = prepared_by(context)
+    within, counts = prepared.get("range") or {}, (prepared.get("diff") or {}).items()
+    changes = [
+        f"{sum(of_table.values()):,} rows of {table}"
+        for table, of_table in counts
+        if sum(of_table.values())
+    ]
+    range_text = f", {within['start']} to {within['end']}" if within else ""
+    return f"Publish {prepared['pipeline']}{range_text}: {', '.join(changes) or 'nothing changes'}?"
+
+
 def preview_to_approve(context: Context, **_: object) -> str:
     """The preview of what is prepared, as markdown, for whoever is to approve it."""
     prepared = prepared_by(context)
@@ -69,11 +82,15 @@ def preview_text(answer: Any) -> str:
     page = io.StringIO()
     options: dict[str, Any] = {"highlight": False, "soft_wrap": True, "color_system": None}
     console = TextConsole(file=page, width=_WIDTH, **options)
-    for part in parts(answer["preview"]):
+    every = [*parts(answer["preview"])]
+    summary, windows = every[:_BY_DAY_AND_REASON], every[_BY_DAY_AND_REASON:]
+    for part in (*windows, *summary):  # what changes in value comes first
         console.print(part)
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join(lines) or "nothing changes: what is published is what this run computes"
 
 
-_WIDTH = 160
-"""Signs of a line: what is longer is wrapped."""
+_BY_DAY_AND_REASON = 2
+"""The first parts of a preview: its days, and quarantine by reason."""
+_WIDTH = 100
+"""Signs of a line, as Airflow's page shows them; what is longer is wrapped."""

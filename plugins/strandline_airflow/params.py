@@ -39,46 +39,55 @@ def daily_params() -> dict[str, Param]:
 
 
 def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
-    """Of the reprocess DAG: what to rebuild, and why."""
+    """Of the reprocess DAG: what to rebuild, and why; in the sections of its form."""
+    only = pipelines[0] if len(pipelines) == 1 else None
     return {
-        "pipeline": _pipeline(pipelines, default=pipelines[0] if len(pipelines) == 1 else None),
-        "start": _instant("Start", f"The first window start to rebuild. {_INSTANT_HELP}"),
-        "end": _instant("End", f"The end of the range, not itself rebuilt. {_INSTANT_HELP}"),
-        "reason": Param(
-            type="string",
-            title="Reason",
-            description="Why history is rebuilt; kept in the ledger for those who ask later",
-            minLength=5,
-            maxLength=500,
-            pattern=_REASON,
+        **_section(
+            "What to rebuild, and why",
+            pipeline=_pipeline(pipelines, default=only),
+            start=_instant("Start", f"The first window start to rebuild. {_INSTANT_HELP}"),
+            end=_instant("End", f"The end of the range, not itself rebuilt. {_INSTANT_HELP}"),
+            reason=Param(
+                type="string",
+                title="Reason",
+                description="Why history is rebuilt; kept in the ledger for those who ask later",
+                minLength=5,
+                maxLength=500,
+                pattern=_REASON,
+            ),
         ),
-        "as_of": _optional_instant(
-            "As of",
-            "Know only what had arrived before this instant. Empty: all that has arrived. "
-            f"{_INSTANT_HELP}",
+        **_section(
+            "By which rules",
+            as_of=_optional_instant(
+                "As of",
+                "Know only what had arrived before this instant. Empty: all that has arrived. "
+                f"{_INSTANT_HELP}",
+            ),
+            allowed_lateness=_optional_duration(
+                "Allowed lateness", "Of this run alone, in place of the pipeline's file"
+            ),
+            bound=_optional_duration(
+                "Bound", "The watermark's, of this run alone, in place of the pipeline's file"
+            ),
         ),
-        "allowed_lateness": _optional_duration(
-            "Allowed lateness", "Of this run alone, in place of the pipeline's file"
+        **_section(
+            "What becomes of it",
+            preview=_switch(
+                "Preview only",
+                "Show what would change, in the log of the task prepare; keep and publish nothing",
+            ),
+            approval=_switch(
+                "Approval",
+                "Ask a person before anything is published, with the preview before them",
+            ),
+            allow_removals=_allow_removals(),
+            recreate=_switch(
+                "Recreate",
+                "Publish in place of all that was published before, also by another window or key; "
+                "what lies outside the range is then gone",
+            ),
         ),
-        "bound": _optional_duration(
-            "Bound", "The watermark's, of this run alone, in place of the pipeline's file"
-        ),
-        "recreate": Param(
-            False,
-            type="boolean",
-            title="Recreate",
-            description="Publish in place of all that was published before, also by another window "
-            "or key; what lies outside the range is then gone",
-        ),
-        "allow_removals": _allow_removals(),
-        "approval": Param(
-            False,
-            type="boolean",
-            title="Approval",
-            description="Ask a person before anything is published, with the preview before them",
-        ),
-        "force": _force(),
-        "engine": _engine(),
+        **_section("How it runs", engine=_engine(), force=_force()),
     }
 
 
@@ -100,23 +109,30 @@ def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
     }
 
 
+def _section(title: str, **params: Param) -> dict[str, Param]:
+    """Params that stand together in the form, under a title."""
+    for param in params.values():
+        param.schema["section"] = title
+    return params
+
+
+def _switch(title: str, description: str) -> Param:
+    return Param(False, type="boolean", title=title, description=description)
+
+
 def _allow_removals() -> Param:
-    return Param(
-        False,
-        type="boolean",
-        title="Allow removals",
-        description="Publish even if more of the range's published windows go than "
-        "quality.max_removed_share allows",
+    return _switch(
+        "Allow removals",
+        "Publish even if more of the range's published windows go than quality.max_removed_share "
+        "allows",
     )
 
 
 def _force() -> Param:
-    return Param(
-        False,
-        type="boolean",
-        title="Force",
-        description="Compute also what would only repeat a published run: same request, same "
-        "rules, same landed rows",
+    return _switch(
+        "Force",
+        "Compute also what would only repeat a published run: same request, same rules, same "
+        "landed rows",
     )
 
 

@@ -117,7 +117,7 @@ class Requests:
                 f"--start={asked.start}",
                 f"--end={asked.end}",
                 *([f"--as-of={asked.as_of}"] if asked.as_of else []),
-                *(["--prepare", f"--preview-rows={_PREVIEW_ROWS}"] if prepare else []),
+                *(_shown_first(params) if prepare else ()),
                 *_overrides(params),
                 *_allowed(params),
                 f"--reason={params['reason']}",
@@ -183,6 +183,12 @@ def _allowed(params: Mapping[str, Any]) -> list[str]:
     """What the run may do that it else may not, and what it else would not do."""
     names = ("allow_removals", "force", "recreate")
     return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
+
+
+def _shown_first(params: Mapping[str, Any]) -> list[str]:
+    """That a run publishes nothing yet: what it would is prepared, or only shown."""
+    how = "--dry-run" if params.get("preview") else "--prepare"
+    return [how, f"--preview-rows={_PREVIEW_ROWS}"]
 
 
 def _overrides(params: Mapping[str, Any]) -> list[str]:

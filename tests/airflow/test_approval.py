@@ -53,7 +53,11 @@ def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered
     fence, *lines, end = seen["body"].splitlines()
     assert (fence, end) == ("````text", "````")
     (line,) = (line for line in lines if "n 3 → 1,234" in line)
-    assert visible(hostile) in line
+    at = lines.index(line)
+    shown = " ".join(
+        "".join(f"{one[46:].split('  ')[0].strip()} " for one in lines[at : at + 2]).split()
+    )
+    assert shown == visible(hostile)  # wrapped in its column
     assert not {"\x1b", "\u202e"} & {*seen["body"]}
     assert not any(line.startswith("````") for line in lines)
 
@@ -128,3 +132,69 @@ def test_an_approval_without_an_answer_fails_for_good(bag):
     assert approval.response_timeout.days == 1
     with pytest.raises(AirflowFailException, match="nobody has answered in time"):
         approval.process_trigger_event_error({"error": "late", "error_type": "timeout"})
+
+
+def test_the_subject_names_pipeline_range_and_size():
+    from types import SimpleNamespace
+
+    from strandline_airflow.approvals import subject_to_approve
+
+    prepared = {
+        "status": "prepared",
+        "pipeline": "flights",
+        "run_id": "r-1",
+        "range": {"start": "2013-02-01T00:00:00Z", "end": "2013-02-03T00:00:00Z"},
+        "diff": {
+            "windows": {"insert": 2, "update": 1_200, "delete": 0},
+            "quarantine": {"insert": 0, "update": 0, "delete": 0},
+        },
+    }
+    asked = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared)}
+    assert subject_to_approve(asked) == (
+        "Publish flights, 2013-02-01T00:00:00Z to 2013-02-03T00:00:00Z: 1,202 rows of windows?"
+    )
+
+
+def test_a_preview_leads_with_windows_whose_values_change_and_fits_the_page():
+    from strandline_airflow.approvals import preview_text
+
+    day = {
+        "day": "2013-02-01",
+        "windows": {"added": 0, "changed": 1, "removed": 0},
+        "quarantine": {"gained": 0, "changed": 0, "lost": 0},
+    }
+    change = {
+        "how": "changed",
+        "start": "2013-02-01T10:00:00Z",
+        "end": "2013-02-01T11:00:00Z",
+        "key": {"carrier": "UA"},
+        "before": {"records": 3},
+        "after": {"records": 4},
+    }
+    preview = {
+        "days": [day],
+        "other_days": day | {"days": 0},
+        "days_cut": False,
+        "quarantine": {},
+        "windows": {"added": 0, "changed": 1, "removed": 0},
+        "changed_in_values": 1,
+        "shown": [change],
+    }
+    lines = preview_text({"preview": preview}).splitlines()
+    assert lines[0].startswith("windows that change: 1")
+    assert any("3 → 4" in line for line in lines[:4])
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_preview_alone_prepares_nothing(execute, submit):
+    form = {
+        "pipeline": "flights",
+        "start": "2013-02-01",
+        "end": "2013-02-02",
+        "reason": "look first",
+        "preview": True,
+    }
+    execute("strandline_reprocess", "prepare", form)
+    (call,) = submit.calls
+    assert "--dry-run" in call
+    assert "--prepare" not in call

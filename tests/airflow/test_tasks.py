@@ -181,7 +181,7 @@ def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
     empty = {**dict.fromkeys(("as_of", "allowed_lateness", "bound")), "engine": ""}
-    off = dict.fromkeys(("recreate", "allow_removals", "approval", "force"), False)
+    off = dict.fromkeys(("recreate", "allow_removals", "approval", "force", "preview"), False)
     assert asked("strandline_reprocess", FORM) == FORM | empty | off
     with pytest.raises(ParamValidationError):
         asked("strandline_reprocess", {name: FORM[name] for name in FORM if name != missing})

@@ -34,6 +34,7 @@ For a bug fix, a new aggregate, an outage or a migration. *Trigger*, fill in the
    `approval` is on; else it is skipped. Rejected, nothing is published, and `publish` is skipped;
    what was prepared stays until `strandline runs cancel` removes it. Without an answer within a
    day it fails. Other ranges are reprocessed meanwhile.
+   With the param `preview` it ends here: nothing is kept, and nothing can be published.
 3. `publish` publishes just what was prepared.
 4. `report` makes the pipeline's report again, also after a failure.
 
@@ -86,7 +87,6 @@ def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None
         )
         approval = PreviewApprovalOperator(
             task_id=APPROVAL,
-            subject="Publish what the task prepare shows?",
             response_timeout=APPROVAL_TIMEOUT,
         )
         publish = StrandlinePublishOperator(
