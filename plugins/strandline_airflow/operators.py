@@ -21,6 +21,7 @@ from strandline_airflow.announcing import announce
 from strandline_airflow.approvals import preview_text
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
+from strandline_airflow.metrics import count_run
 from strandline_airflow.outcomes import result_of
 from strandline_airflow.requests import Rendered, requested_range
 from strandline_airflow.runners import Runner, runner_of
@@ -122,6 +123,7 @@ class StrandlineJobOperator(BaseOperator):
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
             raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
+        count_run(pipeline, answer)
         alert_findings(context, pipeline, self, answer, events=OF_A_RUN)
         announce(context["outlet_events"], self.outlets, self._name_of_pipeline(), answer)
         if preview := preview_text(answer):
