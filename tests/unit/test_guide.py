@@ -12,6 +12,9 @@ import pytest
 from strandline.spec import PipelineSpec, parse_any, parse_spec
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import document_of
+from strandline.spec.loading import TEST_SUFFIX, load_spec
+from strandline.trial.file import read_test
+from strandline.trial.run import run_test
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -23,13 +26,14 @@ LEAST: dict[str, Any] = {
 }
 
 
-def blocks() -> list[Any]:
-    """Every YAML block: a whole pipeline, or some keys of one."""
+def blocks(*, of_tests: bool = False) -> list[Any]:
+    """Every YAML block: a pipeline, or some keys of one; or each that is a pipeline's test."""
     found = []
     for page in PAGES:
         texts = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         for number, text in enumerate(texts):
-            found.append(pytest.param(text, id=f"{page.stem}-{number}"))
+            if text.startswith("rows:") == of_tests:
+                found.append(pytest.param(text, id=f"{page.stem}-{number}"))
     return found
 
 
@@ -46,6 +50,21 @@ def as_spec(text: str) -> PipelineSpec | ChainedSpec:
 @pytest.mark.parametrize("text", blocks())
 def test_every_yaml_of_the_documentation_is_a_valid_pipeline_or_part_of_one(text):
     as_spec(text)
+
+
+@pytest.mark.parametrize("text", blocks(of_tests=True))
+def test_every_test_of_a_pipeline_in_the_documentation_passes(text, tmp_path):
+    (tmp_path / "flights.test.yaml").write_text(text)
+    spec = load_spec(ROOT / "pipelines" / "flights.yaml")
+    assert run_test(spec, read_test(tmp_path / "flights.test.yaml")).differences == []
+
+
+def test_the_tests_beside_the_example_pipelines_pass():
+    tests = [*(ROOT / "pipelines").glob(f"*{TEST_SUFFIX}")]
+    assert tests
+    for path in tests:
+        spec = load_spec(path.with_name(path.name.removesuffix(TEST_SUFFIX) + ".yaml"))
+        assert run_test(spec, read_test(path)).differences == []
 
 
 def test_every_strategy_and_every_kind_of_window_has_an_example():

@@ -57,6 +57,7 @@ from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.schema import schema
 from strandline.cli.status import status
+from strandline.cli.test import test
 from strandline.cli.validate import validate
 from strandline.cli.views import views
 from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
@@ -77,6 +78,7 @@ _COMMANDS = (
     init,
     validate,
     schema,
+    test,
     advise,
     plan,
     status,

@@ -19,6 +19,8 @@ from strandline.spec.runnable import AnySpec, not_yet, runnable
 from strandline.spec.window import CountWindow, Global
 from strandline.spec.windowed import WindowedSpec
 
+TEST_SUFFIX = ".test.yaml"
+"""Of the file that lies beside a pipeline's, and is its test."""
 OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
 """What a run by hand may say in place of the file, and where the file says it."""
 
@@ -148,8 +150,9 @@ def require_folder(folder: Path) -> None:
 
 
 def spec_files(folder: Path) -> list[Path]:
-    """The pipeline files of a folder, by name."""
-    return sorted(p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
+    """The pipeline files of a folder, by name; without the tests of pipelines."""
+    files = (p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
+    return sorted(path for path in files if not path.name.endswith(TEST_SUFFIX))
 
 
 def find_spec(

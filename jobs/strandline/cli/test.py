@@ -1,0 +1,115 @@
+"""test: a pipeline over sample rows, held against the windows that they must give; no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strandline.cli import show
+from strandline.cli.console import escape, table
+from strandline.cli.groups import Places
+from strandline.cli.options import AsJson, Pipeline
+
+if TYPE_CHECKING:
+    from strandline.trial.run import Difference, Result
+
+_FAILED = 3
+
+
+def test(
+    pipeline: Pipeline,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="The test. [beside the pipeline's file: NAME.test.yaml]"),
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update",
+            help="Write what came as expected into the file; read it before you commit.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    at: Places,
+) -> None:
+    """Test a pipeline: sample rows beside its file, and the windows that they must give.
+
+    By the record-by-record reference, in a second: no engine, no lake. It exits with 3 if a row is
+    not as expected.
+    """
+    from strandline.spec.loading import TEST_SUFFIX, file_of, load_spec  # noqa: PLC0415
+    from strandline.trial.file import read_test, updated  # noqa: PLC0415
+    from strandline.trial.run import run_test  # noqa: PLC0415
+
+    of_pipeline = file_of(at.folder, pipeline)
+    place = file or of_pipeline.with_name(f"{of_pipeline.stem}{TEST_SUFFIX}")
+    asked = read_test(place)
+    result = run_test(load_spec(of_pipeline), asked)
+    if update:
+        place.write_text(updated(place, result.windows, result.quarantine), encoding="utf-8")
+        typer.echo(f"written: {escape(str(place))}; read it before you commit it")
+        return
+    said = {
+        "pipeline": pipeline,
+        "rows": len(asked.rows),
+        "passed": not result.differences,
+        "differences": [_as_json(one) for one in result.differences],
+        "windows": [_plain(row) for row in result.windows],
+        "quarantine": result.quarantine,
+    }
+    show.document(said, as_json=as_json, human=lambda _: _page(pipeline, len(asked.rows), result))
+    if result.differences:
+        raise typer.Exit(_FAILED)
+
+
+def _page(pipeline: str, rows: int, result: Result) -> None:
+    many = f"{rows:,} rows, {len(result.windows):,} windows, {len(result.quarantine):,} refused"
+    if not result.differences:
+        show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {many}")
+        return
+    show.out.print(f"[bold red]failed[/] {escape(pipeline)}: {many}")
+    lines = table("row", "column", "expected", "came", first="table")
+    for one in result.differences:
+        for column, expected, came in _cells(one):
+            lines.add_row(one.table, _named(one.row), column, expected, came)
+    show.out.print(lines)
+
+
+def _cells(one: Difference) -> Sequence[tuple[str, str, str]]:
+    """A line for each column of a row that differs; of a whole row one line."""
+    if one.what == "missing":
+        return [("", "this row", "none")]
+    if one.what == "unexpected":
+        return [("", "none", "this row")]
+    return [(escape(name), _said(a), _said(b)) for name, (a, b) in one.columns.items()]
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{escape(name)} {_said(value)}" for name, value in row.items())
+
+
+def _said(value: Any) -> str:
+    return escape("null" if value is None else str(_plain_value(value)))
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _as_json(one: Difference) -> dict[str, Any]:
+    columns = {
+        name: {"expected": _plain_value(a), "came": _plain_value(b)}
+        for name, (a, b) in one.columns.items()
+    }
+    return {"table": one.table, "what": one.what, "row": _plain(one.row), "columns": columns}

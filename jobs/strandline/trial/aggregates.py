@@ -1,0 +1,104 @@
+"""The aggregates of a pipeline over the records of a window in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from strandline.errors import InputError
+from strandline.spec.parsing import tree_of
+from strandline.spec.sql import NotUnderstood
+from strandline.trial.conditions import Evaluate, Row
+from strandline.trial.expressions import not_computed, of_tree
+from strandline.trial.values import ThrownError
+
+Aggregate = Callable[[Sequence[Row]], Any]
+"""Gives the value of an aggregate over some rows."""
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    if not values:
+        return None
+    total = math.fsum(values) if any(isinstance(v, float) for v in values) else sum(values)
+    if isinstance(total, int) and not -(2**63) <= total < 2**63:
+        msg = "sum: more than 64 bits"
+        raise ThrownError(msg)
+    return total
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+_AGGREGATES: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "count": len,
+    "sum": _sum,
+    "avg": _mean,
+    "mean": _mean,
+    "min": lambda values: min(values, default=None),
+    "max": lambda values: max(values, default=None),
+    "count_if": lambda values: sum(value is True for value in values),
+    "bool_and": lambda values: all(values) if values else None,
+    "every": lambda values: all(values) if values else None,
+    "bool_or": lambda values: any(values) if values else None,
+    "some": lambda values: any(values) if values else None,
+    "any": lambda values: any(values) if values else None,
+}
+"""Of the values that are not null."""
+_PART = "strandline_part_"
+
+
+def aggregate(text: str, place: str) -> Aggregate:
+    """What computes an aggregate: `sum(a) / count(*)`.
+
+    Args:
+        text: Spark SQL.
+        place: where the pipeline says it, for errors.
+
+    Raises:
+        InputError: it is not understood, or calls what no test computes.
+    """
+    tree = tree_of(text)
+    if isinstance(tree, NotUnderstood):
+        raise InputError(place, f"{text!r}: {tree.reason}", "correct the expression")
+    parts: dict[str, Aggregate] = {}
+    whole = of_tree(tree.transform(lambda node: _as_column(node, parts, place)), place)
+
+    def value(rows: Sequence[Row]) -> Any:
+        return whole({name: part(rows) for name, part in parts.items()})
+
+    return value
+
+
+def _as_column(node: exp.Expr, parts: dict[str, Aggregate], place: str) -> exp.Expr:
+    """A call of an aggregate as a column that has its value; everything else as it is."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in _AGGREGATES:
+        return node
+    wanted = None
+    if isinstance(node, exp.Filter):
+        wanted = of_tree(node.expression.this, place)
+    name = f"{_PART}{len(parts)}"
+    parts[name] = _over_rows(call, wanted, place)
+    return exp.column(name)
+
+
+def _over_rows(call: exp.Anonymous, wanted: Evaluate | None, place: str) -> Aggregate:
+    apply = _AGGREGATES[str(call.this).lower()]
+    argument, is_distinct = (call.expressions or [exp.Null()])[0], False
+    if isinstance(argument, exp.Distinct):
+        argument, is_distinct = argument.expressions[0], True
+    counts_all = isinstance(argument, exp.Star)
+    if len(call.expressions) != 1 or (counts_all and str(call.this).lower() != "count"):
+        raise not_computed(call, place)
+    of = (lambda row: 1) if counts_all else of_tree(argument, place)
+
+    def value(rows: Sequence[Row]) -> Any:
+        chosen = [row for row in rows if wanted is None or wanted(row) is True]
+        found = [one for one in map(of, chosen) if one is not None]
+        return apply([*dict.fromkeys(found)] if is_distinct else found)
+
+    return value

@@ -1,0 +1,102 @@
+"""Conditions of Spark SQL: true, false or, of what is not known, null."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from strandline.trial.values import ThrownError, compared
+
+Row = Mapping[str, Any]
+Evaluate = Callable[[Row], Any]
+"""Gives the value of an expression on a row."""
+_EQUAL = compared(lambda a, b: bool(a == b))
+
+
+def both(left: Evaluate, right: Evaluate) -> Evaluate:
+    """`left AND right`."""
+
+    def value(row: Row) -> bool | None:
+        a = left(row)
+        if a is False:
+            return False
+        b = right(row)
+        return False if b is False else None if a is None or b is None else True
+
+    return value
+
+
+def either(left: Evaluate, right: Evaluate) -> Evaluate:
+    """`left OR right`."""
+
+    def value(row: Row) -> bool | None:
+        a = left(row)
+        if a is True:
+            return True
+        b = right(row)
+        return True if b is True else None if a is None or b is None else False
+
+    return value
+
+
+def negated(of: Evaluate) -> Evaluate:
+    """`NOT of`."""
+
+    def value(row: Row) -> bool | None:
+        found = of(row)
+        return None if found is None else not found
+
+    return value
+
+
+def same(left: Evaluate, right: Evaluate) -> Evaluate:
+    """`left <=> right`: null is the same as null."""
+
+    def value(row: Row) -> bool:
+        a, b = left(row), right(row)
+        return a is b if a is None or b is None else _EQUAL(a, b)
+
+    return value
+
+
+def among(of: Evaluate, others: Sequence[Evaluate]) -> Evaluate:
+    """`of IN (others)`."""
+
+    def value(row: Row) -> bool | None:
+        found = of(row)
+        if found is None:
+            return None
+        values = [other(row) for other in others]
+        if any(one is not None and _EQUAL(found, one) for one in values):
+            return True
+        return None if None in values else False
+
+    return value
+
+
+def like(text: Any, pattern: Any) -> bool:
+    r"""`text LIKE pattern`: `%` stands for any signs, `_` for one; behind `\` for themselves.
+
+    Raises:
+        ThrownError: another sign stands behind `\`, or none.
+    """
+    parts = re.findall(r"\\.?|%|_|[^\\%_]+", str(pattern), re.DOTALL)
+    said = {"%": ".*", "_": "."}
+    if any(part.startswith("\\") and part not in {"\\%", "\\_", "\\\\"} for part in parts):
+        msg = f"LIKE {pattern!r}: another sign behind a backslash than %, _ or a backslash"
+        raise ThrownError(msg)
+    whole = "".join(said.get(part, re.escape(part.removeprefix("\\") or "\\")) for part in parts)
+    return re.fullmatch(whole, str(text), re.DOTALL) is not None
+
+
+def chosen(branches: Sequence[tuple[Evaluate, Evaluate]], otherwise: Evaluate | None) -> Evaluate:
+    """The value of the first branch whose test is true; of none the other one, or null."""
+
+    def value(row: Row) -> Any:
+        for test, then in branches:
+            if test(row) is True:
+                return then(row)
+        return None if otherwise is None else otherwise(row)
+
+    return value

@@ -1,0 +1,171 @@
+"""The file of a pipeline's test: rows as they have arrived, and the windows they must give."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError
+
+from strandline.errors import InputError
+from strandline.spec.documents import read_document
+from strandline.spec.messages import line_of
+from strandline.spec.values import SpecModel, parse_instant
+from strandline.trial.values import EPOCH, MS, to_time
+
+
+def _rows(value: Any) -> Any:
+    """Rows: a list of maps, or CSV with a line of names, whose cells are read by their looks."""
+    if isinstance(value, str):
+        lines = [line for line in value.splitlines() if line.strip()]
+        read = list(
+            csv.DictReader(io.StringIO("\n".join(lines)), skipinitialspace=True, strict=True)
+        )
+        if any(None in row or None in row.values() for row in read):
+            msg = "not rows: a line has more cells, or fewer, than the first line has names"
+            raise ValueError(msg)
+        return tuple({name: cell(text) for name, text in row.items()} for row in read)
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        msg = "not rows; write CSV with a line of names, or a list of maps"
+        raise ValueError(msg)
+    return tuple({str(name): _native(one) for name, one in row.items()} for row in value)
+
+
+def _native(value: Any) -> Any:
+    """A value of YAML; of an instant without a zone UTC is meant."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return value
+
+
+def cell(text: str) -> Any:
+    """A cell of CSV by its looks: empty is null, then a number, a boolean, an instant, else text.
+
+    Example:
+        `007` stays a text, as do `1e5` and `+1`; `2013-01-01` is a date.
+    """
+    text = text.strip()
+    if text == "":
+        return None
+    if text in {"true", "false"}:
+        return text == "true"
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text or (kind is float and text.rstrip("0") == str(number).rstrip("0")):
+            return number
+    try:
+        return date.fromisoformat(text) if len(text) == 10 else to_time(text)
+    except (ValueError, OverflowError):
+        return text
+
+
+def _expected(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        msg = "not a list of rows, each a map of columns"
+        raise ValueError(msg)
+    return tuple({str(name): _native(one) for name, one in row.items()} for row in value)
+
+
+def _instant(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return (to_time(_native(value)) - EPOCH) // MS
+    if not isinstance(value, str):
+        msg = "not an instant; write 2013-01-02T00:00:00Z"
+        raise ValueError(msg)
+    return parse_instant(value)
+
+
+_Table = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_expected)]
+
+
+class Expected(SpecModel):
+    """The rows that must come of it.
+
+    Attributes:
+        windows: all published windows: `window_start` and the key columns say which, the other
+            columns that stand here must be equal.
+        quarantine: all rows that no window accepts, by `row` (the first is 1) and `reason`; not
+            given: nobody asks.
+    """
+
+    windows: _Table
+    quarantine: _Table | None = None
+
+
+class SampleTest(SpecModel):
+    """A pipeline's test.
+
+    Attributes:
+        rows: in any order; the arrival column says when each arrived.
+        as_of: only what arrived before counts; by default everything.
+        close: whether the input ends there: every window then fires and closes.
+        expect: what must come of it.
+    """
+
+    rows: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_rows), Field(min_length=1)]
+    as_of: Annotated[int, BeforeValidator(_instant)] | None = None
+    close: bool = False
+    expect: Expected
+
+
+def read_test(path: Path) -> SampleTest:
+    """The test that a file says.
+
+    Raises:
+        InputError: there is no such file, or some key or value of it is wrong; all are named.
+    """
+    if not path.is_file():
+        raise InputError(
+            str(path),
+            "there is no such test",
+            "write one: rows, and the windows that they must give (docs/testing-a-pipeline.md)",
+        )
+    content = read_document(path)
+    if not isinstance(content, dict):
+        raise InputError(path.name, "not a test", "it is a map of rows and expect")
+    try:
+        return SampleTest.model_validate(content)
+    except ValidationError as error:
+        lines = [line_of(path.name, detail) for detail in error.errors()]
+        raise InputError(path.name, "not a valid test\n  " + "\n  ".join(lines)) from None
+
+
+def updated(
+    path: Path, windows: Sequence[Mapping[str, Any]], quarantine: Sequence[Mapping[str, Any]]
+) -> str:
+    """The text of a test whose expected rows are those that came; what stands before them stays.
+
+    Raises:
+        InputError: the key `expect` is not the last one of the file, and a comment might be lost.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    begins = [number for number, line in enumerate(lines) if line.startswith("expect:")]
+    behind = lines[begins[0] + 1 :] if begins else []
+    if not begins or any(line[:1] not in {" ", "\n", "#"} for line in behind):
+        raise InputError(path.name, "expect is not its last key", "put it at the end of the file")
+    tables = {"windows": windows} | ({"quarantine": quarantine} if quarantine else {})
+    rows = (
+        f"  {name}:{'' if of else ' []'}\n" + "".join(f"    - {_flow(row)}\n" for row in of)
+        for name, of in tables.items()
+    )
+    return "".join([*lines[: begins[0]], "expect:\n", *rows])
+
+
+def _flow(row: Mapping[str, Any]) -> str:
+    """A row as a map on one line."""
+    plain = {
+        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, date) else value
+        for name, value in row.items()
+    }
+    text = yaml.safe_dump(
+        plain, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+    )
+    return text.strip()

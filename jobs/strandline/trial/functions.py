@@ -1,0 +1,82 @@
+"""The functions of Spark SQL that a pipeline's test computes, by their names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from strandline.trial.values import EPOCH, MS, as_time, cast_to, to_text
+
+
+def substring(value: Any, start: int, length: int | None = None) -> str:
+    """Part of a text from a place on, the first one being 1; counted from the end if negative."""
+    text = to_text(value)
+    begin = start - 1 if start > 0 else max(len(text) + start, 0) if start else 0
+    return text[begin:] if length is None else text[begin : begin + max(length, 0)]
+
+
+_FIELDS = ["year", "month", "day", "hour", "minute", "second", "microsecond"]
+_LEAST = [1, 1, 1, 0, 0, 0, 0]
+_UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
+
+
+def _truncated(unit: str, value: Any) -> datetime:
+    at, unit = as_time(value), unit.lower()
+    if unit == "millisecond":
+        return at.replace(microsecond=at.microsecond // 1_000 * 1_000)
+    last = _FIELDS.index(_UNITS.get(unit, unit))
+    year, month, day, hour, minute, second, microsecond = (
+        int(getattr(at, name)) if place <= last else _LEAST[place]
+        for place, name in enumerate(_FIELDS)
+    )
+    return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=UTC)
+
+
+def _part(name: str) -> Callable[[Any], int]:
+    return lambda at: int(getattr(as_time(at), name))
+
+
+def _since(unit: timedelta) -> Callable[[Any], int]:
+    return lambda at: (as_time(at) - EPOCH) // unit
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "abs": (abs, (1,)),
+    "ceil": (math.ceil, (1,)),
+    "floor": (math.floor, (1,)),
+    "lower": (lambda text: to_text(text).lower(), (1,)),
+    "upper": (lambda text: to_text(text).upper(), (1,)),
+    "length": (lambda text: len(to_text(text)), (1,)),
+    "trim": (lambda text: to_text(text).strip(" "), (1,)),
+    "concat": (lambda *texts: "".join(map(to_text, texts)), (1, 2, 3, 4, 5, 6)),
+    "year": (_part("year"), (1,)),
+    "month": (_part("month"), (1,)),
+    "day": (_part("day"), (1,)),
+    "hour": (_part("hour"), (1,)),
+    "minute": (_part("minute"), (1,)),
+    "second": (_part("second"), (1,)),
+    "date_trunc": (_truncated, (2,)),
+    "timestamp_seconds": (lambda n: EPOCH + timedelta(seconds=n), (1,)),
+    "timestamp_millis": (lambda n: EPOCH + timedelta(milliseconds=n), (1,)),
+    "timestamp_micros": (lambda n: EPOCH + timedelta(microseconds=n), (1,)),
+    "unix_seconds": (_since(timedelta(seconds=1)), (1,)),
+    "unix_millis": (_since(MS), (1,)),
+    "unix_micros": (_since(timedelta(microseconds=1)), (1,)),
+    "to_timestamp": (lambda value: cast_to(value, "TIMESTAMP", is_try=False), (1,)),
+    "try_to_timestamp": (lambda value: cast_to(value, "TIMESTAMP", is_try=True), (1,)),
+    "to_date": (lambda value: cast_to(value, "DATE", is_try=False), (1,)),
+}
+"""Functions that are null if an argument is, with how many arguments they take."""
+OF_NULLS: dict[str, Callable[..., Any]] = {
+    "coalesce": lambda *values: next((v for v in values if v is not None), None),
+    "ifnull": lambda a, b: b if a is None else a,
+    "nvl": lambda a, b: b if a is None else a,
+    "nullif": lambda a, b: None if a == b else a,
+    "isnull": lambda a: a is None,
+    "isnotnull": lambda a: a is not None,
+    "greatest": lambda *values: max((v for v in values if v is not None), default=None),
+    "least": lambda *values: min((v for v in values if v is not None), default=None),
+}
+CALLED_LIKE_TYPES = {"bigint", "int", "double", "string", "boolean", "timestamp", "date"}

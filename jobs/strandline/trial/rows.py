@@ -1,0 +1,201 @@
+"""Sample rows as records: read by the pipeline's expressions; what is malformed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from strandline.errors import InputError
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, day_of
+from strandline.reference.duplicates import without_duplicates
+from strandline.reference.records import Record
+from strandline.spec.evictor import DeltaEvictor
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.trigger import Delta
+from strandline.spec.watermark import CandidateExpression, Punctuated
+from strandline.trial.conditions import Evaluate, Row
+from strandline.trial.expressions import evaluator
+from strandline.trial.values import EPOCH, MS, ThrownError, as_time, to_time
+
+_DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True)
+class Read:
+    """Sample rows, read.
+
+    Attributes:
+        records: the well-formed ones that count; the id of each is the number of its row.
+        refused: the numbers of the other rows, with the reason.
+    """
+
+    records: list[Record]
+    refused: dict[int, str]
+
+
+def read_rows(spec: PipelineSpec, rows: Sequence[Row]) -> Read:
+    """The rows that a pipeline's `where` does not leave out, as records.
+
+    Args:
+        spec: the pipeline, of one source.
+        rows: the sample, the first one being number 1.
+
+    Raises:
+        InputError: an expression calls what no test computes, or throws on a row.
+    """
+    reader, records, refused = _Reader(spec), list[Record](), dict[int, str]()
+    for number, row in enumerate(rows, 1):
+        try:
+            found = reader.read(number, row)
+        except ThrownError as error:
+            place = f"{spec.pipeline}: row {number}"
+            raise InputError(place, str(error), "correct the row, or the expression") from None
+        if isinstance(found, str):
+            refused[number] = found
+        elif found is not None:
+            records.append(found)
+    rule = spec.source.deduplicate
+    if rule is None:
+        return Read(records, refused)
+    same = rule.columns
+    kept, repeated = without_duplicates(
+        records, lambda one: tuple(one.payload.get(name) for name in same), within_ms=rule.within
+    )
+    return Read(kept, refused | {int(one.record_id): _DUPLICATE for one in repeated})
+
+
+class _Reader:
+    """Reads rows by the expressions of a pipeline, each parsed once."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        self._spec = spec
+        source, watermark, trigger = spec.source, spec.watermark, spec.fires_by
+        evictor = spec.evicts_by
+        texts: dict[str, str | None] = {
+            "source.arrival_time": source.arrival_time,
+            "source.event_time": source.event_time,
+            "source.channel": source.channel,
+            "source.sequence": source.sequence,
+            "source.where": source.where,
+            "source.valid": source.valid,
+            "window.session": spec.window.gap_of_record,
+            "watermark.marker": watermark.marker if isinstance(watermark, Punctuated) else None,
+            "watermark.candidate": watermark.candidate_
+            if isinstance(watermark, CandidateExpression)
+            else None,
+            "trigger.of": trigger.of if isinstance(trigger, Delta) else None,
+            "evictor.of": evictor.of if isinstance(evictor, DeltaEvictor) else None,
+            **{f"source.key.{name}": text for name, text in source.key.items()},
+        }
+        self._of = {place: self._evaluator(t, place) for place, t in texts.items() if t is not None}
+
+    def _evaluator(self, text: str, place: str) -> Evaluate:
+        return evaluator(text, f"{self._spec.pipeline}: {place}")
+
+    def _value(self, place: str, row: Row) -> Any:
+        of = self._of.get(place)
+        return None if of is None else of(row)
+
+    def read(self, number: int, row: Row) -> Record | str | None:
+        """A row as a record; a text: why it is malformed; None: `where` leaves it out."""
+        spec, value = self._spec, self._value
+        if spec.source.where is not None and value("source.where", row) is not True:
+            return None
+        arrival = self._time_ms("source.arrival_time", row)
+        given = None if spec.arrival_is_event_time else value("source.event_time", row)
+        ts = arrival if spec.arrival_is_event_time else self._time_ms("source.event_time", row)
+        fields: dict[str, Any] = {
+            "channel": value("source.channel", row),
+            "key": tuple(value(f"source.key.{name}", row) for name in spec.source.key),
+            "sequence": value("source.sequence", row),
+            "gap_ms": value("window.session", row),
+        }
+        is_given = spec.arrival_is_event_time or given is not None
+        reason = next(self._reasons(row, arrival, ts, fields, is_given=is_given), None)
+        if reason is not None or arrival is None or ts is None:
+            return reason
+        channel = fields.pop("channel")
+        delta = value("trigger.of", row), value("evictor.of", row)
+        return Record(
+            arrival_ms=arrival,
+            ts_ms=ts,
+            record_id=f"{number:09}",
+            channel="" if channel is None else str(channel),
+            marker=value("watermark.marker", row) is True,
+            candidate_ms=self._time_ms("watermark.candidate", row),
+            trigger_value=None if delta[0] is None else float(delta[0]),
+            evictor_value=None if delta[1] is None else float(delta[1]),
+            payload=row,
+            **fields,
+        )
+
+    def _time_ms(self, place: str, row: Row) -> int | None:
+        """A time in whole ms; None of what is null, or a text that is none."""
+        found = self._value(place, row)
+        if isinstance(found, bool | int | float):
+            raise InputError(
+                f"{self._spec.pipeline}: {place}",
+                f"{found!r} is a number, and a time belongs there",
+                "write timestamp_millis(column), timestamp_seconds(column) or …micros(column)",
+            )
+        if isinstance(found, str):
+            try:
+                found = to_time(found)
+            except (ValueError, OverflowError):
+                return None
+        return None if found is None else (as_time(found) - EPOCH) // MS
+
+    def _reasons(
+        self,
+        row: Row,
+        arrival: int | None,
+        ts: int | None,
+        fields: Mapping[str, Any],
+        *,
+        is_given: bool,
+    ) -> Iterator[str]:
+        """Why a row is malformed, in the order in which reasons count: `malformed_reasons`."""
+        source, channel = self._spec.source, fields["channel"]
+        if not is_given:
+            yield "null_event_time"
+        if ts is None:
+            yield "unparsable_event_time"
+        if arrival is None:
+            yield "null_arrival"
+        if ts is None or arrival is None:
+            return
+        day = source.arrival_date or ""
+        if day in row and _day(row[day]) != day_of(arrival):
+            yield "arrival_outside_partition"
+        if source.max_ahead is not None and ts - arrival > source.max_ahead:
+            yield "ahead_of_arrival"
+        if source.channel is not None:
+            yield from self._reasons_of_channel(channel, arrival)
+        if None in fields["key"]:
+            yield "null_key"
+        if source.valid is not None and self._value("source.valid", row) is not True:
+            yield "invalid"
+        gap = fields["gap_ms"]
+        if self._spec.window.gap_of_record is not None and (gap is None or gap <= 0):
+            yield "invalid"
+        if not LEAST_INSTANT_MS <= ts < END_OF_INSTANTS_MS:
+            yield "event_time_out_of_range"
+
+    def _reasons_of_channel(self, channel: Any, arrival: int) -> Iterator[str]:
+        source = self._spec.source
+        if channel is None:
+            yield "null_channel"
+        declared = source.declared_channels
+        is_retired = source.retired.get(str(channel), arrival + 1) <= arrival
+        if declared is not None and (str(channel) not in declared or is_retired):
+            yield "undeclared_channel"
+
+
+def _day(value: Any) -> date | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.date()
+    return value if isinstance(value, date) else date.fromisoformat(str(value)[:10])
