@@ -1,14 +1,21 @@
-"""schema: the keys of a pipeline file, for editors."""
+"""schema: the keys of a pipeline file, or of its test, for editors."""
 
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
 
-def schema() -> None:
+def schema(
+    tests: Annotated[
+        bool, typer.Option("--tests", help="Of the tests of pipelines (NAME.test.yaml) instead.")
+    ] = False,
+) -> None:
     """Print the JSON schema of pipeline files: editors complete and explain keys by it."""
     from strandline.spec.schema import json_schema  # noqa: PLC0415
+    from strandline.trial.file import SampleTest  # noqa: PLC0415
 
-    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    content = SampleTest.model_json_schema() if tests else json_schema()
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

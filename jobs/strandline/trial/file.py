@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from strandline.errors import InputError
 from strandline.spec.documents import read_document
@@ -83,7 +83,18 @@ def _instant(value: Any) -> Any:
     return parse_instant(value)
 
 
-_Table = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_expected)]
+_MAPS = {"type": "array", "items": {"type": "object"}}
+"""The JSON schema of rows, each a map of columns."""
+_Table = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_expected), WithJsonSchema(_MAPS)]
+_Rows = Annotated[
+    tuple[dict[str, Any], ...],
+    BeforeValidator(_rows),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [{"type": "string"}, _MAPS | {"minItems": 1}]}),
+]
+_Instant = Annotated[
+    int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})
+]
 
 
 class Expected(SpecModel):
@@ -110,8 +121,8 @@ class SampleTest(SpecModel):
         expect: what must come of it.
     """
 
-    rows: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_rows), Field(min_length=1)]
-    as_of: Annotated[int, BeforeValidator(_instant)] | None = None
+    rows: _Rows
+    as_of: _Instant | None = None
     close: bool = False
     expect: Expected
 

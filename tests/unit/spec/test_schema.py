@@ -21,10 +21,12 @@ from strandline.errors import InputError
 from strandline.spec import parse_any
 from strandline.spec.documents import document_of
 from strandline.spec.schema import json_schema
+from strandline.trial.file import SampleTest
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json_schema()
 VALIDATOR = Draft7Validator(SCHEMA)
+OF_TESTS = Draft7Validator(SampleTest.model_json_schema())
 LEAST: dict[str, Any] = {
     "pipeline": "example",
     "source": {"table": "landing/t", "arrival_time": "arrived", "event_time": "happened"},
@@ -52,8 +54,8 @@ def as_json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
-def problems(content: Any) -> list[str]:
-    return [error.message for error in VALIDATOR.iter_errors(as_json(content))]
+def problems(content: Any, by: Draft7Validator = VALIDATOR) -> list[str]:
+    return [error.message for error in by.iter_errors(as_json(content))]
 
 
 def written() -> list[Any]:
@@ -67,11 +69,26 @@ def written() -> list[Any]:
 
 def test_it_is_a_schema():
     Draft7Validator.check_schema(SCHEMA)
+    Draft7Validator.check_schema(OF_TESTS.schema)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": []}, {"rows": 3}, {"expect": {}}, {"close": "who knows"}, {"colour": "red"}],
+    ids=str,
+)
+def test_a_wrong_test_of_a_pipeline_is_rejected(wrong):
+    right = {"rows": [{"a": 1}], "as_of": "2013-01-02T00:00:00Z", "expect": {"windows": []}}
+    assert problems(right, OF_TESTS) == []
+    assert problems(right | wrong, OF_TESTS)
 
 
 @pytest.mark.parametrize("text", written())
 def test_every_yaml_of_the_project_fits_it(text):
     content = document_of(text.encode(), origin="the block")
+    if "rows" in content:
+        assert problems(content, OF_TESTS) == []
+        return
     if "pipeline" not in content:
         content = LEAST | content | {"source": LEAST["source"] | content.get("source", {})}
     assert problems(content) == []
