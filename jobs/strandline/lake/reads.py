@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from strandline.lake.file_bounds import known_by_log
+from strandline.lake.object_files import ObjectFiles
 from strandline.lake.places import below, path_of
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
 
@@ -157,7 +157,7 @@ def files_at(place: str) -> fs.FileSystem:
     """The file system whose root is a place, be it a folder or of an object store."""
     folder = path_of(place)
     if folder is None:
-        return fs.PyFileSystem(DeltaStorageHandler(place))
+        return fs.PyFileSystem(ObjectFiles(place))
     return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
 
 
@@ -178,9 +178,7 @@ def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
 
 def files_of(table: DeltaTable) -> fs.FileSystem:
     """The file system whose root is the table's."""
-    return (
-        _local_files(table) or table.to_pyarrow_dataset(file_pruning_predicate="false").filesystem
-    )
+    return files_at(table.table_uri)
 
 
 def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:
