@@ -59,7 +59,7 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
     Returns:
         `staging`: the names of the runs; `reports`: how many files.
     """
-    staged = [PurePosixPath(one.path).name for one in _below(store, _STAGING, recursive=False)]
+    staged = {PurePosixPath(one.path).parts[1] for one in _files(_below(store, _STAGING))}
     return {"staging": sorted(staged), "reports": len(_files(_below(store, _REPORTS)))}
 
 
@@ -79,7 +79,7 @@ def _dead(
         files = _files(_below(store, f"{_STAGING}/{run_id}"))
         said = [step.written_at for step in state.runs.get(run_id, ())]
         heard = [*said, *(file.mtime for file in files or [folder])]
-        last = max(at for at in heard if at is not None)
+        last = max((at for at in heard if at is not None), default=before)
         if last < before and (state.unfinished is None or state.unfinished.run_id != run_id):
             yield run_id, files
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from pathlib import PurePosixPath
@@ -159,6 +160,19 @@ def files_at(place: str) -> fs.FileSystem:
     if folder is None:
         return fs.PyFileSystem(ObjectFiles(place))
     return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def emptied(place: str) -> fs.FileSystem:
+    """The file system of a place, once everything that lay there is gone."""
+    folder, files = path_of(place), files_at(place)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return files
+    for one in files.get_file_info(fs.FileSelector("", allow_not_found=True, recursive=True)):
+        if one.type == fs.FileType.File:
+            files.delete_file(one.path)
+    return files
 
 
 def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:

@@ -36,6 +36,8 @@ _CHECKPOINTS = {"delta.checkpointInterval": "10"}
 """As often as Spark writes them: by default delta-rs leaves up to 100 commits to each opening."""
 
 
+_FENCE = "strandline.lock"
+"""The application whose version of a table is the newest term that fenced it."""
 _TRIES = 20
 
 
@@ -231,8 +233,8 @@ class Store:
 
     def keeps_staging(self, run_id: str) -> bool:
         """Whether a run's staging lies there."""
-        found = self.files().get_file_info(f"_staging/{run_id}")
-        return found.type != fs.FileType.NotFound
+        below = fs.FileSelector(f"_staging/{run_id}", allow_not_found=True, recursive=True)
+        return any(one.type == fs.FileType.File for one in self.files().get_file_info(below))
 
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging."""
@@ -261,7 +263,7 @@ class Store:
             "append",
             table.schema(),
             table.metadata().partition_columns,
-            commit_properties=commit(self.uri(name), "lock", [Transaction("strandline.lock", term)]),
+            commit_properties=commit(self.uri(name), "lock", [Transaction(_FENCE, term)]),
         )
 
 
