@@ -31,7 +31,7 @@ class ObjectFiles(DeltaStorageHandler):
         """Open an object for writing; it is there once the stream is closed."""
         return pa.PythonFile(_Stream(self._handler.open_output_stream(path, metadata)), mode="w")
 
-    def create_dir(self, path: str, recursive: bool) -> None:
+    def create_dir(self, path: str, recursive: bool = True) -> None:
         """Do nothing: a folder is there with its first object."""
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:

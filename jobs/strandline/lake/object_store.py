@@ -24,9 +24,8 @@ PUBLISHERS = "STRANDLINE_PUBLISHERS"
 """The variable by which a user says that nobody else publishes into the lake: `one`."""
 _UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_COPY_IF_NOT_EXISTS")
 """By these delta-rs commits without a conditional put."""
-_RACERS, _ROUNDS = 16, 6
-_RETRIES = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
-_TIMEOUTS = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=30)}
+_RACERS, _ROUNDS = 2, 32
+"""Two at a time: a store that lets several win lets two; more only wait for each other."""
 _WITHOUT = re.compile(r"NotImplemented|NotSupported|\b501\b")
 
 
@@ -101,8 +100,19 @@ def objects_at(uri: str) -> StoreObjects:
     except ModuleNotFoundError:
         problem = "needs the package obstore, which is not installed"
         raise InputError(f"lake {uri}", problem, "install strandline[s3]") from None
+    http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}
+    seconds = [timedelta(seconds=number) for number in (5, 20, 30)]
     try:
-        return StoreObjects(from_url(uri, retry_config=_RETRIES, client_options=_options()))
+        store = from_url(
+            uri,
+            retry_config={"max_retries": 4, "retry_timeout": seconds[1]},
+            client_options={
+                "connect_timeout": seconds[0],
+                "timeout": seconds[2],
+                "allow_http": http,
+            },
+        )
+        return StoreObjects(store)
     except (BaseError, ValueError) as error:
         raise store_error(uri, error) from None
 
@@ -175,9 +185,3 @@ def race(create: Callable[[str, bytes], bool], delete: Callable[[str], None]) ->
             found.add(sum(won))
             delete(name)
     return found
-
-
-def _options() -> dict[str, object]:
-    """Timeouts, beside what the environment says."""
-    http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}
-    return {**_TIMEOUTS, **({"allow_http": True} if http else {})}

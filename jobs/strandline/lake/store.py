@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from strandline.errors import RetryableError, storage_error
 from strandline.lake.lock import commit, exclusive, term_of
+from strandline.lake.object_store import require_reachable
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
 from strandline.lake.reads import files_at
 
@@ -60,6 +61,16 @@ class Lake:
     def folder(self) -> Path | None:
         """The lake as a local folder; None on an object store."""
         return None if is_uri(self.root) else Path(self.root)
+
+    def require_reachable(self) -> None:
+        """Ask an object store once, so that what is wrong with it has one clear message.
+
+        Raises:
+            InputError: it has no such bucket, or refuses the credentials.
+            RetryableError: it does not answer.
+        """
+        if self.folder is None:
+            require_reachable(self.root)
 
     @staticmethod
     def is_catalog_name(table: str) -> bool:

@@ -63,7 +63,8 @@ class Owner:
             return False
         try:
             process = psutil.Process(self.pid)
-            return process.status() == psutil.STATUS_ZOMBIE or process.create_time() != self.begun
+            ended = process.status() == psutil.STATUS_ZOMBIE
+            return ended or bool(process.create_time() != self.begun)
         except psutil.NoSuchProcess:
             return True
 
