@@ -134,8 +134,9 @@ def require_reachable(root: str) -> None:
     for name in _UNSAFE:
         if os.environ.get(name) and not one_publisher():
             raise InputError(
-                name,
-                "lets delta-rs commit without conditional puts, so that runs overwrite each other",
+                f"lake {root}",
+                f"{name} lets delta-rs commit without conditional puts, so that runs overwrite each "
+                "other",
                 f"leave it out; or, where nobody else ever publishes, set {PUBLISHERS}=one",
             )
     try:
