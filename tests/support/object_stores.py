@@ -64,13 +64,8 @@ def seaweedfs() -> Iterator[Server]:
         port = _ports(4)
         command = [
             *(weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
-            *(
-                "-filer",
-                "-s3",
-                f"-s3.config={folder}/s3.json",
-                "-s3.port.iceberg=0",
-                "-s3.port.lance=0",
-            ),
+            *("-filer", "-s3", f"-s3.config={folder}/s3.json"),
+            *("-s3.port.iceberg=0", "-s3.port.lance=0"),
             *(f"-master.port={port}", f"-volume.port={port + 1}", f"-filer.port={port + 2}"),
             *(f"-s3.port={port + 3}", "-volume.max=50", "-master.volumeSizeLimitMB=64"),
         ]

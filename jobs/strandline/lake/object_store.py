@@ -135,8 +135,7 @@ def require_reachable(root: str) -> None:
         if os.environ.get(name) and not one_publisher():
             raise InputError(
                 f"lake {root}",
-                f"{name} lets delta-rs commit without conditional puts, so that runs overwrite each "
-                "other",
+                f"{name} lets delta-rs commit without conditional puts: runs overwrite each other",
                 f"leave it out; or, where nobody else ever publishes, set {PUBLISHERS}=one",
             )
     try:
