@@ -146,23 +146,22 @@ def test_a_run_that_is_killed_is_healed_by_the_next(base, in_a_folder, tmp_path,
     commits = chance.randrange(1, 14)
     kill = KillAtCommit(commits) if number % 4 < 3 else KillAtFile("group", False, chance.random())
     run_watched(home, kind, kill)
-    again = home.start((*kind.command, "--force")[: len(kind.command)])
+    again = home.start(kind.command)
     assert again.wait(timeout=600) == 0, home.said
     assert home.content() == in_a_folder[1][str(kind)]
     assert home.content(home.ledger()[-1].versions) == home.content()
 
 
-def test_of_two_runs_at_once_one_publishes_and_the_other_can_be_run_again(base, tmp_path):
+def test_two_runs_at_once_publish_what_one_would(base, in_a_folder, tmp_path):
     home = base.copy(tmp_path)
-    within = ("--start", "2024-03-01", "--end", "2024-03-04")
-    command = ("backfill", *within, "--reason", "why", "--force")
+    command = (*DAY.command, "--force")
     runs = [home.start(command, home.folder / f"said-{number}") for number in range(2)]
     codes = sorted(run.wait(timeout=600) for run in runs)
     said = [(home.folder / f"said-{number}").read_text() for number in range(2)]
     assert codes in ([0, RETRYABLE], [0, 0]), said
     published = [entry for entry in home.ledger() if entry.step == "published"]
     assert len(published) == 1 + codes.count(0)
-    assert home.content() == base.content()
+    assert home.content() == in_a_folder[1][str(DAY)]
 
 
 class RealTables:

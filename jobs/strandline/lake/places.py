@@ -114,6 +114,11 @@ def table_at(spark: object, place: str) -> str:
     return place if found is None else found(place)
 
 
+def for_hadoop(place: str) -> str:
+    """A place as Hadoop reads it: S3 is s3a:// there."""
+    return re.sub("^s3://", "s3a://", place)
+
+
 def of_hadoop(location: str) -> str:
     """A place as Hadoop writes it: of this machine `file:/a b`, which quotes nothing."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
