@@ -54,6 +54,12 @@ test-years: setup ## a year of a pipeline, a day at a time: late days, edits, ki
 test-adopt: setup ## the wheel in a clean environment and a strange Airflow: a day on Sail without Java, and on Spark (needs the network)
 	@$(WITH) bash scripts/adopt.sh
 
+.PHONY: test-stores
+test-stores: setup ## lakes on object stores that run as processes: races, kills, secrets (KILLS=20 SCHEDULES=200; the first time needs the network)
+	@$(WITH) python scripts/fetch_stores.py
+	@$(WITH) KILLS=$(or $(KILLS),20) SCHEDULES=$(or $(SCHEDULES),200) pytest \
+	    tests/unit/lake/test_terms.py tests/system/test_object_store.py
+
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter
 	@$(WITH) ruff check .

@@ -36,7 +36,7 @@ def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | Non
 
 
 def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:
-    """The kinds of stores on other machines, as `s3`, in which a lake and its landing tables lie."""
+    """The kinds of stores on other machines, as `s3`, in which a lake or a landing table lies."""
     places = [lake.root, *(one.uri for one in _logs(log))]
     return {place.partition(":")[0] for place in places if is_uri(place)}
 

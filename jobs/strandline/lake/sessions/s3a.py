@@ -29,13 +29,14 @@ def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dic
         raise InputError(
             "engine spark",
             f"reads no object store without {PACKAGE}, which is not among its jars",
-            f"add spark.jars.packages: {PACKAGE}:VERSION, of Spark's Hadoop, and Delta's package "
-            "below spark: in the file, or by spark-submit --packages; or give --engine sail, which "
-            "needs neither",
+            f"add spark.jars.packages: {PACKAGE}:{_version()} below spark: in the file; or give "
+            "--engine sail, which needs none",
         )
     found = {
         f"{_HADOOP}.endpoint.region": environment.get("AWS_REGION"),
         f"{_HADOOP}.endpoint": environment.get("AWS_ENDPOINT_URL"),
+        # in memory: its folder on disk wants a file system with checksums, which is left out here
+        f"{_HADOOP}.fast.upload.buffer": "bytebuffer",
         # each bucket below the endpoint's address, and not a host of its own
         f"{_HADOOP}.path.style.access": "true" if environment.get("AWS_ENDPOINT_URL") else None,
     }
@@ -43,5 +44,16 @@ def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dic
 
 
 def _is_there() -> bool:
+    return bool(_jars("hadoop-aws"))
+
+
+def _version() -> str:
+    """The version of Spark's own Hadoop, which S3A has to be of."""
+    (client,) = _jars("hadoop-client-api")[:1] or ["hadoop-client-api-VERSION"]
+    return client.rpartition("-")[2]
+
+
+def _jars(name: str) -> list[str]:
+    """Spark's jars of a name, without their endings."""
     folder = spark_folder()
-    return folder is not None and any((folder / "jars").glob("*hadoop-aws*.jar"))
+    return [] if folder is None else [jar.stem for jar in (folder / "jars").glob(f"*{name}-*.jar")]
