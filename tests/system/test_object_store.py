@@ -127,6 +127,8 @@ def test_the_secret_is_in_no_object_and_in_nothing_that_is_said(base, tmp_path):
         (f"s3://{BUCKET}/lake", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, 4, "does not answer"),
         (f"s3://{BUCKET}/lake", {"AWS_ALLOW_HTTP": ""}, 2, "set AWS_ALLOW_HTTP=true"),
         (f"s3://{BUCKET}/lake", {"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, 2, "conditional puts"),
+        ("s3://", {}, 2, "names no bucket"),
+        (f"s3://{BUCKET}/lake", {"AWS_ACCESS_KEY_ID": ""}, 2, "credentials"),
         ("nfs4://somewhere/lake", {}, 2, "no such kind of store"),
     ],
 )
