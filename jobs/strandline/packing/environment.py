@@ -6,7 +6,6 @@ environment, but leads `bin/python` of one made by uv to a file that is not ther
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 import sysconfig
@@ -56,7 +55,7 @@ def versions_here(uv: Uv) -> str:
 
 
 def pack(contents: Contents, versions: str, target: Path, uv: Uv) -> str:
-    """Make an environment and write it as one file; the same contents give the same bytes.
+    """Make an environment and write it as one file.
 
     Args:
         contents: of it.
@@ -96,17 +95,12 @@ def _lead_to(contents: Contents, made: Path) -> None:
 
 
 def _write(made: Path, target: Path) -> None:
-    with (
-        gzip.GzipFile(target, "wb", compresslevel=_LEVEL, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as tar,
-    ):
-        for path in sorted(made.rglob("*")):
-            if "__pycache__" not in path.parts and path.name != "direct_url.json":
-                tar.add(path, path.relative_to(made), recursive=False, filter=_of_nobody)
+    with tarfile.open(target, "w:gz", compresslevel=_LEVEL) as tar:
+        tar.add(made, ".", filter=_of_nobody)
 
 
-def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """An entry without the time and the user of this machine."""
-    entry.mtime = entry.uid = entry.gid = 0
+def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """An entry without the user of this machine; None: what Python makes by itself."""
+    entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
-    return entry
+    return None if entry.name.endswith("__pycache__") else entry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import replace
 from importlib.metadata import distribution
@@ -18,8 +17,7 @@ from strandline.packing.uv import PLACE, Uv
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
 _READ_BY_A_BUILD = ("jobs", "plugins", "pyproject.toml", "README.md", "LICENSE")
 _SOME_DAY = 1_704_067_200
-"""Of a wheel and every file in it, in seconds: the same sources give the same wheel, and uv, which
-writes its time into what it installs, the same environment."""
+"""Of every file in a wheel, in seconds: the same sources give the same wheel."""
 
 
 def origin(given: Path | None = None) -> Path:
@@ -60,15 +58,7 @@ def wheel_of(place: Path, into: Path, uv: Uv) -> Path:
         RetryableError: what builds them cannot be had.
     """
     if place.is_file():
-        wheel = Path(shutil.copy(place, into))
-    else:
-        _build(place, into, uv)
-        wheel = next(into.glob("strandline-*.whl"))
-    os.utime(wheel, (_SOME_DAY, _SOME_DAY))
-    return wheel
-
-
-def _build(place: Path, into: Path, uv: Uv) -> None:
+        return Path(shutil.copy(place, into))
     environment = {**uv.environment, "SOURCE_DATE_EPOCH": str(_SOME_DAY)}
     with TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -78,3 +68,4 @@ def _build(place: Path, into: Path, uv: Uv) -> None:
             else:
                 shutil.copy(source, copy)
         replace(uv, environment=environment).run("build", "--wheel", "--out-dir", into, copy)
+    return next(into.glob("strandline-*.whl"))
