@@ -87,7 +87,7 @@ use() {
 
 # adopt SET ENGINE EXTRAS: an environment, what is done in it, and a line of the table.
 adopt() {
-    local which=$1 engine=$2 extras=$3 home=$MADE/$1-$2 programs=$PATH begun=$SECONDS passed=FAILED
+    local which=$1 engine=$2 extras=$3 home=$MADE/$1-$2 programs=/usr/local/bin:/usr/bin:/bin begun=$SECONDS passed=FAILED
     say "$which versions, on $engine: strandline[$extras]"
     mkdir -p "$home/dags/pipelines"
     cp "$HOME_FOLDER/pipelines/flights.yaml" "$home/dags/pipelines/"
@@ -147,9 +147,6 @@ PYTHON
 build_wheel
 for which in "${@:-locked}"; do
     adopt "$which" sail airflow,sail,example
-    case $which in
-        newest) adopt "$which" spark airflow,spark,example ;; # the provider's client holds Spark back
-        *) adopt "$which" spark airflow-spark,example ;;
-    esac
+    adopt "$which" spark airflow-spark,example
 done
 conclude
