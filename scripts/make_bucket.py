@@ -1,4 +1,4 @@
-"""Makes the bucket of STRANDLINE_LAKE, where that is on an object store and the bucket is missing."""
+"""Makes the bucket of STRANDLINE_LAKE, where that is on an object store and has none."""
 
 from __future__ import annotations
 

@@ -39,8 +39,11 @@ class _ProcessOperator(BaseOperator):
         """End the process and whatever it has started."""
         self._process.end()
 
-    def _run(self, name: str, *command: str) -> list[str]:
-        """Run a program to its end; the lines that it has said.
+    def _run(self, name: str, *command: str) -> Any:
+        """Run a program to its end.
+
+        Returns:
+            The JSON document that it wrote, or null.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.
@@ -51,8 +54,8 @@ class _ProcessOperator(BaseOperator):
             raise AirflowFailException(str(error)) from None
         ended = self._process.run(command, environment, self.log)
         if ended.exit_code:
-            raise failure_of(name, ended.exit_code, ended.output)
-        return ended.output
+            raise failure_of(name, ended.exit_code, ended.output, ended.answer)
+        return ended.answer
 
     @cached_property
     def _process(self) -> PlainProcess:
@@ -92,7 +95,7 @@ class CommandOperator(_ProcessOperator):
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def _call(self, *arguments: str) -> list[str]:
+    def _call(self, *arguments: str) -> Any:
         program = settings.executable()
         return self._run(program.name, str(program), *arguments)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -27,8 +26,8 @@ _EXIT_CODE = re.compile(r"exit_?[cC]ode\W+(\d+)")
 class KubernetesRunner:
     """Runs a command by the Kubernetes provider's operator.
 
-    What the command prints goes to the task's log and not through here: the answer is what the
-    pipeline's ledger says of the run, so Airflow has to reach the lake.
+    Its JSON document stays where it runs. The answer is the run in the pipeline's ledger, so
+    Airflow has to reach the lake.
     """
 
     def __init__(self, log: Logger, on: SparkOnKubernetes, submit: Mapping[str, Any]) -> None:
@@ -37,7 +36,7 @@ class KubernetesRunner:
         self._submit = submit
         self._operator: SparkKubernetesOperator | None = None
 
-    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+    def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
         arguments = as_spark_kubernetes(self._on.seen_from(spec), self._on)
         self._operator = SparkKubernetesOperator(task_id="submit", **{**arguments, **self._submit})
@@ -55,12 +54,12 @@ class KubernetesRunner:
         if self._operator is not None:
             self._operator.on_kill()
 
-    def _answer(self, spec: SubmitSpec) -> list[str]:
-        """The run in the ledger, as JSON; nothing: it is not there."""
+    def _answer(self, spec: SubmitSpec) -> Any:
+        """The run in the ledger; null: it is not there."""
         pipeline = spec.arguments[len(spec.title.split()) - 1]
         asked = [str(settings.executable()), "runs", "list", pipeline, "--json"]
         said = PlainProcess().run(asked, spec.environment, self._log)
         shared = sha256(spec.run_id.encode()).hexdigest()[:10]
-        listed = [] if said.exit_code else json.loads("\n".join(said.output))
+        listed = [] if said.exit_code else said.answer
         runs = [run for run in listed if run["run_id"].startswith(shared)]
-        return [json.dumps({"pipeline": pipeline, **runs[0]})] if runs else []
+        return {"pipeline": pipeline, **runs[0]} if runs else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,9 @@ from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
 from strandline_airflow.announcing import announce
-from strandline_airflow.approvals import preview_text
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
-from strandline_airflow.outcomes import result_of
 from strandline_airflow.requests import Rendered, requested_range
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
@@ -119,15 +118,13 @@ class StrandlineJobOperator(BaseOperator):
             self._runner = runner_of(
                 engine.name, self.log, spark_connection=self.conn_id, submit=self.submit
             )
-            answer = result_of(self._runner.run(spec, context))
+            answer = self._runner.run(spec, context)
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
             raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
         count_run(pipeline, answer)
         alert_findings(context, pipeline, self, answer, events=OF_A_RUN)
         announce(context["outlet_events"], self.outlets, self._name_of_pipeline(), answer)
-        if preview := preview_text(answer):
-            self.log.info("What would change:\n%s", preview)
         return answer
 
     def on_kill(self) -> None:
@@ -198,7 +195,7 @@ class StrandlineJobOperator(BaseOperator):
             text=True,
             check=False,
         )
-        return result_of(done.stdout.splitlines()) if done.returncode == 0 else None
+        return json.loads(done.stdout) if done.returncode == 0 else None
 
     def _name_of_pipeline(self) -> str | None:
         return self.pipeline if isinstance(self.pipeline, str) else None

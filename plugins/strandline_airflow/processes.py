@@ -14,21 +14,29 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from strandline.visible import visible
+from strandline_airflow.answers import answer_file
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
-LINES_KEPT = 20_000
-"""Of what a process says, of which its JSON document may be most."""
+LINES_KEPT = 200
+"""The last lines of a process that an error may repeat."""
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process has ended with, and the last lines that it said."""
+    """The end of a process.
+
+    Attributes:
+        exit_code: 0 if it has done its work.
+        output: the last lines that it printed.
+        answer: the JSON document that it wrote; null if it wrote none.
+    """
 
     exit_code: int
     output: list[str]
+    answer: Any = None
 
 
 class PlainProcess:
@@ -53,6 +61,20 @@ class PlainProcess:
             log: of the task.
             secret: what neither the log nor the output shows, should the process say it.
         """
+        with answer_file() as file:
+            exit_code, output = self._logged(
+                command, {**environment, **file.environment}, log, secret
+            )
+            return Ended(exit_code, output, file.read(secret))
+
+    def _logged(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Logger,
+        secret: str | None,
+    ) -> tuple[int, list[str]]:
+        """Run a command, each of whose lines goes to the log; its exit code and last lines."""
         log.info("Running %s", command)
         self._running = running = subprocess.Popen(
             command,
@@ -72,7 +94,7 @@ class PlainProcess:
                 output.append(visible(shown.rstrip(), keep="\t"))
                 log.info("%s", output[-1])
             running.stdout.close()
-        return Ended(running.wait(), list(output))
+        return running.wait(), list(output)
 
     def end(self) -> None:
         """End the process, if there is one."""

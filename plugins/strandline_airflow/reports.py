@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from strandline.errors import InputError
 from strandline.lake.places import is_uri
+from strandline_airflow.answers import answer_file
 from strandline_airflow.asked_reports import TIMEOUT_S, AskedReports, BusyError
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.page.access import ReadablePipeline
@@ -62,7 +63,7 @@ def _report_of(pipeline: str, **days: str | None) -> str:
     """The report of some days, by a process of its own: its libraries are not loaded here."""
     command = Path(sys.executable).with_name("strandline")
     asked = [f"--{name}={day}" for name, day in days.items() if day]
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, answer_file() as file:
         arguments = ["report", pipeline, *asked, "--no-docs", f"--output={folder}", "--json"]
         done = subprocess.run(
             [str(command), *arguments],
@@ -70,10 +71,11 @@ def _report_of(pipeline: str, **days: str | None) -> str:
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
-            env={**os.environ, **job_environment()},
+            env={**os.environ, **job_environment(), **file.environment},
         )
         if done.returncode:
             status = 400 if done.returncode == InputError.exit_code else 500
-            failure = failure_of(command.name, done.returncode, done.stdout.splitlines())
+            said = done.stderr.splitlines()
+            failure = failure_of(command.name, done.returncode, said, file.read())
             raise HTTPException(status, str(failure))
         return Path(folder, "report.html").read_text(encoding="utf-8")

@@ -26,8 +26,8 @@ SUBMITS = ("process", "spark-submit", "kubernetes")
 class Runner(Protocol):
     """Runs a command to its end."""
 
-    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
-        """What the command has said, line by line.
+    def run(self, spec: SubmitSpec, context: Context) -> Any:
+        """The JSON document of the command; null: there is none.
 
         Raises:
             AirflowFailException: wrong input or a failed audit: not to be tried again.
@@ -45,14 +45,14 @@ class ProcessRunner:
         self._log = log
         self._process = PlainProcess()
 
-    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+    def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
         argv = as_process(spec, str(settings.executable()))
         secret = spec.environment.get(TOKEN)
         ended = self._process.run(argv, spec.environment, self._log, secret=secret)
         if ended.exit_code:
-            raise failure_of(spec.title, ended.exit_code, ended.output)
-        return ended.output
+            raise failure_of(spec.title, ended.exit_code, ended.output, ended.answer)
+        return ended.answer
 
     def end(self) -> None:
         """See Runner."""
@@ -66,7 +66,7 @@ class SparkProcessRunner(ProcessRunner):
         super().__init__(log)
         self._spark_connection = spark_connection
 
-    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+    def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
         master = spark_master(self._spark_connection)
         return super().run(spec.on_master(master) if master else spec, context)

@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import (
 
 from strandline.lake.local import DRIVERS_PYTHON, cluster_settings, local_settings
 from strandline_airflow import settings
+from strandline_airflow.answers import NO_FILE, AnswerFile, answer_file
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.processes import LINES_KEPT, end_tree
 from strandline_airflow.submit import SubmitSpec, as_spark_submit
@@ -37,14 +38,25 @@ class SparkSubmitRunner:
         self._submit = submit
         self.operator: _Submitting | None = None
 
-    def run(self, spec: SubmitSpec, context: Context) -> list[str]:
+    def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
         self._require_connection()
         arguments: dict[str, Any] = {"conn_id": self._spark_connection, **as_spark_submit(spec)}
         self.operator = _Submitting(
             task_id="submit", is_short=spec.is_short, **{**arguments, **self._submit}
         )
-        hook = self.operator.hook()
+        with answer_file() as file:
+            self._submitted(self.operator.hook(file), file, spec, context)
+            return file.read()
+
+    def _submitted(
+        self, hook: SparkSubmitHook, file: AnswerFile, spec: SubmitSpec, context: Context
+    ) -> None:
+        """Submit it, and wait for its end.
+
+        Raises:
+            AirflowException: see Runner.
+        """
         try:
             # as the task runner calls it: called by its name it would warn that it is nested
             inspect.unwrap(SparkSubmitOperator.execute)(self.operator, context)
@@ -54,8 +66,7 @@ class SparkSubmitRunner:
                 raise
             # From None: the provider's own error repeats all that is in the log already.
             said = list(hook._last_submit_log_lines)
-            raise failure_of(spec.title, exit_code, said) from None
-        return list(hook._last_submit_log_lines)
+            raise failure_of(spec.title, exit_code, said, file.read()) from None
 
     def end(self) -> None:
         """End the Spark application: a JVM and the driver's Python."""
@@ -87,8 +98,12 @@ class _Submitting(SparkSubmitOperator):
         super().__init__(**kwargs)
         self._is_short = is_short
 
-    def hook(self) -> SparkSubmitHook:
-        """The hook that submits it."""
+    def hook(self, file: AnswerFile) -> SparkSubmitHook:
+        """The hook that submits it.
+
+        Args:
+            file: for the command's document, where the driver is on this machine.
+        """
         self._hook = hook = self._get_hook()
         master = str(hook._connection["master"])
         own = local_settings(short=self._is_short) if _is_here(master) else cluster_settings()
@@ -96,6 +111,9 @@ class _Submitting(SparkSubmitOperator):
             own |= _drivers_python()
             hook._env_vars = {**_path_to_spark(), **(hook._env_vars or {})}
         hook._conf = {**own, **(hook._conf or {})}
+        is_elsewhere = hook._connection["deploy_mode"] == "cluster"
+        answer = NO_FILE if is_elsewhere else file.environment
+        hook._env_vars = {**(hook._env_vars or {}), **answer}
         hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
         return hook
 

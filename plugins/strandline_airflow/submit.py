@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from strandline_airflow.answers import NO_FILE
+
 DRIVER_MEMORY = "spark.driver.memory"
 _OF_KUBERNETES = {
     "spark.driver.cores": ("driver", "cores"),
@@ -123,8 +125,9 @@ def as_spark_application(spec: SubmitSpec, on: SparkOnKubernetes) -> dict[str, A
         if name in spec.conf:
             value = spec.conf[name]
             pods[pod][its_field] = value if its_field == "memory" else int(value)
+    environment = {**spec.environment, **NO_FILE}
     pods["driver"]["env"] = [
-        {"name": name, "value": value} for name, value in sorted(spec.environment.items())
+        {"name": name, "value": value} for name, value in sorted(environment.items())
     ]
     return {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",

@@ -10,7 +10,6 @@ from airflow.sdk import Context
 
 from strandline_airflow.alerts import alert_findings
 from strandline_airflow.commands import CommandOperator
-from strandline_airflow.outcomes import result_of
 
 
 class StrandlineWatchOperator(CommandOperator):
@@ -28,7 +27,7 @@ class StrandlineWatchOperator(CommandOperator):
         Raises:
             AirflowException: as for StrandlineJobOperator.
         """
-        status = result_of(self._call("status", str(self.pipeline), "--json"))
+        status = self._call("status", str(self.pipeline), "--json")
         found = with_unprocessed(status, datetime.now(UTC))
         alert_findings(context, str(self.pipeline), self, found, events=("stale",))
 

@@ -206,8 +206,10 @@ class Stub:
     def __init__(self, folder: Path, name: str) -> None:
         folder = folder / f"stub of {name}"
         folder.mkdir()
-        self._calls, self._exits, self._says = (folder / n for n in ("calls", "exits", "says"))
+        files = (folder / name for name in ("calls", "exits", "says", "answer"))
+        self._calls, self._exits, self._says, self._answer = files
         self._calls.touch()
+        self._answer.touch()
         self.will_exit_with(0)
         self.will_say("")
         self.program = script = folder / name
@@ -221,6 +223,9 @@ class Stub:
             "nth = len(calls.readlines()) - 1\n"
             "exits = json.loads((folder / 'exits').read_text())\n"
             "print((folder / 'says').read_text())\n"
+            "answer = (folder / 'answer').read_text()\n"
+            "if answer:\n"
+            "    pathlib.Path(os.environ['STRANDLINE_JSON_FILE']).write_text(answer)\n"
             "sys.exit(exits[min(nth, len(exits) - 1)])\n",
             encoding="utf-8",
         )
@@ -246,6 +251,10 @@ class Stub:
     def will_say(self, text: str) -> None:
         """What each call prints."""
         self._says.write_text(text)
+
+    def will_answer(self, document: Any) -> None:
+        """The JSON document that each call writes."""
+        self._answer.write_text(json.dumps(document))
 
 
 @pytest.fixture

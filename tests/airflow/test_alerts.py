@@ -155,9 +155,9 @@ def test_a_failed_audit_is_rejected_and_whatever_else_fails_for_good_failed(
     from strandline_airflow.outcomes import failure_of
 
     folder = alerting(f"{{on: {EVERY_EVENT}, to: hook}}")
-    said = json.dumps({"error": {"place": "flights", "problem": "52 % malformed", "way_out": ""}})
+    said = {"error": {"place": "flights", "problem": "52 % malformed", "way_out": ""}}
     for code in (3, 2, 1):
-        advance(folder, error=failure_of("strandline advance", code, [said]))
+        advance(folder, error=failure_of("strandline advance", code, [], said))
     assert [(one["event"], one["range"]) for *_, one in hook.got] == [
         ("rejected", "up to 2013-01-20"),
         ("failed", "up to 2013-01-20"),
@@ -196,7 +196,7 @@ def test_a_task_that_has_failed_for_good_sends_its_alert_in_airflow_itself(
     known = alerts.find_spec
     monkeypatch.setattr(alerts, "find_spec", lambda _, name: known(folder, name))
     error = {"error": {"place": "flights", "problem": "52 % malformed", "way_out": "mend it"}}
-    submit.will_say(json.dumps(error))
+    submit.will_answer(error)
     submit.will_exit_with(3)
     done = run("strandline_daily_flights", logical_date=DAY)
     assert done.tasks["advance"] == "failed"

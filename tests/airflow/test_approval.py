@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -39,12 +38,12 @@ def prepared(key="EWR", **more):
         "days_cut": False,
     }
     answer = {"status": "prepared", "pipeline": "flights", "run_id": "r1-1", "preview": preview}
-    return json.dumps(answer | more)
+    return answer | more
 
 
 def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered, submit):
     hostile = "``` <b>x</b> [x](y) [red]| {{ 7 * 7 }}\x1b\u202e"
-    submit.will_say(prepared(hostile))
+    submit.will_answer(prepared(hostile))
     done, seen = answered(FORM, "Approve")
     assert (done.state, done.tasks["approval"], done.tasks["publish"]) == ("success",) * 3
     _, publish = (arguments(call) for call in submit.calls)
@@ -63,7 +62,7 @@ def test_what_is_approved_over_the_api_is_published_and_by_whom_is_said(answered
 
 
 def test_what_is_rejected_is_not_published(answered, submit):
-    submit.will_say(prepared())
+    submit.will_answer(prepared())
     done, _ = answered(FORM, "Reject")
     assert (done.tasks["approval"], done.tasks["publish"]) == ("success", "skipped")
     assert len(submit.calls) == 1
@@ -71,7 +70,7 @@ def test_what_is_rejected_is_not_published(answered, submit):
 
 
 def test_what_nobody_was_to_approve_is_rebuilt_once_it_is_stale(run, submit):
-    submit.will_say(prepared(error=STALE))
+    submit.will_answer(prepared(error=STALE))
     submit.will_exit_with(0, 2, 0)
     done = run("strandline_reprocess", FORM)
     assert done.state == "success"
@@ -88,9 +87,9 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
 ):
     from airflow.sdk.exceptions import AirflowFailException
 
-    submit.will_say(json.dumps({"error": STALE}))
+    submit.will_answer({"error": STALE})
     submit.will_exit_with(2)
-    said = {"prepare": json.loads(prepared())}
+    said = {"prepare": prepared()}
     with pytest.raises(AirflowFailException, match=r"is stale(?s:.*)Clear the task prepare with"):
         execute("strandline_reprocess", "publish", FORM | {"approval": True}, **a_context(said))
     assert len(submit.calls) == 1
@@ -99,9 +98,9 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
 def test_another_refusal_is_final_whether_approved_or_not(execute, submit):
     from airflow.sdk.exceptions import AirflowFailException
 
-    submit.will_say(json.dumps({"error": STALE | {"problem": "its staging is gone"}}))
+    submit.will_answer({"error": STALE | {"problem": "its staging is gone"}})
     submit.will_exit_with(2)
-    said = {"prepare": json.loads(prepared())}
+    said = {"prepare": prepared()}
     with pytest.raises(AirflowFailException, match="its staging is gone"):
         execute("strandline_reprocess", "publish", FORM, **a_context(said))
     assert len(submit.calls) == 1
@@ -110,7 +109,7 @@ def test_another_refusal_is_final_whether_approved_or_not(execute, submit):
 def test_where_nothing_can_change_nobody_is_asked_and_nothing_is_published(execute, submit):
     from airflow.sdk.exceptions import AirflowSkipException
 
-    said = {"prepare": json.loads(prepared(status="repeated"))}
+    said = {"prepare": prepared(status="repeated")}
     for task in ("approval", "publish"):
         with pytest.raises(AirflowSkipException):
             execute("strandline_reprocess", task, FORM | {"approval": True}, **a_context(said))

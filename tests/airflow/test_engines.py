@@ -125,7 +125,8 @@ def test_a_token_reaches_the_process_through_its_environment_alone(
     token = {"password": TOKEN, "extra": {}} if where == "password" else {"extra": {"token": TOKEN}}
     token["extra"] |= {"engine": "connect", "remote": SERVER}
     connection(**token)
-    command.will_say(f"the server wants {TOKEN}\n" + json.dumps({"run_id": TOKEN}))
+    command.will_say(f"the server wants {TOKEN}")
+    command.will_answer({"run_id": TOKEN})
     execute("strandline_daily_flights", "advance", data_interval_end=END)
     said = "".join(capsys.readouterr())
     assert "the server wants ***" in said and TOKEN not in said
@@ -153,7 +154,7 @@ def test_no_token_is_given_to_another_engine(bag, connection):
 @pytest.mark.parametrize("engine", ["sail", "connect"])
 def test_neither_sail_nor_connect_is_submitted(execute, command, submit, connection, engine):
     connection(host="spark.example")
-    command.will_say('{"status": "prepared", "pipeline": "flights", "run_id": "r1-1"}')
+    command.will_answer({"status": "prepared", "pipeline": "flights", "run_id": "r1-1"})
     answer = execute("strandline_reprocess", "prepare", FORM | {"engine": engine})
     assert answer["run_id"] == "r1-1"
     ((called, pipeline, *rest),) = command.calls

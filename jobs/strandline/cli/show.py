@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -10,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.cli import console, days, findings, preview
+from strandline.cli.answer_file import VARIABLE, named_file
 from strandline.cli.console import TextConsole, escape, table
-from strandline.errors import StrandlineError
+from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words
 
@@ -33,9 +35,7 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
     """Show a result: one JSON document for machines, or as people read it."""
-    if as_json:
-        typer.echo(console.as_json(content))
-    else:
+    if not as_json or _write_json(content):
         human(content)
 
 
@@ -43,8 +43,27 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Show an error: where, what, and the way out."""
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-        typer.echo(console.as_json({"error": parts, "exit_code": error.exit_code}))
+        with suppress(InputError):  # that the file cannot be written is perhaps this very error
+            _write_json({"error": parts, "exit_code": error.exit_code})
     err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
+
+
+def _write_json(content: Any) -> bool:
+    """Write a document to the file that the environment names, else to stdout; whether to a file.
+
+    Raises:
+        InputError: nothing can be written there.
+    """
+    text, file = console.as_json(content), named_file()
+    if file is None:
+        typer.echo(text)
+        return False
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        place, problem = f"{VARIABLE}={file}", f"cannot be written: {error.strerror}"
+        raise InputError(place, problem, "name a file in a folder that can be written") from None
+    return True
 
 
 def outcome(run: Mapping[str, Any]) -> None:
@@ -69,7 +88,8 @@ def outcome(run: Mapping[str, Any]) -> None:
         if not book["name"].startswith("arrival day"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
             facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
-    facts.add_row("malformed", counted(run["malformed"]))
+    if run["read"]:
+        facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
     if run["slots"]:
         facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
