@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from dataclasses import dataclass
 from threading import Thread
 
 import obstore
@@ -16,12 +17,14 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from kills import COMMAND, Home, KillAtCommit, KillAtFile, Kind, run_watched
-from lakes import a_week
+from lakes import Line, a_spec, a_week, few_at_once
 from object_stores import BUCKET, SECRET, StoreHome, s3mock, s3proxy, seaweedfs
 from schedules import TABLES, Actor, Overtaken, Schedule
 
 from strandline.errors import InputError
 from strandline.lake.object_store import StoreObjects, objects_at, race, require_created_once
+from strandline.lake.sessions.embedded import start_embedded
+from strandline.lake.store import Lake
 
 pytestmark = pytest.mark.system
 
@@ -138,6 +141,32 @@ def test_what_is_wrong_with_a_store_is_said_with_place_and_way_out(base, lake, c
     assert told in whole_lines(done)
     assert lake in whole_lines(done)
     assert "Traceback" not in done.stderr
+
+
+@dataclass(frozen=True)
+class StoreLine(Line):
+    """A line whose lake is on a store."""
+
+    at: str = ""
+
+    @property
+    def lake(self):
+        return Lake.at(self.at)
+
+
+def test_days_and_ranges_that_a_driver_does_not_hold_are_staged_as_objects(
+    base, in_a_folder, tmp_path
+):
+    home = base.copy(tmp_path)
+    session = start_embedded({}, trust_this_machine=True, needs_network=True)
+    try:
+        with few_at_once(60):
+            line = StoreLine(session.spark, tmp_path, a_spec(spark={}), at=home.lake)
+            assert line.advance("2024-03-05").status == "published"
+    finally:
+        session.stop()
+    assert home.content() == in_a_folder[1][str(DAY)]
+    assert not any("/_staging/" in name for name in home.names())
 
 
 @pytest.mark.parametrize("number", range(KILLS))
