@@ -51,8 +51,13 @@ test-years: setup ## a year of a pipeline, a day at a time: late days, edits, ki
 	@$(WITH) DAYS="$(or $(DAYS),365)" SEED="$(or $(SEED),1)" pytest tests/spark/pipeline/test_years.py
 
 .PHONY: test-adopt
-test-adopt: setup ## the wheel in a clean environment and a strange Airflow: a day on Sail without Java, and on Spark (needs the network)
+test-adopt: setup ## the wheel in a clean environment and a strange Airflow: a day on Sail without Java, and on Spark; then a cluster with what strandline package makes (needs the network)
 	@$(WITH) bash scripts/adopt.sh
+	@$(WITH) pytest -m adopt tests/system/test_packed.py
+
+.PHONY: test-versions
+test-versions: setup ## the same with the lowest and the newest versions that pyproject.toml allows, and a table of them (needs the network)
+	@$(WITH) bash scripts/adopt.sh lowest newest
 
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter

@@ -94,12 +94,28 @@ def not_installed(place: str, error: BaseException) -> InputError | None:
     return InputError(place, f"needs an engine, and none is installed (no {missing})", way_out)
 
 
+_LONGEST = 300
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _CUT = re.compile(r"Parquet file size is 0 bytes|Parquet magic bytes not found")
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
     "Is a directory|File exists|File name too long|Too many levels of symbolic links"
 )
+
+
+_OVERTAKEN = re.compile("Failed to commit transaction")
+_OF_A_REQUEST = re.compile(
+    "Generic (?:S3|GCS|MicrosoftAzure|URL) error|The operation lacked the necessary privileges|"
+    "Error performing (?:GET|PUT|POST|HEAD|DELETE|list|bulk)"
+)
+_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+_REFUSED = re.compile(
+    "InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|"
+    "lacked the necessary privileges|valid authentication credentials|40[13] "
+)
+_NO_CREDENTIALS = re.compile("169.254.169.254|instance metadata|[Cc]redentials? provider|token")
+_NO_HTTP = re.compile("builder error|URL scheme is not allowed")
+_UNKNOWN = re.compile("Unable to recognise URL")
 
 
 def storage_error(
@@ -119,6 +135,10 @@ def storage_error(
         rights, are wrong; or a file of a table is cut. None: it is nothing of the kind.
     """
     said = str(error)
+    if _OVERTAKEN.search(said):
+        return RetryableError(place, "somebody else has written it meanwhile", "try again")
+    if _OF_A_REQUEST.search(said):
+        return store_error(place, error)
     if _FULL.search(said):
         way_out = "free space there and in TMPDIR, then run it again: nothing half written counts"
         return RetryableError(place, "the disk is full", way_out)
@@ -133,6 +153,34 @@ def storage_error(
     return RetryableError(place, f"the store failed ({telling_line(said)})", "try again")
 
 
+def store_error(place: str, error: BaseException) -> StrandlineError:
+    """What it means that an object store has refused a request, or has not answered."""
+    said = str(error)
+    if _UNKNOWN.search(said):
+        return InputError(place, "no such kind of store is known", "name a folder, or s3://BUCKET")
+    if _NO_BUCKET.search(said):
+        way_out = "create it, or name another with --lake"
+        return InputError(place, "there is no such bucket", way_out)
+    if _REFUSED.search(said):
+        return InputError(
+            place,
+            "its store refuses the credentials",
+            "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may do there",
+        )
+    if _NO_CREDENTIALS.search(said):
+        way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        return InputError(place, "there are no credentials for its store", way_out)
+    if _NO_HTTP.search(said):
+        way_out = "name https://… in AWS_ENDPOINT_URL, or set AWS_ALLOW_HTTP=true"
+        return InputError(place, "its store has no address that may be asked", way_out)
+    return RetryableError(
+        place,
+        "its store does not answer as it should",
+        "check AWS_ENDPOINT_URL, and that the store is there; then try again "
+        f"({telling_line(said)[:_LONGEST]})",
+    )
+
+
 def not_writable(place: str, error: BaseException) -> StrandlineError:
     """What it means that a place which a person has named cannot be written."""
     if _FULL.search(str(error)) and (full := storage_error(place, error)):
@@ -141,7 +189,6 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
     return InputError(place, problem, "check the path and its rights, or name another")
 
 
-_LONGEST = 300
 _OF_THE_GATEWAY = "An error occurred while calling"
 """Python's gateway to the JVM begins so; the next line has the cause."""
 _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -17,7 +18,7 @@ from airflow.sdk.exceptions import (
     AirflowNotFoundException,
 )
 
-from strandline.lake.local import cluster_settings, local_settings
+from strandline.lake.local import DRIVERS_PYTHON, cluster_settings, local_settings
 from strandline_airflow import settings
 from strandline_airflow.answers import NO_FILE, AnswerFile, answer_file
 from strandline_airflow.outcomes import failure_of
@@ -106,9 +107,10 @@ class _Submitting(SparkSubmitOperator):
         self._hook = hook = self._get_hook()
         master = str(hook._connection["master"])
         own = local_settings(short=self._is_short) if _is_here(master) else cluster_settings()
+        if _is_here(master) or master.startswith("spark://"):  # the driver is a child of the task
+            own |= _drivers_python()
+            hook._env_vars = {**_path_to_spark(), **(hook._env_vars or {})}
         hook._conf = {**own, **(hook._conf or {})}
-        if _is_here(master) or master.startswith("spark://"):
-            hook._env_vars = {**_client_variables(), **(hook._env_vars or {})}
         is_elsewhere = hook._connection["deploy_mode"] == "cluster"
         answer = NO_FILE if is_elsewhere else file.environment
         hook._env_vars = {**(hook._env_vars or {}), **answer}
@@ -120,10 +122,20 @@ def _is_here(master: str) -> bool:
     return master.startswith("local")
 
 
-def _client_variables() -> dict[str, str]:
-    """Where `spark-submit` is, if nowhere else, and whose Python the driver is."""
-    programs = settings.executable().parent
-    found = {"PATH": f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{programs}"}
-    if (programs / "python").exists() and "PYSPARK_DRIVER_PYTHON" not in os.environ:
-        found["PYSPARK_DRIVER_PYTHON"] = str(programs / "python")
-    return found
+def _path_to_spark() -> dict[str, str]:
+    """Where `spark-submit` is, if nowhere else."""
+    return {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(_programs())])}
+
+
+def _drivers_python() -> dict[str, str]:
+    """The Python that has the command.
+
+    As a setting: Spark prefers a setting of the workers' Python to the driver's variable.
+    """
+    beside = _programs() / "python"
+    found = os.environ.get("PYSPARK_DRIVER_PYTHON") or (str(beside) if beside.exists() else "")
+    return {DRIVERS_PYTHON: found} if found else {}
+
+
+def _programs() -> Path:
+    return settings.executable().parent

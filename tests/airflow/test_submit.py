@@ -123,3 +123,25 @@ def test_sail_and_connect_are_plain_processes_whatever_the_connection_submits_by
             engine, logging.getLogger("tests"), spark_connection="spark_default", submit={}
         )
         assert type(runner) is ProcessRunner
+
+
+@pytest.mark.parametrize("said", [None, "/own/python3"])
+def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
+    bag, monkeypatch, tmp_path, said
+):
+    import sys
+    from dataclasses import replace
+
+    from strandline_airflow.answers import AnswerFile
+    from strandline_airflow.spark_submit import _Submitting
+
+    if said:
+        monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", said)
+    else:
+        monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
+    of_workers = replace(SPEC, conf={"spark.pyspark.python": "./environment/bin/python"})
+    operator = _Submitting(task_id="submit", is_short=False, **as_spark_submit(of_workers))
+    command = operator.hook(AnswerFile(tmp_path))._build_spark_submit_command(SPEC.entry_point)
+    assert f"spark.pyspark.driver.python={said or sys.executable}" in command
+    assert "spark.pyspark.python=./environment/bin/python" in command

@@ -64,7 +64,8 @@ def _plain_spark(home: Path) -> Path:
     own = spark_folder()
     assert own is not None
     (home / "jars").mkdir(parents=True)
-    (home / "bin").symlink_to(own / "bin")
+    for name in ("bin", "python"):
+        (home / name).symlink_to(own / name)
     for jar in {*(own / "jars").iterdir()} - {*delta_jars()}:
         (home / "jars" / jar.name).symlink_to(jar)
     return home

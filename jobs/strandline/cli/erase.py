@@ -48,11 +48,11 @@ def erase(
         found = erasure_of(spec, root, where)
     else:
         found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
-    stays = [*_what_stays(found, in_a_folder=root.folder is not None)]
+    stays = [*_what_stays(found)]
     show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_erased)
 
 
-def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
+def _what_stays(found: Mapping[str, Any]) -> list[str]:
     """What the rows may still stand in, or come back from."""
     stays = [
         "windows, completeness and the timeline are aggregates, and stay",
@@ -65,8 +65,6 @@ def _what_stays(found: Mapping[str, Any], *, in_a_folder: bool) -> list[str]:
         for name, rows in found["rows"].items()
         if rows is None
     ]
-    if not in_a_folder:
-        stays.append("staging and reports on an object store: remove them there")
     return stays
 
 

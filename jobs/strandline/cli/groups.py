@@ -114,11 +114,14 @@ class Places:
         """The lake.
 
         Raises:
-            InputError: no table can lie there.
+            InputError: no table can lie there, or an object store refuses to be asked.
+            RetryableError: it does not answer.
         """
         from strandline.lake.store import Lake  # noqa: PLC0415
 
-        return Lake.at(_place("--lake", self.lake))
+        lake = Lake.at(_place("--lake", self.lake))
+        lake.require_reachable()
+        return lake
 
     def spec(self, pipeline: str, overrides: Mapping[str, str] | None = None) -> PipelineSpec:
         """A pipeline by its name; loaded here, so that `--help` does not wait for it.

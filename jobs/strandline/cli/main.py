@@ -51,6 +51,7 @@ from strandline.cli.options import (
     path_given,
     range_of,
 )
+from strandline.cli.package import package
 from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.running import run_pipeline
@@ -88,6 +89,7 @@ _COMMANDS = (
     maintain,
     erase,
     jars,
+    package,
     conformance,
 )
 for command in _COMMANDS:

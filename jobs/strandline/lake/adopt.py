@@ -25,7 +25,7 @@ from pyarrow import fs
 
 from strandline.errors import RetryableError
 from strandline.lake.file_statistics import columns_with_bounds, statistics_of
-from strandline.lake.places import path_of
+from strandline.lake.lock import commit
 from strandline.lake.reads import files_of
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -96,8 +96,7 @@ class Adoption:
         for number, rows in enumerate(pieces):
             for day, of_day in _by_day(rows, self.partition):
                 path = self._path(part, day, f"part-{number:05}.parquet")
-                if path_of(self.uri) is not None:
-                    files.create_dir(str(PurePosixPath(path).parent))
+                files.create_dir(str(PurePosixPath(path).parent))
                 footer = _put(of_day.drop(self.partition), files, path)
                 added.append(self._added(path, files, footer, day))
                 count += len(of_day)
@@ -134,9 +133,7 @@ class Adoption:
 
     def append(self, table: DeltaTable, written: Written, application: str) -> None:
         """Make files part of a table; the commit says which application has appended."""
-        properties = CommitProperties(
-            {"userMetadata": self.attempt.run_id}, app_transactions=[Transaction(application, 1)]
-        )
+        properties = commit(self.uri, self.attempt.run_id, [Transaction(application, 1)])
         self._commit(table, written.files, properties)
 
     def swap(self, table: DeltaTable, written: Written, days: Collection[date | None]) -> None:
@@ -157,18 +154,17 @@ class Adoption:
             )
             for file in _files_of(table, self.partition, days)
         ]
-        properties = CommitProperties({"userMetadata": self.attempt.run_id})
+        properties = commit(self.uri, self.attempt.run_id)
         self._commit(table, [*written.files, *gone], properties)
 
     def replace(self, table: DeltaTable, written: Written, schema: Schema) -> None:
         """Make files, and their columns, all that a table holds."""
-        properties = CommitProperties({"userMetadata": self.attempt.run_id})
         features = table.protocol().writer_features or []
         if "timestamp_ntz" in schema.to_json() and "timestampNtz" not in features:
             table.alter.add_feature(
                 TableFeatures.TimestampWithoutTimezone,
                 allow_protocol_versions_increase=True,
-                commit_properties=properties,
+                commit_properties=commit(self.uri, self.attempt.run_id),
             )
         with no_other_writer(self.uri):
             table.create_write_transaction(
@@ -176,7 +172,7 @@ class Adoption:
                 "overwrite",
                 schema,
                 [self.partition],
-                commit_properties=properties,
+                commit_properties=commit(self.uri, self.attempt.run_id),
             )
 
     def _commit(

@@ -7,12 +7,13 @@ from datetime import date
 from itertools import chain
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 
 from strandline.engine.records.expressions import in_quotes
 from strandline.errors import InputError
 from strandline.lake.adopt import Adoption, no_other_writer
 from strandline.lake.diff import DELETE, OP
+from strandline.lake.lock import commit
 from strandline.lake.reads import columns_of
 
 
@@ -63,7 +64,7 @@ def merge_with_feed(
                 source_alias="s",
                 target_alias="t",
                 streamed_exec=True,
-                commit_properties=CommitProperties({"userMetadata": adoption.attempt.run_id}),
+                commit_properties=commit(adoption.uri, adoption.attempt.run_id),
             )
             .when_matched_delete(f"s.{OP} = '{DELETE}'")
             .when_matched_update(row)

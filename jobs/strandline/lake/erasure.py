@@ -7,9 +7,10 @@ from itertools import product
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
+from strandline.lake.lock import commit
 from strandline.lake.reads import columns_of, in_days
 from strandline.lake.second_columns import second_columns
 from strandline.spec.join import SIDES
@@ -83,7 +84,7 @@ def erase(
         pa.RecordBatchReader.from_batches(schema, rows),
         mode="overwrite",
         predicate=of_days,
-        commit_properties=CommitProperties({"userMetadata": by}),
+        commit_properties=commit(table.table_uri, by),
     )
 
 

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from deltalake import DeltaTable
 
 from strandline.errors import InputError
+from strandline.lake.lock import commit
 
 FORMAT = 2
 """The newest that this program knows, and the one it writes.
@@ -41,5 +42,7 @@ def mark(ledger: DeltaTable) -> None:
     """Let the tables be of this program's format; call it under the ledger's lock."""
     if ledger.metadata().configuration.get(_FORMAT) != str(FORMAT):
         ledger.alter.set_table_properties(
-            {_FORMAT: str(FORMAT), _WRITTEN_BY: version("strandline")}, raise_if_not_exists=False
+            {_FORMAT: str(FORMAT), _WRITTEN_BY: version("strandline")},
+            raise_if_not_exists=False,
+            commit_properties=commit(ledger.table_uri),
         )

@@ -133,29 +133,33 @@ def put(jar: Jar, folder: Path) -> None:
     half.replace(folder / jar.file_name)
 
 
-def fetch(environment: Mapping[str, str]) -> list[str]:
-    """Brings pyspark's `jars` folder to what the lock says: the names of those that it lacked.
+def fetch(environment: Mapping[str, str], into: Path | None = None) -> list[str]:
+    """Brings a folder to what the lock says: the names of the jars that it lacked.
+
+    Args:
+        environment: see `download`.
+        into: the folder; None: pyspark's `jars`.
 
     Raises:
         InputError: pyspark or Java is missing, a jar is not the one that was locked, or the folder
             cannot be written.
         RetryableError: a jar cannot be had.
     """
-    spark_jars = spark_jars_folder()
+    folder = into or spark_jars_folder()
     jars = jars_of(LOCK.read_text())
-    missing = [jar for jar in jars if not jar.is_in(spark_jars)]
+    missing = [jar for jar in jars if not jar.is_in(folder)]
     try:
-        _bring(missing, spark_jars, environment)
+        _bring(missing, folder, environment)
         for group in {jar.group for jar in jars}:
-            for other in spark_jars.glob(f"{group}_*.jar"):
+            for other in folder.glob(f"{group}_*.jar"):
                 if missing and other.name not in {jar.file_name for jar in jars}:
                     other.unlink()
     except OSError as error:
-        raise not_writable(str(error.filename or spark_jars), error) from None
+        raise not_writable(str(error.filename or folder), error) from None
     return [jar.file_name for jar in missing]
 
 
-def _bring(missing: list[Jar], spark_jars: Path, environment: Mapping[str, str]) -> None:
+def _bring(missing: list[Jar], folder: Path, environment: Mapping[str, str]) -> None:
     """Puts jars into a folder, from the store if they are there."""
     if missing:
         STORE.mkdir(parents=True, exist_ok=True)
@@ -163,10 +167,10 @@ def _bring(missing: list[Jar], spark_jars: Path, environment: Mapping[str, str])
     for jar in absent:
         (STORE / jar.file_name).unlink(missing_ok=True)  # Ivy keeps what is there, even half a file
     if absent:
-        download(absent, spark_jars, STORE, environment)
+        download(absent, spark_jars_folder(), STORE, environment)
     for jar in absent:
         if not jar.is_in(STORE):
             problem = f"{jar.file_name} is not the one that {LOCK.name} names: its SHA-256 differs"
             raise InputError(_PLACE, problem, "see what the mirror has")
     for jar in missing:
-        put(jar, spark_jars)
+        put(jar, folder)

@@ -11,11 +11,13 @@ from threading import RLock
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
+from strandline.errors import RetryableError
 from strandline.lake.durable import flush
 from strandline.lake.entry import SCHEMA, UPKEEP, Driver, Entry, entries_of, row_of
 from strandline.lake.format import mark, require_known
+from strandline.lake.lock import commit
 from strandline.lake.reads import columns_of, dataset_of_files, paths_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Store, storage_errors
@@ -38,6 +40,8 @@ _STORED_AFTER = ("publishing", "published")
 """Steps after which tables are written, or staging is removed."""
 _MOST_FILES = 32
 """Steps in files of their own: the most that a reader finds, but for those of a race."""
+
+_TRIES = 100
 
 
 class Ledger:
@@ -86,16 +90,38 @@ class Ledger:
             written_at: when.
         """
         with self._one_thread, storage_errors(self.store.root), self.store.ledger_lock():
-            state = self.state()
-            position, entry = state.position + 1, name(state)
-            self._flush(_STORED_BEFORE, entry)
-            self.store.append("runs", row_of(entry, position, written_at), to=self._table)
-            self._flush(_STORED_AFTER, entry)
+            written = self._append(name, written_at)
+            self._flush(_STORED_AFTER, written)
             if (table := self._newest()) is not None:
-                mark(table)
-            if len(self._read) >= _MOST_FILES and self.store.lake.folder is not None:
+                with suppress(CommitFailedError):  # whoever was quicker has marked it
+                    mark(table)
+            if len(self._read) >= _MOST_FILES:
                 self._compact()
-        return replace(entry, position=position)
+        return written
+
+    def _append(self, name: Callable[[PipelineState], Entry], written_at: datetime) -> Entry:
+        """Append a step behind the last one, and again if another one has come before it."""
+        for _ in range(_TRIES):
+            state = self.state()
+            entry = replace(name(state), position=state.position + 1)
+            self._flush(_STORED_BEFORE, entry)
+            rows = row_of(entry, entry.position, written_at)
+            try:
+                self.store.append("runs", rows, to=self._table)
+            except CommitFailedError:
+                # the answer to a commit may have been lost, and the request repeated
+                if self._stands(entry):
+                    return entry
+            else:
+                return entry
+        raise RetryableError(self.store.uri("runs"), "others write it without end", "try again")
+
+    def _stands(self, entry: Entry) -> bool:
+        return any(
+            (step.position, step.run_id, step.step, step.driver)
+            == (entry.position, entry.run_id, entry.step, entry.driver)
+            for step in self.state().steps
+        )
 
     def _flush(self, steps: Collection[str], entry: Entry) -> None:
         folder = self.store.lake.folder
@@ -109,7 +135,12 @@ class Ledger:
             if table is not None and positions:
                 rows = dataset_of_files(table, paths_of(table), columns_of(table))
                 gone = ds.field("position").isin(pa.array(positions, pa.int64()))
-                write_deltalake(table, rows.to_table(filter=~gone), mode="overwrite")
+                write_deltalake(
+                    table,
+                    rows.to_table(filter=~gone),
+                    mode="overwrite",
+                    commit_properties=commit(self.store.uri("runs")),
+                )
 
     def _newest(self) -> DeltaTable | None:
         if self._table is None:
@@ -137,13 +168,12 @@ class Ledger:
         """Put the steps' files together, and the log into a checkpoint; the step is safe already.
 
         No row comes or goes with that commit, and the files stay for who has the table open as it
-        was. If the store fails, the next step tries again. It needs the lock of a folder: of two
-        that meet without one, delta-rs would commit both, and each row would stand there twice.
+        was. If the store fails, or another step comes before it, the next step tries again.
         """
         self.state()
         table = self._table
         with suppress(DeltaError, OSError):
             if table is not None:
-                table.optimize.compact()
-                self._read = frozenset(paths_of(table))  # under the lock they hold what was read
+                table.optimize.compact(commit_properties=commit(self.store.uri("runs")))
+                self._read = frozenset(paths_of(table))  # of just the version that was read
                 table.create_checkpoint()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from contextlib import suppress
+from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any
+
+from pyarrow import fs
 
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 
+_STAGING, _REPORTS = "_staging", "_reports"
 _STAY = {"report.html", "index.html"}
 """Pages that are written again under the same name."""
 
@@ -23,15 +26,14 @@ def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[s
     Returns:
         `runs`: their names; `files` and `bytes` of all.
     """
-    folders = list(_dead(store, state, before))
-    files = [file for folder in folders for file in _files(folder)]
-    return {"runs": [folder.name for folder in folders], **_size(files)}
+    dead = dict(_dead(store, state, before))
+    return {"runs": [*dead], **_size(file for files in dead.values() for file in files)}
 
 
 def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
-    """Remove it; elsewhere than in a folder the store's own rules do."""
-    for folder in _dead(store, state, before):
-        store.drop_staging(folder.name)
+    """Remove it."""
+    for run_id, _ in _dead(store, state, before):
+        store.drop_staging(run_id)
 
 
 def old_reports(store: Store, before: datetime) -> dict[str, int]:
@@ -41,12 +43,14 @@ def old_reports(store: Store, before: datetime) -> dict[str, int]:
 
 def drop_reports(store: Store, before: datetime) -> None:
     """Remove them, and the folders that they leave empty."""
+    files = store.files()
     for file in _reports(store, before):
-        file.unlink(missing_ok=True)
-        for folder in list(file.parents)[:4]:  # table, run, time
-            if folder.name == "_reports" or any(folder.iterdir()):
+        with suppress(FileNotFoundError):
+            files.delete_file(file.path)
+        for folder in list(PurePosixPath(file.path).parents)[:4]:  # table, run, time
+            if folder.name == _REPORTS or files.get_file_info(fs.FileSelector(str(folder))):
                 break
-            folder.rmdir()
+            files.delete_dir(str(folder))
 
 
 def whatever_is_left(store: Store) -> dict[str, Any]:
@@ -55,55 +59,50 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
     Returns:
         `staging`: the names of the runs; `reports`: how many files.
     """
-    staging, reports = _folder(store, "_staging"), _folder(store, "_reports")
-    return {
-        "staging": [] if staging is None else sorted(one.name for one in staging.iterdir()),
-        "reports": 0 if reports is None else len(_files(reports)),
-    }
+    staged = {PurePosixPath(one.path).parts[1] for one in _files(_below(store, _STAGING))}
+    return {"staging": sorted(staged), "reports": len(_files(_below(store, _REPORTS)))}
 
 
 def drop_whatever_is_left(store: Store) -> None:
     """Remove it."""
-    for folder in filter(None, (_folder(store, "_staging"), _folder(store, "_reports"))):
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (_STAGING, _REPORTS):
+        with suppress(OSError):
+            store.files().delete_dir(folder)
 
 
-def _dead(store: Store, state: PipelineState, before: datetime) -> Iterator[Path]:
-    root = _folder(store, "_staging")
-    if root is None:
-        return
-    for folder in sorted(root.iterdir()):
-        last = max((_written(file) for file in _files(folder)), default=_written(folder))
-        said = (step.written_at for step in state.runs.get(folder.name, ()))
-        last = max([last, *(at for at in said if at is not None)])
-        if last < before and (state.unfinished is None or state.unfinished.run_id != folder.name):
-            yield folder
+def _dead(
+    store: Store, state: PipelineState, before: datetime
+) -> Iterator[tuple[str, list[fs.FileInfo]]]:
+    """The runs whose staging is dead, each with its files."""
+    for folder in sorted(_below(store, _STAGING, recursive=False), key=lambda one: one.path):
+        run_id = PurePosixPath(folder.path).name
+        files = _files(_below(store, f"{_STAGING}/{run_id}"))
+        said = [step.written_at for step in state.runs.get(run_id, ())]
+        heard = [*said, *(file.mtime for file in files or [folder])]
+        last = max((at for at in heard if at is not None), default=before)
+        if last < before and (state.unfinished is None or state.unfinished.run_id != run_id):
+            yield run_id, files
 
 
-def _reports(store: Store, before: datetime) -> list[Path]:
-    root = _folder(store, "_reports")
-    pages = () if root is None else _files(root)
+def _reports(store: Store, before: datetime) -> list[fs.FileInfo]:
     return [
         file
-        for file in pages
-        if file.suffix in {".json", ".html"} and file.name not in _STAY and _written(file) < before
+        for file in _files(_below(store, _REPORTS))
+        if file.extension in {"json", "html"}
+        and file.base_name not in _STAY
+        and file.mtime < before
     ]
 
 
-def _folder(store: Store, name: str) -> Path | None:
-    folder = store.lake.folder
-    found = None if folder is None else folder / store.pipeline / name
-    return found if found is not None and found.is_dir() else None
+def _below(store: Store, folder: str, *, recursive: bool = True) -> list[fs.FileInfo]:
+    chosen = fs.FileSelector(folder, allow_not_found=True, recursive=recursive)
+    return list(store.files().get_file_info(chosen))
 
 
-def _files(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file()]
+def _files(found: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
+    return [one for one in found if one.type == fs.FileType.File]
 
 
-def _written(path: Path) -> datetime:
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-
-
-def _size(files: Iterable[Path]) -> dict[str, int]:
-    sizes = [file.stat().st_size for file in files]
+def _size(files: Iterable[fs.FileInfo]) -> dict[str, int]:
+    sizes = [file.size for file in files]
     return {"files": len(sizes), "bytes": sum(sizes)}

@@ -8,6 +8,8 @@ from pathlib import Path
 _QUIET = Path(__file__).with_name("log4j2.properties")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
+WORKERS_PYTHON, DRIVERS_PYTHON = "spark.pyspark.python", "spark.pyspark.driver.python"
+"""The Python of executors and, where nothing else is said, of a driver that spark-submit starts."""
 MEMORY = "spark.driver.memory"
 """Of the driver's process, which is all of Spark on one machine; of Sail's, where that computes."""
 _ANYWHERE = {

@@ -1,18 +1,29 @@
-"""The locks of a pipeline, each a file. The system frees one when its holder dies."""
+"""The locks of a pipeline: files of a folder, or terms of an object store.
+
+The system frees a file when its holder dies; a term expires.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import IO
 
-from strandline.errors import RetryableError, not_writable
+from deltalake import CommitProperties, Transaction
+
+from strandline.errors import InputError, RetryableError, not_writable
+from strandline.lake.object_store import objects_at, one_publisher, require_created_once
+from strandline.lake.terms import LASTS_S, Term, Terms
 
 _TIMEOUT_S = 900
 _PAUSE_S = 0.2
+_HELD: dict[str, Holding] = {}
+"""The terms that this process holds, by the place of their pipeline."""
 
 
 @contextmanager
@@ -26,6 +37,109 @@ def exclusive(path: Path) -> Iterator[None]:
     with _opened(path) as handle:
         _wait_for(handle, path)
         yield
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A term that this process holds."""
+
+    terms: Terms
+    term: Term
+    place: str
+
+    def require(self) -> None:
+        """Refuse to go on unless the term is still held.
+
+        Raises:
+            RetryableError: somebody has taken the lock since.
+        """
+        if not self.terms.is_held(self.term):
+            problem = "another run has taken the pipeline's lock meanwhile; this one stops"
+            raise RetryableError(self.place, problem, "run it again")
+
+
+@contextmanager
+def term_of(place: str, fence: Callable[[int], None]) -> Iterator[None]:
+    """Hold the lock of a pipeline on an object store, waiting for whoever has it.
+
+    Args:
+        place: of the pipeline, below the lake.
+        fence: gives each table a commit of this term.
+
+    Raises:
+        InputError: the store creates no object just once.
+        RetryableError: its holder did not let go for a quarter of an hour.
+    """
+    if one_publisher():
+        yield
+        return
+    require_created_once(place.rpartition("/")[0])
+    terms = Terms(objects_at(f"{place}/_lock"))
+    holding = Holding(terms, _wait_for_term(terms, place), place)
+    cleanly, done = False, Event()
+    extending = Thread(target=_extend, args=(holding, done), daemon=True)
+    extending.start()
+    _HELD[place] = holding
+    try:
+        if not holding.term.follows_cleanly:
+            fence(holding.term.number)
+        yield
+        cleanly = True
+    except InputError:
+        cleanly = True
+        raise
+    finally:
+        del _HELD[place]
+        done.set()
+        extending.join()
+        with suppress(Exception):  # it expires
+            terms.end(holding.term, cleanly=cleanly)
+
+
+def commit(
+    place: str, by: str | None = None, transactions: Sequence[Transaction] = ()
+) -> CommitProperties:
+    """What a commit says of itself; it is tried at just the version after the one that was read.
+
+    Ask for it after the table has been opened, and not before: whoever took the lock since then has
+    either written the table, so that the commit fails, or is found here.
+
+    Args:
+        place: of the table.
+        by: the run, or what else commits.
+        transactions: of applications.
+
+    Raises:
+        RetryableError: this process held the pipeline's lock, and has lost it.
+    """
+    if holding := _HELD.get(place.rpartition("/")[0]):
+        holding.require()
+    said = None if by is None else {"userMetadata": by}
+    return CommitProperties(said, max_commit_retries=0, app_transactions=[*transactions] or None)
+
+
+def require_held(place: str) -> None:
+    """Refuse to remove files of a table if this process held the lock, and has lost it.
+
+    Raises:
+        RetryableError: somebody has taken the lock since.
+    """
+    commit(place)
+
+
+def _wait_for_term(terms: Terms, place: str) -> Term:
+    until_s = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < until_s:
+        if term := terms.take():
+            return term
+        time.sleep(_PAUSE_S)
+    raise RetryableError(f"{place}/_lock", "held by another publisher", "try again later")
+
+
+def _extend(holding: Holding, done: Event) -> None:
+    while not done.wait(LASTS_S / 4):
+        with suppress(Exception):  # it is tried again; who has lost the term finds out elsewhere
+            holding.terms.extend(holding.term)
 
 
 def _opened(path: Path) -> IO[str]:

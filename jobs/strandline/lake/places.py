@@ -14,6 +14,8 @@ from strandline.errors import InputError
 
 _OF_A_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _OF_THIS_MACHINE = re.compile(r"file:(?=/)", re.IGNORECASE)
+_OF_HADOOP = re.compile("s3[an]://", re.IGNORECASE)
+"""How Hadoop names S3; delta-rs and others say s3://."""
 _NO_HOSTS = {"", "localhost"}
 _NOT_IN_DELTA = re.compile(r"[\[\]|^\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
 """What delta-rs cannot open below a folder: it takes %41 for A, and its URLs have no such signs."""
@@ -44,7 +46,7 @@ def place_of(text: str, named: str) -> str:
     elif _OF_THIS_MACHINE.match(text):
         path = _path_of_uri(text, named)
     else:
-        return text.rstrip("/")
+        return _OF_HADOOP.sub("s3://", text.rstrip("/"))
     return require_possible(path, named)
 
 

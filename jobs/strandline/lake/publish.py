@@ -15,6 +15,7 @@ from strandline.lake.adopt import Adoption, Attempt, Written, rows_by_log
 from strandline.lake.change_feed import has_change_feed, merge_with_feed
 from strandline.lake.diff import DELETE, INSERT, OP, UPDATE, with_changes
 from strandline.lake.identities import marked
+from strandline.lake.lock import commit
 from strandline.lake.pieces import in_pieces
 from strandline.lake.places import path_of
 from strandline.lake.reads import dataset_of, rows_in_days, rows_of
@@ -54,7 +55,7 @@ def create(store: Store, target: PublishedTable, staged: StructType) -> None:
     if target.holds_source_rows:
         held = fit_into(table, target, staged, store.pipeline)
         second = [column for column in held.second.values() if column.name in held.new]
-        _add(target, second, table, commit=None)
+        _add(target, second, table, commit(store.uri(target.name)))
 
 
 def _as_fields(target: PublishedTable, columns: Iterable[T.StructField]) -> Schema:
@@ -67,12 +68,12 @@ def _add(
     target: PublishedTable,
     columns: Sequence[T.StructField],
     table: DeltaTable,
-    commit: CommitProperties | None,
+    properties: CommitProperties,
 ) -> None:
     """Add columns to a table, null in all rows that it has; no commit where there are none."""
     if columns:
         fields = _as_fields(target, columns).fields
-        table.alter.add_columns(fields, commit_properties=commit)
+        table.alter.add_columns(fields, commit_properties=properties)
 
 
 def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
@@ -250,8 +251,8 @@ def _make_room(target: PublishedTable, held: Fit, adoption: Adoption) -> None:
         _replace(adoption, there, count, StructType(fields), part="wider")
     if held.new:
         added = [held.schema[name] for name in held.new]
-        commit = CommitProperties({"userMetadata": adoption.attempt.run_id})
-        _add(target, added, DeltaTable(adoption.uri), commit)
+        table = DeltaTable(adoption.uri)
+        _add(target, added, table, commit(adoption.uri, adoption.attempt.run_id))
 
 
 def _replace(

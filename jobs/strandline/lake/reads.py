@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from pathlib import PurePosixPath
@@ -11,10 +12,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from strandline.lake.file_bounds import known_by_log
+from strandline.lake.object_files import ObjectFiles
 from strandline.lake.places import below, path_of
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
 
@@ -157,8 +158,21 @@ def files_at(place: str) -> fs.FileSystem:
     """The file system whose root is a place, be it a folder or of an object store."""
     folder = path_of(place)
     if folder is None:
-        return fs.PyFileSystem(DeltaStorageHandler(place))
+        return fs.PyFileSystem(ObjectFiles(place))
     return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def emptied(place: str) -> fs.FileSystem:
+    """The file system of a place, once everything that lay there is gone."""
+    folder, files = path_of(place), files_at(place)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return files
+    for one in files.get_file_info(fs.FileSelector("", allow_not_found=True, recursive=True)):
+        if one.type == fs.FileType.File:
+            files.delete_file(one.path)
+    return files
 
 
 def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
@@ -178,9 +192,7 @@ def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
 
 def files_of(table: DeltaTable) -> fs.FileSystem:
     """The file system whose root is the table's."""
-    return (
-        _local_files(table) or table.to_pyarrow_dataset(file_pruning_predicate="false").filesystem
-    )
+    return files_at(table.table_uri)
 
 
 def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from strandline.lake.places import path_of
-from strandline.lake.reads import files_at, parquet_files, rows_of
+from strandline.lake.reads import emptied, files_at, parquet_files, rows_of
 from strandline.lake.schema import arrow_of
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.store import Store
@@ -85,13 +84,9 @@ class Staging:
 
     def put(self, part: str, rows: Iterable[pa.Table], *, piece: int = 0) -> Part:
         """`write` of rows of this process, some of which come at a time, the first with columns."""
-        folder, stream = path_of(self.uri(part)), iter(rows)
+        stream = iter(rows)
         first = next(stream)
-        if folder is not None and not piece:
-            shutil.rmtree(folder, ignore_errors=True)
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-        files = files_at(self.uri(part))
+        files = files_at(self.uri(part)) if piece else emptied(self.uri(part))
         with (
             files.open_output_stream(f"part-{piece}.parquet") as out,
             pq.ParquetWriter(out, first.schema) as writer,

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import (
-    CommitProperties,
     DeltaTable,
     PostCommitHookProperties,
     Schema,
+    Transaction,
     write_deltalake,
 )
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyarrow import fs
 
-from strandline.errors import storage_error
-from strandline.lake.lock import exclusive
+from strandline.errors import RetryableError, storage_error
+from strandline.lake.lock import commit, exclusive, term_of
+from strandline.lake.object_store import require_reachable
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
+from strandline.lake.reads import files_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +35,11 @@ RESULTS = ("timeline", *PUBLISHED, "runs")
 """The tables of pipelines; those that a pipeline has exist after its first run."""
 _CHECKPOINTS = {"delta.checkpointInterval": "10"}
 """As often as Spark writes them: by default delta-rs leaves up to 100 commits to each opening."""
+
+
+_FENCE = "strandline.lock"
+"""The application whose version of a table is the newest term that fenced it."""
+_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,16 @@ class Lake:
     def folder(self) -> Path | None:
         """The lake as a local folder; None on an object store."""
         return None if is_uri(self.root) else Path(self.root)
+
+    def require_reachable(self) -> None:
+        """Ask an object store once, so that what is wrong with it has one clear message.
+
+        Raises:
+            InputError: it has no such bucket, or refuses the credentials.
+            RetryableError: it does not answer.
+        """
+        if self.folder is None:
+            require_reachable(self.root)
 
     @staticmethod
     def is_catalog_name(table: str) -> bool:
@@ -119,6 +136,10 @@ class Store:
         except TableNotFoundError:
             return None
 
+    def newest(self, name: str) -> DeltaTable | None:
+        """One of the tables as whoever writes it goes on from it; None: it does not exist yet."""
+        return replace(self, pinned=None).table(name)
+
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
         """One of the tables that exist, for Spark."""
         reader = spark.read.format("delta")
@@ -160,9 +181,11 @@ class Store:
                 partition_by=list(partition_by),
                 mode="ignore",
                 configuration=_CHECKPOINTS,
+                commit_properties=commit(self.uri(name)),
             )
         if not _CHECKPOINTS.keys() <= table.metadata().configuration.keys():
-            table.alter.set_table_properties(_CHECKPOINTS)
+            properties = commit(self.uri(name))
+            table.alter.set_table_properties(_CHECKPOINTS, commit_properties=properties)
         return table
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
@@ -177,6 +200,7 @@ class Store:
             schema_mode="merge",
             # it looks through the whole log: whoever compacts the table does so
             post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+            commit_properties=commit(self.uri(name)),
         )
 
     def restore(self, name: str, version: int, run_id: str) -> None:
@@ -190,37 +214,68 @@ class Store:
         table, then = DeltaTable(self.uri(name)), DeltaTable(self.uri(name), version=version)
         same_files = set(table.file_uris()) == set(then.file_uris())
         if not same_files or table.schema() != then.schema():
-            table.restore(version, commit_properties=CommitProperties({"userMetadata": run_id}))
+            table.restore(version, commit_properties=commit(self.uri(name), run_id))
 
     def empty(self, name: str, run_id: str) -> None:
         """Delete all rows of a table in one commit; call it under the lock."""
-        DeltaTable(self.uri(name)).delete(
-            commit_properties=CommitProperties({"userMetadata": run_id})
-        )
+        table = DeltaTable(self.uri(name))
+        table.delete(commit_properties=commit(self.uri(name), run_id))
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the pipeline's lock; on an object store there is one publisher, and no lock."""
+        """Hold the pipeline's lock."""
         folder = self.lake.folder
-        return nullcontext() if folder is None else exclusive(folder / self.pipeline / "_lock")
+        if folder is None:
+            return term_of(self.root, self._fence)
+        return exclusive(folder / self.pipeline / "_lock")
 
     def ledger_lock(self) -> AbstractContextManager[None]:
-        """Hold the lock under which the ledger's next position is found and written."""
+        """Hold the lock under which the ledger's next position is found and written.
+
+        On an object store there is none: who finds that the ledger has gone on tries again.
+        """
         folder = self.lake.folder
         return (
             nullcontext() if folder is None else exclusive(folder / self.pipeline / "_ledger_lock")
         )
 
+    def files(self) -> fs.FileSystem:
+        """All that lies below the pipeline's place, tables or not."""
+        return files_at(self.root)
+
     def keeps_staging(self, run_id: str) -> bool:
-        """Whether a run's staging lies there; of an object store it is taken for granted."""
-        folder = self.lake.folder
-        return folder is None or (folder / self.pipeline / "_staging" / run_id).is_dir()
+        """Whether a run's staging lies there."""
+        below = fs.FileSelector(f"_staging/{run_id}", allow_not_found=True, recursive=True)
+        return any(one.type == fs.FileType.File for one in self.files().get_file_info(below))
 
     def drop_staging(self, run_id: str) -> None:
-        """Remove a run's staging where it lies in a folder; elsewhere the store's own rules do."""
-        if self.lake.folder is not None:
-            shutil.rmtree(
-                self.lake.folder / self.pipeline / "_staging" / run_id, ignore_errors=True
-            )
+        """Remove a run's staging."""
+        with suppress(OSError):
+            self.files().delete_dir(f"_staging/{run_id}")
+
+    def _fence(self, term: int) -> None:
+        """Give each table a commit on which no writer can follow that opened it before.
+
+        Whoever opens it later finds that the lock has been taken (see `commit`).
+        """
+        for name in RESULTS:
+            for _ in range(_TRIES):
+                with suppress(CommitFailedError):
+                    self._fence_off(name, term)
+                    break
+            else:
+                raise RetryableError(self.uri(name), "others write it without end", "try again")
+
+    def _fence_off(self, name: str, term: int) -> None:
+        table = self.newest(name)
+        if table is None:
+            return
+        table.create_write_transaction(
+            [],
+            "append",
+            table.schema(),
+            table.metadata().partition_columns,
+            commit_properties=commit(self.uri(name), "lock", [Transaction(_FENCE, term)]),
+        )
 
 
 @contextmanager

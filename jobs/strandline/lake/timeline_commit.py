@@ -17,6 +17,7 @@ from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.whole_numbers import to_pandas
+from strandline.lake.lock import commit
 from strandline.lake.store import Store
 from strandline.lake.timeline_rows import SCHEMA, TimelineTable
 from strandline.model.facts import DayFacts
@@ -121,14 +122,16 @@ def _write(
     schema_mode: Literal["merge", "overwrite"],
     predicate: str | None = None,
 ) -> None:
+    table = store.newest("timeline")
     write_deltalake(
-        store.uri("timeline"),
+        store.uri("timeline") if table is None else table,
         rows,
         mode="overwrite",
         predicate=predicate,
         partition_by=["arrival_date"],
         schema_mode=schema_mode,
         writer_properties=_SMALL_GROUPS,
+        commit_properties=commit(store.uri("timeline")),
     )
 
 
@@ -137,13 +140,15 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
     if not facts:
         return
     days = ", ".join(repr(day.isoformat()) for day in sorted(facts))
+    table = store.newest("timeline")
     write_deltalake(
-        store.uri("timeline"),
+        store.uri("timeline") if table is None else table,
         _table(_facts_rows(facts)),
         mode="overwrite",
         predicate=f"kind = 'landed' AND arrival_date IN ({days})",
         partition_by=["arrival_date"],
         schema_mode="merge",
+        commit_properties=commit(store.uri("timeline")),
     )
 
 

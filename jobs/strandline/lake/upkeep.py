@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
+from strandline.lake.lock import commit, require_held
 from strandline.lake.reads import files_of, paths_below
 
 _SMALL_BYTES = 64 * 2**20
@@ -74,14 +76,13 @@ def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
         table.optimize.compact(
             partition_filters=[(partition, "in", [day.isoformat() for day in days])],
             target_size=_SMALL_BYTES,
-            commit_properties=CommitProperties({"userMetadata": "maintain"}),
+            commit_properties=commit(table.table_uri, "maintain"),
         )
 
 
 def unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> Size:
     """The files that `vacuum` would remove now."""
-    gone, there = _vacuumed(table, keep_days, needed, dry_run=True), _stored(table)
-    sizes = [there[path] for path in gone if path in there]
+    sizes = _unneeded(table, keep_days, needed).values()
     return Size(len(sizes), sum(sizes))
 
 
@@ -98,28 +99,32 @@ def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
     kept = table.metadata().configuration.get(_LOG_KEPT)
     asked = f"interval {keep_days} days"
     if keep_days > _LOG_DAYS and kept != asked:
-        table.alter.set_table_properties({_LOG_KEPT: asked})
-    if unneeded(table, keep_days, needed).files:  # else two commits would say that nothing went
-        _vacuumed(table, keep_days, needed, dry_run=False)
+        properties = commit(table.table_uri, "maintain")
+        table.alter.set_table_properties({_LOG_KEPT: asked}, commit_properties=properties)
+    gone = _unneeded(table, keep_days, needed)
+    # what is listed by now is of no writer who takes the lock later
+    require_held(table.table_uri)
+    files = files_of(table)
+    for path in gone:
+        files.delete_file(path)
     _drop_empty_folders(table)
 
 
-def _vacuumed(
-    table: DeltaTable, keep_days: int, needed: Collection[int], *, dry_run: bool
-) -> set[str]:
+def _unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dict[str, int]:
+    """The bytes of each file that may go."""
     there = []
     for version in sorted({*needed}):
         with suppress(DeltaError):  # its log is gone: nobody reads it any more
             there.append(DeltaTable(table.table_uri, version=version).version())
     paths = table.vacuum(
         keep_days * _HOURS_OF_DAY,
-        dry_run=dry_run,
+        dry_run=True,
         enforce_retention_duration=False,
         full=True,
         keep_versions=[*there, table.version()],
-        commit_properties=CommitProperties({"userMetadata": "maintain"}),
     )
-    return paths_below(table, paths)
+    gone = {unquote(path) for path in paths_below(table, paths)}
+    return {path: size for path, size in _stored(table).items() if path in gone}
 
 
 def _drop_empty_folders(table: DeltaTable) -> None:

@@ -110,7 +110,6 @@ def erase(
         _note_erased(ledger, held, step)
         for name in held:
             upkeep.vacuum(DeltaTable(store.uri(name)), 0, ())
-        _note_erased(ledger, held, step)  # the vacuum has made versions of its own
     return found
 
 

@@ -18,6 +18,7 @@ from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.known_columns import columns_by_log
+from strandline.lake.object_store import PUBLISHERS, one_publisher
 from strandline.lake.publish import hold
 from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.schema import Fit, schema_of
@@ -69,10 +70,10 @@ def notes_of(
 
 def of_publishers(lake: Lake) -> Iterator[str]:
     """How many runs may publish at once, where nothing but people's care keeps them apart."""
-    if lake.folder is None:
+    if lake.folder is None and one_publisher():
         yield (
-            "publishers: one. This lake is on an object store, where the pipeline has no lock: let "
-            "no second run of it publish at the same time"
+            "publishers: one. The pipeline has no lock on this object store, as "
+            f"{PUBLISHERS} says: let no second run of it publish at the same time"
         )
 
 

@@ -59,6 +59,7 @@ class Kept:
         self.folder, self.lake, self.spec = folder, Lake.at(str(folder)), SPEC
         self.staging = folder / "meter" / "_staging" / "r-1"
         self.staging.mkdir(parents=True)
+        (self.staging / "part-0.parquet").touch()
         land(folder, [a_record("2 10:00", "2 10:00")])
 
     def asked(self, *entries: Entry, accept: str | None = None) -> Entry:
@@ -125,7 +126,7 @@ def test_one_that_was_made_by_other_rules_is_stale(kept, edited):
 
 
 def test_one_whose_staging_is_gone_is_refused(kept):
-    kept.staging.rmdir()
+    shutil.rmtree(kept.staging)
     with pytest.raises(InputError, match=rf"its staging is gone; .*{AGAIN}"):
         kept.asked(PREPARED)
 

@@ -15,7 +15,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.errors import InputError, RetryableError, problem_of
-from strandline.lake.local import SMALL_PAGES, cluster_settings, delta_jars, local_settings
+from strandline.lake.local import (
+    SMALL_PAGES,
+    WORKERS_PYTHON,
+    cluster_settings,
+    delta_jars,
+    local_settings,
+)
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import CLIENT_MODE
@@ -153,6 +159,7 @@ def start_classic(
         _fit_this_machine(session.spark, own={*(conf or {})})
     else:
         equip_executors(session.spark)
+        _use_their_python(session.spark)
     return session
 
 
@@ -186,6 +193,12 @@ def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
     spark.sparkContext.pythonExec = sys.executable
     for name in {_PARTITIONS, _LEAST_PARTITIONS} - {*own}:
         spark.conf.set(name, _FEW_PARTITIONS)
+
+
+def _use_their_python(spark: SparkSession) -> None:
+    """Have executors start the Python that the settings name, which only spark-submit reads."""
+    context = spark.sparkContext
+    context.pythonExec = context.getConf().get(WORKERS_PYTHON, context.pythonExec)
 
 
 def _look_up_once(session: SparkSession) -> None:

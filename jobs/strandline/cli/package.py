@@ -1,0 +1,83 @@
+"""package: what a cluster needs, built into one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli import show
+from strandline.cli.console import escape, table
+from strandline.cli.options import AsJson
+from strandline.cli.progress import progress
+from strandline.errors import InputError
+
+if TYPE_CHECKING:
+    from strandline.packing.package import Package
+
+
+def package(
+    *,
+    to: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("cluster"),
+    requirements: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="PACKAGE",
+            help="A further package of the environment, such as one that a function imports. May "
+            "be given several times.",
+        ),
+    ] = None,
+    worker_python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the workers have their Python, such as /usr (for /usr/bin/python3.11). "
+            "[as on this machine]",
+        ),
+    ] = None,
+    wheel: Annotated[
+        Path | None,
+        typer.Option(help="The wheel of this version. [where it was installed from]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build what a cluster needs into a folder: wheel, environment, Delta's jars.
+
+    The environment is one file, which Spark unpacks beside each executor; it holds Strandline and
+    what it needs, in the versions of this environment, but no Python. Again it makes only what has
+    changed. It needs a package index and, once, Maven Central.
+    """
+    from strandline.packing.package import asked_contents  # noqa: PLC0415
+    from strandline.packing.package import package as build  # noqa: PLC0415
+
+    if worker_python is not None and not worker_python.is_absolute():
+        problem = f"{str(worker_python)!r} is no absolute path"
+        raise InputError("--worker-python", problem, "give a folder of the workers, such as /usr")
+    contents = asked_contents(wheel, tuple(requirements or ()), worker_python)
+    with progress(quiet=as_json) as say:
+        built = build(to, contents, environment=os.environ, say=say)
+    show.document(built.to_json() if as_json else built, as_json=as_json, human=_show)
+
+
+def _show(built: Package) -> None:
+    rows = table("size", "", "file", first="piece")
+    rows.columns[1].justify = "right"
+    for piece in built.pieces:
+        state = "made" if piece.file in built.made else "as it was"
+        rows.add_row(piece.what, _size(piece.bytes), state, escape(piece.file))
+    show.out.print(rows)
+    total = sum(piece.bytes for piece in built.pieces)
+    show.out.print(f"in {escape(str(built.folder))}: {_size(total)}", highlight=False)
+    show.out.print(f"each worker must have {escape(str(built.python))}", highlight=False)
+    show.out.print("to use the environment, in the pipeline's file:", highlight=False)
+    show.out.print("spark:", highlight=False)
+    for name, value in built.spark.items():
+        show.out.print(f"  {name}: {escape(value)}", highlight=False, soft_wrap=True)
+
+
+def _size(count: int) -> str:
+    """Such as `9.5 MB`; `0.4 kB` of what is small."""
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

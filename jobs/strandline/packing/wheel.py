@@ -1,0 +1,71 @@
+"""The wheel of the installed Strandline: the one it was installed from, or built of its sources."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from importlib.metadata import distribution
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from strandline.errors import InputError
+from strandline.packing.uv import PLACE, Uv
+
+_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
+_READ_BY_A_BUILD = ("jobs", "plugins", "pyproject.toml", "README.md", "LICENSE")
+_SOME_DAY = 1_704_067_200
+"""Of every file in a wheel, in seconds: the same sources give the same wheel."""
+
+
+def origin(given: Path | None = None) -> Path:
+    """Where the wheel comes from: a wheel file, or a folder of sources.
+
+    Args:
+        given: by the user; None: where this Strandline was installed from (PEP 610).
+
+    Raises:
+        InputError: it is not known, or no longer there.
+    """
+    found = given or _installed_from()
+    is_wheel = found is not None and found.suffix == ".whl" and found.is_file()
+    if found is not None and (is_wheel or (found / "pyproject.toml").is_file()):
+        return found
+    problem = (
+        "this installation does not say which wheel it is of"
+        if found is None
+        else f"there is no wheel, and no folder of sources, at {found}"
+    )
+    raise InputError(PLACE, problem, "give the wheel of this version with --wheel FILE")
+
+
+def _installed_from() -> Path | None:
+    said = distribution("strandline").read_text("direct_url.json")
+    parts = urlsplit(json.loads(said)["url"]) if said else None
+    return Path(url2pathname(parts.path)) if parts and parts.scheme == "file" else None
+
+
+def wheel_of(place: Path, into: Path, uv: Uv) -> Path:
+    """Copy a wheel into a folder, or build it there.
+
+    Sources are built of a copy: a build leaves folders beside them, in which Python would find
+    the package a second time.
+
+    Raises:
+        InputError: the sources cannot be built.
+        RetryableError: what builds them cannot be had.
+    """
+    if place.is_file():
+        return Path(shutil.copy(place, into))
+    environment = {**uv.environment, "SOURCE_DATE_EPOCH": str(_SOME_DAY)}
+    with TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for source in (place / name for name in _READ_BY_A_BUILD):
+            if source.is_dir():
+                shutil.copytree(source, copy / source.name, ignore=_LEFT_OUT)
+            else:
+                shutil.copy(source, copy)
+        replace(uv, environment=environment).run("build", "--wheel", "--out-dir", into, copy)
+    return next(into.glob("strandline-*.whl"))
