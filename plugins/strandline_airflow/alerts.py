@@ -172,9 +172,12 @@ def _spec_of(pipeline: Any, task: Any) -> PipelineSpec | None:
 
 
 def _asked_range(task: Any) -> str:
+    """The range that a task was asked for; empty: its arguments could not even be rendered."""
+    arguments = getattr(task, "application_args", None)
+    words = map(str, arguments) if isinstance(arguments, Sequence) else ()
     said = dict(
         word.removeprefix("--").split("=", 1)
-        for word in map(str, getattr(task, "application_args", None) or ())
+        for word in words
         if word.startswith("--") and "=" in word
     )
     if "start" in said and "end" in said:

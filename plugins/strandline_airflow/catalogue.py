@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow.sdk import Asset, CronDataIntervalTimetable
+from airflow.sdk.definitions.asset import BaseAsset
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from strandline.errors import InputError, problem_of
 from strandline.spec import PipelineSpec, load_spec, spec_files
 from strandline.spec.chained import ResultsSpec
+from strandline.spec.common import OnAsset
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def read_catalogue(folder: Path) -> Catalogue:
 
 
 def timetable_of(spec: PipelineSpec, *, origin: str = "") -> CronDataIntervalTimetable | None:
-    """When the pipeline's daily run is due, in UTC; null: by hand only.
+    """When the pipeline's daily run is due, in UTC; null: not by the clock.
 
     `schedule="0 6 * * *"` as a plain text would give Airflow's trigger timetable, whose data
     intervals are empty.
@@ -67,22 +69,25 @@ def timetable_of(spec: PipelineSpec, *, origin: str = "") -> CronDataIntervalTim
     Raises:
         InputError: the schedule is not a cron expression.
     """
-    if spec.schedule is None:
+    if spec.cron is None:
         return None
     try:
-        timetable = CronDataIntervalTimetable(spec.schedule, timezone="UTC")
+        timetable = CronDataIntervalTimetable(spec.cron, timezone="UTC")
         timetable.validate()
     except (AirflowTimetableInvalid, ValueError) as error:
-        problem = f"schedule: {spec.schedule!r} is not a cron expression ({error})"
+        problem = f"schedule: {spec.cron!r} is not a cron expression ({error})"
         way_out = 'write it like "0 6 * * *" (06:00 UTC), or null for runs by hand only'
         raise InputError(origin or spec.pipeline, problem, way_out) from None
     return timetable
 
 
-def schedule_of(spec: PipelineSpec) -> Asset | CronDataIntervalTimetable | None:
+def schedule_of(spec: PipelineSpec) -> BaseAsset | CronDataIntervalTimetable | None:
     """What the pipeline's DAG is scheduled on: of one that reads results, these."""
     if isinstance(spec, ResultsSpec):
         return published_asset(spec.upstream.pipeline) if spec.when_published else None
+    if isinstance(spec.schedule, OnAsset):
+        asset = spec.schedule.asset
+        return Asset.ref(uri=asset) if "://" in asset else Asset.ref(name=asset)
     return timetable_of(spec)
 
 

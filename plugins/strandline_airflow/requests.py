@@ -26,6 +26,8 @@ from strandline_airflow.settings import pipelines_folder
 
 PREPARE, APPROVAL = "prepare", "approval"
 """The tasks that others ask for what they have said."""
+_BY_ASSET = {"asset_triggered", "asset_materialization"}
+"""Types of runs that an asset, or somebody who wants it made, has triggered."""
 _PREVIEW_ROWS = 100
 """Of each kind: a preview lies in the log and in Airflow's database."""
 Rendered = Callable[..., Any]
@@ -175,8 +177,12 @@ def requested_engine(context: Context, **_: object) -> str:
 
 
 def _triggered_at(context: Context) -> datetime | None:
-    """When a run was due that an asset has triggered; None: nothing of that sort has."""
-    return context["dag_run"].run_after if context.get("triggering_asset_events") else None
+    """When a run was due that an asset has triggered; None: no asset has.
+
+    Of an asset that is only named (`Asset.ref`) the run has no `triggering_asset_events`.
+    """
+    dag_run = context["dag_run"]
+    return dag_run.run_after if dag_run.run_type.value in _BY_ASSET else None
 
 
 def _allowed(params: Mapping[str, Any]) -> list[str]:

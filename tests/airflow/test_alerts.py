@@ -86,13 +86,13 @@ def advance(home, monkeypatch):
         Variable, "set", lambda key, value, **_: kept.__setitem__(key, json.dumps(value))
     )
 
-    def advance(folder, answer=None, error=None):
+    def advance(folder, answer=None, error=None, arguments=("--to=2013-01-20",)):
         from types import SimpleNamespace
 
         from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
 
         task = SimpleNamespace(
-            pipeline="flights", pipelines=str(folder), application_args=["--to=2013-01-20"]
+            pipeline="flights", pipelines=str(folder), application_args=arguments
         )
         ti = SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x?a=1&b=2")
         context = {"task": task, "ti": ti, "exception": error}
@@ -164,6 +164,11 @@ def test_a_failed_audit_is_rejected_and_whatever_else_fails_for_good_failed(
         ("failed", "up to 2013-01-20"),
     ]
     assert "52 % malformed" in hook.got[0][2]["finding"]
+
+
+def test_a_task_whose_arguments_could_not_be_rendered_is_an_alert_too(advance, alerting, hook):
+    advance(alerting(f"{{on: {EVERY_EVENT}, to: hook}}"), error=OSError("x"), arguments=print)
+    assert [(one["event"], one["range"]) for *_, one in hook.got] == [("failed", "")]
 
 
 @pytest.mark.parametrize("breaks", ["refuses", "is no connection", "is of another type"])

@@ -82,6 +82,21 @@ def test_a_pipeline_without_a_schedule_runs_by_hand_only(bag):
     assert bag.dags["strandline_daily_strict"].timetable.can_be_scheduled is False
 
 
+@pytest.mark.parametrize("asset", ["landed", "s3://bucket/landed"])
+def test_a_pipeline_may_run_whenever_its_landing_is_updated(asset, tmp_path, bag):
+    from airflow.sdk import Asset
+
+    from strandline.spec import load_spec
+    from strandline_airflow.catalogue import schedule_of
+
+    file = tmp_path / "p.yaml"
+    shipped = Path(__file__).parents[2] / "pipelines" / "flights.yaml"
+    by_asset = f"{{asset: {asset!r}}}"
+    file.write_text(shipped.read_text("utf-8").replace('"0 6 * * *"', by_asset), "utf-8")
+    on = {"uri": asset} if "://" in asset else {"name": asset}
+    assert schedule_of(load_spec(file)) == Asset.ref(**on)
+
+
 def test_a_dag_runs_once_at_a_time_catches_nothing_up_and_retries(bag):
     for dag in bag.dags.values():
         spark_at_once = {

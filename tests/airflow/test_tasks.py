@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import psutil
 import pyarrow as pa
@@ -248,6 +249,20 @@ def test_an_answer_is_the_document_that_was_written_whole(written, expected):
             file.path.write_text(written)
         assert file.read() == expected
     assert not file.path.parent.exists()
+
+
+@pytest.mark.parametrize("by", ["asset_triggered", "asset_materialization"])
+def test_a_run_that_an_asset_triggers_goes_as_far_as_its_own_time(by):
+    from airflow.utils.types import DagRunType
+
+    from strandline_airflow.requests import advance_request
+
+    due = datetime(2013, 1, 20, 6, tzinfo=UTC)
+    dag_run = SimpleNamespace(
+        dag_id="d", run_id="r", run_type=DagRunType(by), run_after=due, triggering_user_name=None
+    )
+    argv = advance_request("flights")({"params": {}, "dag_run": dag_run})
+    assert "--to=2013-01-20T06:00:00Z" in argv
 
 
 def test_a_missing_connection_is_an_error_and_not_the_master_yarn(execute, submit, monkeypatch):

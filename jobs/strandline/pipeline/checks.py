@@ -48,7 +48,7 @@ def note_of_dates(arrivals: RunArrivals) -> Iterator[str]:
 def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
     """When the last record of each source arrived; nothing is asked of an input that has ended."""
     asked = spec.quality.fresh_within
-    within_ms = fresh_within_ms(asked, spec.schedule)
+    within_ms = fresh_within_ms(asked, spec.cron)
     if within_ms is None or (spec.reads_results_of is not None and asked == DEFAULT):
         return
     if planned.plan.clock.closes_now:

@@ -35,12 +35,30 @@ def _in_order(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _cron(value: Any) -> str:
+class OnAsset(SpecModel):
+    """A schedule by an asset of Airflow: whenever a DAG has updated it.
+
+    Attributes:
+        asset: its name, or its URI (with `://`).
+    """
+
+    asset: Annotated[str, Field(min_length=1, max_length=1500)]
+
+
+def _schedule(value: Any) -> Any:
     shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
-    if not isinstance(value, str) or not shape.fullmatch(value.strip()):
-        msg = 'not a schedule; write the five fields of cron, such as "0 6 * * *", or null'
-        raise ValueError(msg)
-    return value.strip()
+    match value:
+        case str() if shape.fullmatch(value.strip()):
+            return value.strip()
+        case {"asset": str(asset), **more} if asset.strip() and not more:
+            return OnAsset(asset=asset.strip())
+        case OnAsset():
+            return value
+    msg = (
+        'not a schedule; write the five fields of cron, such as "0 6 * * *", {asset: NAME} of an '
+        "asset of Airflow that the landing updates, or null"
+    )
+    raise ValueError(msg)
 
 
 class CommonSpec(SpecModel):
@@ -51,7 +69,7 @@ class CommonSpec(SpecModel):
         quality: what must hold for the data of a run.
         spark: Spark configuration of its runs.
         engine: what it runs on; by default `spark`.
-        schedule: cron, in UTC; null: by hand only.
+        schedule: cron, in UTC, or an asset of Airflow; null: by hand only.
         overridden: what scheduled runs do with windows that a run by rules of its own published.
         alerts: which events Airflow sends to whom; by default none.
         quarantine_days: how long quarantine is kept; by default always.
@@ -65,7 +83,7 @@ class CommonSpec(SpecModel):
     ] = Field(default_factory=dict)
     # the engine decides no number, so that no fingerprint has it
     engine: EngineName | None = Field(default=None, exclude=True)
-    schedule: Annotated[str, BeforeValidator(_cron)] | None = "0 6 * * *"
+    schedule: Annotated[str | OnAsset, BeforeValidator(_schedule)] | None = "0 6 * * *"
     # what becomes of ranges by rules of one run decides no number by the file's rules
     overridden: Overridden = "keep"
     alerts: Annotated[tuple[Alert, ...], BeforeValidator(_in_order)] = ()
@@ -73,3 +91,8 @@ class CommonSpec(SpecModel):
     max_bytes: (
         Annotated[int, BeforeValidator(parse_bytes), WithJsonSchema(described.SIZE)] | None
     ) = None
+
+    @property
+    def cron(self) -> str | None:
+        """The schedule by the clock, in UTC; None: by an asset, by other results or by hand."""
+        return self.schedule if isinstance(self.schedule, str) else None

@@ -297,7 +297,15 @@ def lines(content: Any) -> list[str]:
             "schedule",
             "every morning",
             "schedule: 'every morning' is not a schedule; "
-            'write the five fields of cron, such as "0 6 * * *", or null',
+            'write the five fields of cron, such as "0 6 * * *", {asset: NAME} of an asset of '
+            "Airflow that the landing updates, or null",
+        ),
+        (
+            "schedule",
+            {"asset": ""},
+            "schedule: {'asset': ''} is not a schedule; "
+            'write the five fields of cron, such as "0 6 * * *", {asset: NAME} of an asset of '
+            "Airflow that the landing updates, or null",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def findings_of(
         remembered: what the runs have left (`views.remembered`).
         now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
     """
-    schedule = None if now_ms is None else not_run_since(spec.schedule, _runs(state.steps), now_ms)
+    schedule = None if now_ms is None else not_run_since(spec.cron, _runs(state.steps), now_ms)
     found = [
         *_of_the_clock(spec, state),
         *_of_runs(state),
