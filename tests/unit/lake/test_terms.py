@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import psutil
+import pyarrow as pa
 import pytest
+from deltalake.exceptions import CommitFailedError
 from obstore.store import MemoryStore
 from schedules import Schedule
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake import lock, object_store, terms
+from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.lock import commit, term_of
 from strandline.lake.object_store import StoreObjects, race, require_created_once
+from strandline.lake.store import Lake, storage_errors
 from strandline.lake.terms import LASTS_S, Owner, Terms
 
 SCHEDULES = int(os.environ.get("SCHEDULES", "200"))
@@ -174,3 +180,48 @@ def test_a_store_whose_puts_race_is_refused_unless_there_is_one_publisher(object
 def test_a_race_is_won_once(objects):
     assert race(objects.create, objects.delete) == {1}
     assert objects.names() == []
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A pipeline of a lake that is named by a URI, as on an object store: nobody locks a file."""
+    return Lake(f"file://{tmp_path}").pipeline("meter")
+
+
+def test_a_commit_is_tried_at_just_the_version_after_the_one_that_was_read(store):
+    rows = pa.table({"a": [1]})
+    store.append("windows", rows)
+    mine, other = store.table("windows"), store.table("windows")
+    store.append("windows", rows, to=other)
+    with (
+        pytest.raises(RetryableError, match="somebody else has written it meanwhile"),
+        storage_errors("here"),
+    ):
+        store.append("windows", rows, to=mine)
+    assert store.rows("windows") == 2
+
+
+def test_a_fence_is_a_commit_of_each_table_that_there_is_and_changes_no_row(store):
+    for name in ("windows", "runs"):
+        store.append(name, pa.table({"a": [1]}))
+    mine = store.table("windows")
+    store._fence(7)
+    for name in ("windows", "runs"):
+        assert store.table(name).transaction_version("strandline.lock") == 7
+        assert (store.version(name), store.rows(name)) == (1, 1)
+    assert store.version("timeline") is None
+    with pytest.raises(CommitFailedError):
+        store.append("windows", pa.table({"a": [1]}), to=mine)
+
+
+def test_who_finds_that_the_ledger_has_gone_on_tries_again(store):
+    def append(name):
+        ledger = Ledger(store)
+        for _ in range(10):
+            ledger.append(Entry(name, 1, "started", "backfill"), datetime(2024, 3, 1, tzinfo=UTC))
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(append, "abc"))
+    entries = Ledger(store).entries()
+    assert [entry.position for entry in entries] == list(range(1, 31))
+    assert sorted(entry.run_id for entry in entries) == [*"a" * 10, *"b" * 10, *"c" * 10]
