@@ -18,7 +18,8 @@ COPY . .
 RUN bash scripts/setup.sh project \
     && useradd --uid 10001 --create-home strandline \
     && install -d -o strandline -g strandline -m 700 .airflow \
-    && install -d -o strandline -g strandline lake
+    && install -d -o strandline -g strandline lake store \
+    && install -d pipelines
 
 USER strandline
 ENTRYPOINT ["tini", "--", "bash", "/opt/strandline/scripts/entrypoint.sh"]

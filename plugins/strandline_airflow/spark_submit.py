@@ -28,6 +28,8 @@ from strandline_airflow.submit import SubmitSpec, as_spark_submit
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
+_PYTHON = "PYSPARK_DRIVER_PYTHON"
+
 
 class SparkSubmitRunner:
     """Runs a command by spark-submit: connection and cluster modes are the provider's."""
@@ -108,8 +110,9 @@ class _Submitting(SparkSubmitOperator):
         master = str(hook._connection["master"])
         own = local_settings(short=self._is_short) if _is_here(master) else cluster_settings()
         if _is_here(master) or master.startswith("spark://"):  # the driver is a child of the task
-            own |= _drivers_python()
-            hook._env_vars = {**_path_to_spark(), **(hook._env_vars or {})}
+            python = _drivers_python()
+            own |= {DRIVERS_PYTHON: python}
+            hook._env_vars = {**_path_to_spark(python), **(hook._env_vars or {})}
         hook._conf = {**own, **(hook._conf or {})}
         is_elsewhere = hook._connection["deploy_mode"] == "cluster"
         answer = NO_FILE if is_elsewhere else file.environment
@@ -122,19 +125,20 @@ def _is_here(master: str) -> bool:
     return master.startswith("local")
 
 
-def _path_to_spark() -> dict[str, str]:
-    """Where `spark-submit` is, if nowhere else."""
-    return {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(_programs())])}
+def _path_to_spark(python: str) -> dict[str, str]:
+    """Where `spark-submit` is, if nowhere else, and the Python with which it looks for Spark."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(_programs())])
+    return {"PATH": path, _PYTHON: python}
 
 
-def _drivers_python() -> dict[str, str]:
+def _drivers_python() -> str:
     """The Python that has the command.
 
-    As a setting: Spark prefers a setting of the workers' Python to the driver's variable.
+    It is a setting beside the variable: where the workers' Python is set, Spark takes that for
+    its driver's before it reads the variable.
     """
     beside = _programs() / "python"
-    found = os.environ.get("PYSPARK_DRIVER_PYTHON") or (str(beside) if beside.exists() else "")
-    return {DRIVERS_PYTHON: found} if found else {}
+    return os.environ.get(_PYTHON) or (str(beside) if beside.exists() else "python3")
 
 
 def _programs() -> Path:

@@ -142,6 +142,9 @@ def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
     of_workers = replace(SPEC, conf={"spark.pyspark.python": "./environment/bin/python"})
     operator = _Submitting(task_id="submit", is_short=False, **as_spark_submit(of_workers))
-    command = operator.hook(AnswerFile(tmp_path))._build_spark_submit_command(SPEC.entry_point)
-    assert f"spark.pyspark.driver.python={said or sys.executable}" in command
+    hook = operator.hook(AnswerFile(tmp_path))
+    command = hook._build_spark_submit_command(SPEC.entry_point)
+    python = said or sys.executable
+    assert f"spark.pyspark.driver.python={python}" in command
     assert "spark.pyspark.python=./environment/bin/python" in command
+    assert hook._env["PYSPARK_DRIVER_PYTHON"] == python  # its script looks for Spark with it
