@@ -59,6 +59,12 @@ test-adopt: setup ## the wheel in a clean environment and a strange Airflow: a d
 test-versions: setup ## the same with the lowest and the newest versions that pyproject.toml allows, and a table of them (needs the network)
 	@$(WITH) bash scripts/adopt.sh lowest newest
 
+.PHONY: test-stores
+test-stores: setup ## lakes on object stores that run as processes: races, kills, secrets (KILLS=20 SCHEDULES=200; the first time needs the network)
+	@$(WITH) python scripts/fetch_stores.py
+	@$(WITH) KILLS=$(or $(KILLS),20) SCHEDULES=$(or $(SCHEDULES),200) pytest \
+	    tests/unit/lake/test_terms.py tests/system/test_object_store.py
+
 .PHONY: check
 check: setup ## ruff, mypy strict, import-linter
 	@$(WITH) ruff check .

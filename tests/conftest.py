@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -30,6 +31,12 @@ pytest.register_assert_rewrite("replayed")
 
 # py4j tells of every closed connection after pytest has closed the log's stream
 logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+def pytest_collection_finish():
+    """The garbage collector leaves the modules alone that are loaded by now, and looks rarely."""
+    gc.freeze()
+    gc.set_threshold(100_000)
 
 
 def pytest_collection_modifyitems(items):

@@ -113,7 +113,7 @@ _REFUSED = re.compile(
     "InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|"
     "lacked the necessary privileges|valid authentication credentials|40[13] "
 )
-_NO_CREDENTIALS = re.compile("169.254.169.254|instance metadata|[Cc]redentials? provider|token")
+_NO_CREDENTIALS = re.compile("169.254.169.254|instance metadata|[Cc]redentials? provider")
 _NO_HTTP = re.compile("builder error|URL scheme is not allowed")
 _UNKNOWN = re.compile("Unable to recognise URL")
 
@@ -161,15 +161,15 @@ def store_error(place: str, error: BaseException) -> StrandlineError:
     if _NO_BUCKET.search(said):
         way_out = "create it, or name another with --lake"
         return InputError(place, "there is no such bucket", way_out)
+    if _NO_CREDENTIALS.search(said):
+        way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        return InputError(place, "there are no credentials for its store", way_out)
     if _REFUSED.search(said):
         return InputError(
             place,
             "its store refuses the credentials",
             "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may do there",
         )
-    if _NO_CREDENTIALS.search(said):
-        way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        return InputError(place, "there are no credentials for its store", way_out)
     if _NO_HTTP.search(said):
         way_out = "name https://… in AWS_ENDPOINT_URL, or set AWS_ALLOW_HTTP=true"
         return InputError(place, "its store has no address that may be asked", way_out)

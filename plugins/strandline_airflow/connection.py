@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
 
 CONNECTION = "strandline_engine"
 """Its id; there need not be one."""
@@ -27,6 +28,34 @@ def in_connection(name: str) -> str | None:
     found = connection()
     value = found.extra_dejson.get(name) if found else None
     return str(value) if value not in (None, "") else None
+
+
+def store_environment() -> dict[str, str]:
+    """Credentials of the lake's object store, as variables of a job; or nothing.
+
+    They are those of the connection that the extra `store` names, one of Airflow's type `aws`.
+
+    Raises:
+        AirflowNotFoundException: there is no such connection.
+    """
+    name = in_connection("store")
+    if name is None:
+        return {}
+    found = BaseHook.get_connection(name)
+    extra = found.extra_dejson
+    endpoint = str(extra.get("endpoint_url") or "")
+    said = {
+        "AWS_ACCESS_KEY_ID": found.login,
+        "AWS_SECRET_ACCESS_KEY": found.password,
+        "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
+        "AWS_REGION": extra.get("region_name"),
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http://") else None,
+    }
+    for secret in (said["AWS_SECRET_ACCESS_KEY"], said["AWS_SESSION_TOKEN"]):
+        if secret:
+            mask_secret(secret)
+    return {variable: str(value) for variable, value in said.items() if value}
 
 
 def spark_master(spark_connection: str) -> str | None:

@@ -164,16 +164,17 @@ class StrandlineJobOperator(BaseOperator):
     def _is_short(self) -> bool:
         """Whether the run is over before a JVM would have warmed up."""
         from strandline.lake.ledger import Ledger  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.places import is_uri  # noqa: PLC0415
         from strandline.lake.results_log import log_of  # noqa: PLC0415
         from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.store import Lake  # noqa: PLC0415
 
-        pipeline = self._name_of_pipeline()
-        if pipeline is None:
+        pipeline, where = self._name_of_pipeline(), settings.lake(self.lake)
+        if pipeline is None or is_uri(where):
             return False
         try:
             spec = find_spec(settings.pipelines_folder(self.pipelines), pipeline)
-            lake = Lake.at(settings.lake(self.lake))
+            lake = Lake.at(where)
             log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
             within = requested_range(self._arguments())
         except StrandlineError:

@@ -38,6 +38,11 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "A folder or a URI; empty: what STRANDLINE_LAKE says",
                         "schema": text,
                     },
+                    "store": {
+                        "label": "Store",
+                        "description": "A connection of type aws: credentials of the lake's store",
+                        "schema": text,
+                    },
                     "pipelines": {
                         "label": "Pipelines",
                         "description": "The folder of the pipeline files, for the pages",

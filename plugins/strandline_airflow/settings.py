@@ -14,7 +14,7 @@ from typing import Any
 import strandline
 from strandline.errors import InputError
 from strandline.lake.places import path_of
-from strandline_airflow.connection import CONNECTION, in_connection
+from strandline_airflow.connection import CONNECTION, in_connection, store_environment
 
 SPARK_CONNECTION = "spark_default"
 ENTRY_POINT = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"
@@ -64,8 +64,12 @@ def _found(given: str | Path | None, name: str, variable: str) -> str:
 def job_environment(
     given_lake: str | None = None, given_pipelines: str | Path | None = None
 ) -> dict[str, str]:
-    """What a job reads from its environment: the same lake and pipelines as the DAGs."""
+    """What a job reads from its environment: the same lake and pipelines as the DAGs.
+
+    And the credentials of the lake's object store, where a connection has them.
+    """
     return {
+        **store_environment(),
         "STRANDLINE_LAKE": lake(given_lake),
         "STRANDLINE_PIPELINES": str(pipelines_folder(given_pipelines)),
     }

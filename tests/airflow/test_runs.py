@@ -60,7 +60,7 @@ def ledger(tables: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ["spark", "sail"])
-def test_a_daily_run_an_approved_range_and_the_reports_on_an_engine(
+def test_a_daily_run_and_an_approved_range_on_an_engine(
     run, answered, own_flights_lake, home, monkeypatch, engine
 ):
     """One story, since each step costs an engine; the connection says which, or the param does."""
@@ -86,12 +86,6 @@ def test_a_daily_run_an_approved_range_and_the_reports_on_an_engine(
     assert len(prepared["preview"]["shown"]) == 100
     assert starts(lake)[-1] >= datetime(2013, 1, 4, 20, tzinfo=UTC)
     assert Path(reprocessed.values["report"]).is_file()
-
-    page = lake / "flights" / "_reports" / "report.html"
-    page.unlink()
-    reported = run("strandline_report", {"pipeline": "flights"})
-    assert reported.state == "success"
-    assert "flights" in page.read_text(encoding="utf-8")
 
     again = run("strandline_daily_flights", {"engine": "sail"}, logical_date=THIRD)
     assert again.values["advance"]["status"] == "repeated"
@@ -138,7 +132,9 @@ def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed,
     assert found == {key: departures[key] for key in found}
 
 
-def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed, lake, home):
+def test_hours_that_fire_early_are_told_as_the_reference_tells_them_and_reported(
+    run, landed, lake, home
+):
     spec = find_spec(home / "pipelines", "flights_early")
     done = run("strandline_daily_flights_early", {"engine": "sail"}, logical_date=THIRD)
     assert done.values["advance"]["status"] == "published"
@@ -160,6 +156,12 @@ def test_hours_that_fire_early_are_told_as_the_reference_tells_them(run, landed,
     )
     assert found == told
     assert {timing for *_, timing in found} >= {"EARLY", "ON_TIME"}
+
+    page = lake / "flights_early" / "_reports" / "report.html"
+    page.unlink()
+    reported = run("strandline_report", {"pipeline": "flights_early"})
+    assert reported.state == "success"
+    assert "flights_early" in page.read_text(encoding="utf-8")
 
 
 def replayed(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:

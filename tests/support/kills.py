@@ -61,6 +61,16 @@ class Home:
         """Where the pipeline's tables lie."""
         return self.folder / "lake" / "meter"
 
+    @property
+    def lake(self) -> str:
+        """The place of the lake."""
+        return str(self.folder / "lake")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What commands read beside the environment of the test."""
+        return {"STRANDLINE_PIPELINES": str(self.folder), "STRANDLINE_LAKE": self.lake}
+
     def copy(self, folder: Path) -> Home:
         """A home of its own that begins as this one stands."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
@@ -92,11 +102,10 @@ class Home:
     def start(self, command: tuple[str, ...], said: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a run in a process group of its own; what it says goes into a file."""
         verb, *arguments = command
-        places = {"STRANDLINE_PIPELINES": self.folder, "STRANDLINE_LAKE": self.folder / "lake"}
         with (said or self.folder / "said").open("wb") as output:
             return subprocess.Popen(
                 [COMMAND, verb, "meter", *arguments],
-                env={**os.environ, **{name: str(path) for name, path in places.items()}},
+                env={**os.environ, **self.environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -121,7 +130,7 @@ class Home:
         file.write_text(text)
 
     def ledger(self) -> list[Entry]:
-        return Ledger(Lake.at(str(self.folder / "lake")).pipeline("meter")).entries()
+        return Ledger(Lake.at(self.lake).pipeline("meter")).entries()
 
     def files(self) -> set[str]:
         """Every file below the pipeline's folder, but for reports."""
@@ -140,7 +149,7 @@ class Home:
         found = {}
         for name in TABLES:
             version = None if versions is None else versions[name]
-            table = DeltaTable(str(self.root / name), version=version).to_pyarrow_table()
+            table = DeltaTable(f"{self.lake}/meter/{name}", version=version).to_pyarrow_table()
             rows = [
                 {key: value for key, value in sorted(row.items()) if key != "run_id"}
                 for row in table.to_pylist()

@@ -19,6 +19,51 @@ class Overtaken(Exception):
     """Somebody has written the table since it was opened."""
 
 
+class Memory:
+    """Objects of a store that is right."""
+
+    def __init__(self):
+        self.held = {}
+
+    def create(self, name, content):
+        if name in self.held:
+            return False
+        self.held[name] = content
+        return True
+
+    def put(self, name, content):
+        self.held[name] = content
+
+    def get(self, name):
+        return self.held.get(name)
+
+    def names(self):
+        return list(self.held)
+
+    def delete(self, name):
+        self.held.pop(name, None)
+
+
+class MemoryTables:
+    """Tables as the terms that have committed to them; a commit is tried at one version."""
+
+    def __init__(self):
+        self.commits = {name: [] for name in TABLES}
+
+    def opened(self, name):
+        return len(self.commits[name])
+
+    length = opened
+
+    def append(self, name, opened, number):
+        if len(self.commits[name]) != opened:
+            raise Overtaken
+        self.commits[name].append(number)
+
+    def terms(self, name):
+        return self.commits[name]
+
+
 @dataclass
 class Schedule:
     """Which process goes on, which dies, and what a clock says, by a seed.
@@ -31,8 +76,8 @@ class Schedule:
     seed: int
     asks: bool = True
     fences: bool = True
-    objects: dict[str, bytes] = field(default_factory=dict)
-    tables: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    objects: object = field(default_factory=Memory)
+    tables: object = field(default_factory=MemoryTables)
     held: list[tuple[int, dict[str, int]]] = field(default_factory=list)
     published: list[int] = field(default_factory=list)
     now_s: float = 0.0
@@ -56,9 +101,10 @@ class Schedule:
         """Commits of earlier terms than one that had been taken, and had fenced, before them."""
         return [
             (name, late, number)
+            for name in TABLES
+            for terms in [self.tables.terms(name)]
             for number, lengths in self.held
-            for name, commits in self.tables.items()
-            for late in commits[lengths[name] :]
+            for late in terms[lengths[name] :]
             if late < number
         ]
 
@@ -69,25 +115,35 @@ class Actor:
 
     schedule: Schedule
     number: int
+    rounds: int = 6
     go: Semaphore = field(default_factory=lambda: Semaphore(0))
     has_ended: bool = False
 
     def turn(self):
-        self.schedule.back.release()
+        self.hand_over()
+        self.wait()
+        self.draw()
+
+    def wait(self):
         self.go.acquire()
+
+    def hand_over(self):
+        self.schedule.back.release()
+
+    def draw(self):
         if self.schedule.chance.random() < 0.01:
             raise Killed
 
     def run(self):
-        self.go.acquire()
+        self.wait()
         try:
-            for _ in range(6):
+            for _ in range(self.rounds):
                 self.publish()
         except Killed:
             pass
         finally:
             self.has_ended = True
-            self.schedule.back.release()
+            self.hand_over()
 
     def publish(self):
         schedule = self.schedule
@@ -105,8 +161,9 @@ class Actor:
             if schedule.fences and not term.follows_cleanly:
                 for name in TABLES:
                     self.fence(terms, term, name)
-            lengths = {name: len(commits) for name, commits in schedule.tables.items()}
-            schedule.held.append((term.number, lengths))
+            schedule.held.append(
+                (term.number, {name: schedule.tables.length(name) for name in TABLES})
+            )
             for name in TABLES:
                 self.commit(terms, term, name)
             schedule.published.append(term.number)
@@ -126,25 +183,21 @@ class Actor:
 
     def commit(self, terms, term, name):
         self.turn()
-        version = len(self.schedule.tables[name])
+        opened = self.schedule.tables.opened(name)
         if self.schedule.asks and not terms.is_held(term):
             raise Overtaken
         self.turn()
-        if len(self.schedule.tables[name]) != version:
-            raise Overtaken
-        self.schedule.tables[name].append(term.number)
+        self.schedule.tables.append(name, opened, term.number)
 
     def create(self, name, content):
         self.turn()
-        if name in self.schedule.objects:
-            return False
-        self.schedule.objects[name] = content
+        created = self.schedule.objects.create(name, content)
         # the answer may be lost, and the request repeated
-        return self.schedule.chance.random() > 0.05
+        return created and self.schedule.chance.random() > 0.05
 
     def put(self, name, content):
         self.turn()
-        self.schedule.objects[name] = content
+        self.schedule.objects.put(name, content)
 
     def get(self, name):
         self.turn()
@@ -152,8 +205,8 @@ class Actor:
 
     def names(self):
         self.turn()
-        return list(self.schedule.objects)
+        return self.schedule.objects.names()
 
     def delete(self, name):
         self.turn()
-        self.schedule.objects.pop(name, None)
+        self.schedule.objects.delete(name)

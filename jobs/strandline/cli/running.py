@@ -138,7 +138,7 @@ def application(
         InputError: the engine cannot do what the pipeline asks for; before it is started.
         InterruptedByUserError: somebody has interrupted it.
     """
-    from strandline.lake.sessions.limits import needs_network, require_able  # noqa: PLC0415
+    from strandline.lake.sessions.limits import require_able, stores_of  # noqa: PLC0415
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
 
@@ -148,8 +148,8 @@ def application(
         name = f"strandline {spec.pipeline}"
         # SIGTERM is answered as Ctrl-C is
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        network = needs_network(lake, log)
-        session = start(choice, name, spec.spark, short=short, needs_network=network)
+        stores = stores_of(lake, log)
+        session = start(choice, name, spec.spark, short=short, stores=stores)
         try:
             require_shared(session, lake, probe=uuid4().hex)
             yield session.spark, step

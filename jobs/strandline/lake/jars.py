@@ -22,16 +22,22 @@ from strandline.errors import InputError, RetryableError, not_writable
 LOCK = Path(__file__).with_name("jars.lock")
 STORE = Path(sys.prefix) / "share" / "strandline" / "jars"
 _PLACE = "strandline jars"
+_MAVEN = "http://ant.apache.org/ivy/maven"
 
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of the lock: `group:artifact:version sha256:…`."""
+    """One line of the lock: `group:artifact:version sha256:…`.
+
+    Attributes:
+        classifier: of one of several jars of a version; empty: the plain one.
+    """
 
     group: str
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
 
     @classmethod
     def from_line(cls, line: str) -> Jar:
@@ -93,7 +99,7 @@ def download(
     root = f" root={quoteattr(mirror)}" if mirror else ""
     wanted = "".join(
         f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
-        ' transitive="false"/>'
+        f' transitive="false">{_artifact(jar)}</dependency>'
         for jar in jars
     )
     with TemporaryDirectory() as folder:
@@ -105,7 +111,8 @@ def download(
             "</resolvers></ivysettings>"
         )
         module.write_text(
-            '<ivy-module version="2.0"><info organisation="strandline" module="jars"/>'
+            f'<ivy-module version="2.0" xmlns:m="{_MAVEN}">'
+            '<info organisation="strandline" module="jars"/>'
             f'<dependencies defaultconf="default->default">{wanted}</dependencies></ivy-module>'
         )
         (ivy,) = spark_jars.glob("ivy-*.jar")
@@ -124,6 +131,13 @@ def download(
             said = (done.stdout + done.stderr).strip()
             way_out = "go online, or name a mirror with DEFAULT_ARTIFACT_REPOSITORY"
             raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{said}\n", way_out)
+
+
+def _artifact(jar: Jar) -> str:
+    """Which jar of a version Ivy is to fetch; the plain one it finds by itself."""
+    if not jar.classifier:
+        return ""
+    return f'<artifact name="{jar.artifact}" type="jar" m:classifier="{jar.classifier}"/>'
 
 
 def put(jar: Jar, folder: Path) -> None:

@@ -128,18 +128,24 @@ def require_reachable(root: str) -> None:
             or delta-rs is asked to commit without conditional puts beside other publishers.
         RetryableError: it does not answer.
     """
-    from obstore import list_with_delimiter  # noqa: PLC0415 - an extra
-    from obstore.exceptions import BaseError  # noqa: PLC0415
-
     for name in _UNSAFE:
         if os.environ.get(name) and not one_publisher():
             raise InputError(
-                name,
-                "lets delta-rs commit without conditional puts, so that runs overwrite each other",
+                f"lake {root}",
+                f"{name} lets delta-rs commit without conditional puts: runs overwrite each other",
                 f"leave it out; or, where nobody else ever publishes, set {PUBLISHERS}=one",
             )
     try:
-        list_with_delimiter(objects_at(root).store)
+        objects = objects_at(root)
+    except InputError:
+        if one_publisher():  # who needs no lock needs no store that the lock knows
+            return
+        raise
+    from obstore import list_with_delimiter  # noqa: PLC0415 - an extra
+    from obstore.exceptions import BaseError  # noqa: PLC0415
+
+    try:
+        list_with_delimiter(objects.store)
     except (BaseError, OSError) as error:
         raise store_error(root, error) from None
 

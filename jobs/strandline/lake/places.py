@@ -36,8 +36,8 @@ def place_of(text: str, named: str) -> str:
         named: what names the place, for an error.
 
     Raises:
-        InputError: it is empty, a URI of a file that is no path of this machine, or a folder that
-            delta-rs cannot open.
+        InputError: it is empty, a URI of a file that is no path of this machine or of a store
+            without a bucket, or a folder that delta-rs cannot open.
     """
     if not text:
         raise InputError(named, "empty", "name a folder, or the URI of an object store")
@@ -46,6 +46,8 @@ def place_of(text: str, named: str) -> str:
     elif _OF_THIS_MACHINE.match(text):
         path = _path_of_uri(text, named)
     else:
+        if not urlsplit(text).netloc:
+            raise InputError(f"{named} {text}", "names no bucket", "write it as s3://BUCKET/PATH")
         return _OF_HADOOP.sub("s3://", text.rstrip("/"))
     return require_possible(path, named)
 
@@ -112,6 +114,11 @@ def table_at(spark: object, place: str) -> str:
     """
     found = _TABLES_AT.get(spark)
     return place if found is None else found(place)
+
+
+def for_hadoop(place: str) -> str:
+    """A place as Hadoop reads it: S3 is s3a:// there."""
+    return re.sub("^s3://", "s3a://", place)
 
 
 def of_hadoop(location: str) -> str:

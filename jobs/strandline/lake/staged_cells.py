@@ -16,6 +16,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.engine.watermark import cell_rows
 from strandline.engine.whole_numbers import to_pandas
+from strandline.lake.reads import files_at, parquet_files
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
@@ -54,7 +55,11 @@ class StagedCells:
             .parquet(session.to_write(folder))
         )
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
-        files = ds.dataset(folder, schema=schema, format="parquet", partitioning=_BY_DAY)
+        there = files_at(folder)
+        names = [*parquet_files(there, "")]
+        files = ds.dataset(
+            names, schema=schema, format="parquet", filesystem=there, partitioning=_BY_DAY
+        )
         if files.count_rows() <= at_hand:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
         staged = session.parquet(staging.spark.read.schema(cells.schema), folder)

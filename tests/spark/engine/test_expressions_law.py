@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
@@ -21,6 +22,9 @@ from strandline.pipeline.ask_engine import asked
 from strandline.spec import known_functions as known
 from strandline.spec.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.spec.sql import NotUnderstood, read_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 pytestmark = pytest.mark.spark
 only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
@@ -92,19 +96,27 @@ def test_the_examples_of_all_functions_are_kept(spark):
 def refused_on_sail(session, query: Query) -> list[str]:
     """Why an expression of a query is refused on Sail, by what is asked of its types there."""
     read = f"SELECT * {query.rest.split(' GROUP BY ')[0]}" if query.rest else "SELECT 1 AS one"
-    rows = session.sql(read)
-
-    def type_of(text: str) -> str | None:
-        try:
-            return asked(rows, text)
-        except Exception:  # noqa: BLE001 - whatever an engine throws
-            return None
-
     found = []
     for text in query.selected:
         found += [problem for problem, _ in names_not_on_sail(text)]
-        found += [problem for problem, _ in types_not_on_sail(text, type_of)]
+        found += [
+            problem for problem, _ in types_not_on_sail(text, partial(type_of, session, read))
+        ]
     return found
+
+
+@cache
+def type_of(session, read: str, text: str) -> str | None:
+    """The type of an expression over the rows of a query; most are asked for many times."""
+    try:
+        return asked(rows_of(session, read), text)
+    except Exception:  # noqa: BLE001 - whatever an engine throws
+        return None
+
+
+@cache
+def rows_of(session, read: str) -> DataFrame:
+    return session.sql(read)
 
 
 @on_sail
@@ -112,9 +124,11 @@ def test_sail_answers_as_spark_does_or_fails_or_is_refused_by_name(tables):
     otherwise, refused = {}, {}
     for query, of_spark in kept():
         of_sail = answer(tables, query.text)
+        if of_sail.error is not None:
+            continue
         why_not = refused_on_sail(tables, query)
-        is_same = of_sail.error is None and of_sail.is_that_of(of_spark)
-        if of_sail.error is None and not is_same and not why_not:
+        is_same = of_sail.is_that_of(of_spark)
+        if not is_same and not why_not:
             otherwise[query.text] = (of_sail, of_spark)
         if is_same:
             refused |= dict.fromkeys(map(named, why_not), query.text)

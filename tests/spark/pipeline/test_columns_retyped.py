@@ -59,12 +59,17 @@ def same_windows(line: Line) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k != "run_id"} for row in line.rows("windows")]
 
 
-@pytest.fixture
-def two_days(spark, tmp_path):
-    line = Line(spark, tmp_path, UNUSED)
-    land_as(tmp_path, 2, "amount", pa.int64())
+@pytest.fixture(scope="module")
+def published(spark, tmp_path_factory):
+    line = Line(spark, tmp_path_factory.mktemp("published"), UNUSED)
+    land_as(line.folder, 2, "amount", pa.int64())
     line.advance("3")
     return line
+
+
+@pytest.fixture
+def two_days(published, tmp_path):
+    return published.copy(tmp_path / "two_days")
 
 
 def test_a_bigint_that_becomes_a_double_is_kept_in_a_second_column(two_days):

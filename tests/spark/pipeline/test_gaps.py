@@ -89,7 +89,6 @@ def a_hard_week(seed: int) -> list[dict[str, Any]]:
     ("seed", "changes"),
     [
         (2, {"window": {"tumbling": "1m"}, "watermark__bound": "2d"}),
-        (3, {"window": {"sliding": "20m", "every": "7m"}}),
         (4, {"window": {"session": "30m"}, "quality__slot": "5m"}),
     ],
 )

@@ -106,17 +106,14 @@ def test_source_columns_of_pairs_are_kept_whatever_becomes_of_their_type(spark, 
     assert (late["amount"], late["amount__double"]) == (None, 2.5)
 
 
-@pytest.mark.parametrize("content", [JOIN, PAIRED], ids=["within an interval", "in windows"])
-def test_a_column_that_one_table_of_two_retypes_is_kept_in_the_type_of_each(
-    spark, tmp_path, content
-):
+def test_a_column_that_one_table_of_two_retypes_is_kept_in_the_type_of_each(spark, tmp_path):
     def bad(side: int) -> dict[str, Any]:
         return a_record("1 12:30", "1 12:30", happened_at=None, amount=side)
 
     times = [("1 12:01", "1 12:00"), ("1 13:01", "1 10:00"), ("1 15:31", "1 15:30")]
     rows = [a_record(*one) for one in times]
     sides = {"left": [*rows, bad(1)], "right": [*rows, bad(2)]}
-    join = Join(spark, tmp_path, content, sides=sides)
+    join = Join(spark, tmp_path, PAIRED, sides=sides)
     join.line.advance("2")
     ids = {row["record_id"] for row in join.line.rows("quarantine") if row["input"] == "left"}
     right = pa.Table.from_pylist(sides["right"], SCHEMA)

@@ -66,11 +66,10 @@ def slots(line: Line, *, late: bool) -> list[dict[str, Any]]:
     ("window", "end", "rules"),
     [
         (TUMBLING, "2 08:00", {}),
-        (SESSIONS, "2 07:35", {}),
         (SESSIONS, "2 07:35", {"trigger": {"continuous": "5m"}, "firings": True}),
         (OWN_GAPS, None, {}),
     ],
-    ids=["windows", "sessions", "early sessions", "gaps of their own"],
+    ids=["windows", "early sessions", "gaps of their own"],
 )
 def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     spark, tmp_path, window, end, rules

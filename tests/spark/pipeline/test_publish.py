@@ -309,7 +309,6 @@ def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
 # ---------------------------------------------------------------------------------- killed, raced
 
 
-@pytest.mark.story
 def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     spark, tmp_path, monkeypatch
 ):

@@ -43,7 +43,6 @@ def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
     assert_books_balance(day_by_day)
 
 
-@pytest.mark.story
 def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothing(
     day_by_day, tmp_path
 ):

@@ -11,7 +11,7 @@ from strandline.errors import InputError
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.embedded import bytes_of
-from strandline.lake.sessions.limits import needs_network, require_able
+from strandline.lake.sessions.limits import require_able, stores_of
 from strandline.lake.store import Lake
 
 
@@ -42,10 +42,9 @@ def test_a_lake_or_a_landing_table_on_other_machines_needs_the_network(tmp_path)
     land(tmp_path, [a_record("1 10:00", "1 09:00")])
     here, elsewhere = Lake.at(str(tmp_path)), Lake.at("s3://bucket/lake")
     log = LandingLog.of(here, a_spec())
-    assert not needs_network(here, None)
-    assert not needs_network(here, log)
-    assert needs_network(elsewhere, log)
-    assert needs_network(here, replace(log, uri="s3://bucket/landing/meter"))
+    assert stores_of(here, None) == stores_of(here, log) == set()
+    assert stores_of(elsewhere, log) == {"s3"}
+    assert stores_of(here, replace(log, uri="gs://bucket/landing/meter")) == {"gs"}
 
 
 def test_of_sparks_settings_sail_knows_the_memory_alone(tmp_path):

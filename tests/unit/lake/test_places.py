@@ -88,6 +88,13 @@ def test_a_uri_that_is_no_path_of_this_machine_is_refused(uri, problem):
         place_of(uri, "lake")
 
 
+def test_hadoops_names_of_s3_are_s3_and_a_store_without_a_bucket_is_none():
+    assert place_of("s3a://bucket/a", "lake") == place_of("S3N://bucket/a/", "lake")
+    assert place_of("s3a://bucket/a", "lake") == "s3://bucket/a"
+    with pytest.raises(InputError, match="names no bucket; write it as s3://BUCKET/PATH"):
+        place_of("s3://", "lake")
+
+
 def test_an_object_stores_uri_stays_as_it_is():
     assert place_of("s3://bucket/a%20b/", "lake") == "s3://bucket/a%20b"
     assert path_of("s3://bucket/a") is None

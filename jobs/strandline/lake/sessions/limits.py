@@ -35,9 +35,10 @@ def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | Non
         _require_of_sail(spec, log)
 
 
-def needs_network(lake: Lake, log: LandingLog | None) -> bool:
-    """Whether a lake, or a landing table, lies on other machines, such as an object store."""
-    return any(is_uri(place) for place in [lake.root, *(one.uri for one in _logs(log))])
+def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:
+    """The kinds of stores on other machines, as `s3`, in which a lake or a landing table lies."""
+    places = [lake.root, *(one.uri for one in _logs(log))]
+    return {place.partition(":")[0] for place in places if is_uri(place)}
 
 
 def _require_of_sail(spec: PipelineSpec, log: LandingLog | None) -> None:

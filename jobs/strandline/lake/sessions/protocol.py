@@ -61,15 +61,15 @@ class HadoopPlaces:
 
     def table_at(self, place: str) -> str:
         """See `EngineSession`."""
-        return place
+        return places.for_hadoop(place)
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
         """See `EngineSession`; a pattern cannot be escaped where the path has a colon, too."""
-        return reader.option("__globPaths__", "false").parquet(place)
+        return reader.option("__globPaths__", "false").parquet(places.for_hadoop(place))
 
     def to_write(self, place: str) -> str:
         """See `EngineSession`."""
-        return place
+        return places.for_hadoop(place)
 
 
 def opened(session: EngineSession) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.protocol import EngineSession
+from strandline.lake.sessions.s3a import s3a_settings
 from strandline.lake.sessions.settings import FEW_ROWS
 
 
@@ -16,7 +18,7 @@ def start(
     *,
     short: bool = False,
     few_rows: bool = False,
-    needs_network: bool = False,
+    stores: Collection[str] = (),
 ) -> EngineSession:
     """Open a session of an engine; whoever opens it stops it.
 
@@ -26,7 +28,7 @@ def start(
         conf: the pipeline's own settings; they win over the defaults.
         short: whether the run is over before a JVM on this machine would have warmed up.
         few_rows: whether all of its many queries have few rows.
-        needs_network: whether some table lies on other machines.
+        stores: kinds of stores on other machines in which some table lies.
 
     Raises:
         InputError: the engine is not installed, cannot start, or is none that the program runs on.
@@ -37,7 +39,7 @@ def start(
         from strandline.lake.sessions.embedded import start_embedded  # noqa: PLC0415
 
         return start_embedded(
-            conf, trust_this_machine=choice.trust_this_machine, needs_network=needs_network
+            conf, trust_this_machine=choice.trust_this_machine, needs_network=bool(stores)
         )
     if choice.name == "connect":
         from strandline.lake.sessions.connect import start_connect  # noqa: PLC0415
@@ -46,5 +48,6 @@ def start(
         return start_connect(choice.remote or "", app_name, settings)
     from strandline.lake.sessions.classic import SMALL_INPUT, start_classic  # noqa: PLC0415
 
-    settings = {**(SMALL_INPUT if few_rows else {}), **(conf or {})}
+    store = s3a_settings(os.environ, conf or {}) if "s3" in stores else {}
+    settings = {**store, **(SMALL_INPUT if few_rows else {}), **(conf or {})}
     return start_classic(app_name, settings, master=choice.master, short=short)
