@@ -82,7 +82,8 @@ use() {
     [[ -s $home/lake/flights/_reports/report.html ]]
     quietly "$log" run strandline advance flights --to 2013-01-03
     quietly "$log" run strandline status flights --deep
-    quietly "$log" run strandline read flights windows --output "$home/windows.csv"
+    quietly "$log" run strandline read flights windows --output "$home/windows.csv" \
+        --columns window_start,window_end,origin,carrier,departures,total_miles,mean_delay_min,longest_air_time_min,records,late_accepted,firings,state,fired_at,closed_at
 }
 
 # adopt SET ENGINE EXTRAS: an environment, what is done in it, and a line of the table.
@@ -120,7 +121,8 @@ def of(package):
 
 *said, rows = sys.argv[1:]
 rows = Path(rows)
-found = hashlib.sha256(rows.read_bytes()).hexdigest()[:8] if rows.is_file() else "-"
+text = "\n".join(sorted(rows.read_text().splitlines())) if rows.is_file() else ""
+found = hashlib.sha256(text.encode()).hexdigest()[:8] if text else "-"
 packages = "apache-airflow deltalake great-expectations pyarrow pyspark delta-spark pyspark-client pysail".split()
 print(*said, found, *map(of, packages), sep="\t")
 PYTHON

@@ -70,6 +70,7 @@ def init(asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Place
     target = at.folder / f"{table.name}.yaml"
     _require_free(target, table.name, force=asked.force)
     proposed = propose(table)
+    _spec_of(proposed, target.name)
     notes: list[str] = []
     landed = table.is_landed
     if asked.land:

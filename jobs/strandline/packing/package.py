@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -114,8 +114,8 @@ def package(
             (folder / _VERSIONS).write_text(holds)
         say("jars")
         (folder / _JARS).mkdir(exist_ok=True)
-        fetch(environment, folder / _JARS)
-        return _finished(folder, contents, before, made_of)
+        fetched = fetch(environment, folder / _JARS)
+        return _finished(folder, contents, before, made_of, fetched)
     except OSError as error:
         raise not_writable(str(error.filename or folder), error) from None
 
@@ -156,20 +156,29 @@ def _is_whole(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
     return asdict(Piece.of("environment", path, folder)) in before["pieces"]
 
 
-def _finished(folder: Path, contents: Contents, before: Mapping[str, Any], made_of: str) -> Package:
-    """The package, written down; files of an earlier one that it does not have are removed."""
+def _pieces(folder: Path, contents: Contents) -> tuple[Piece, ...]:
     jars = [folder / _JARS / jar.file_name for jar in jars_of(LOCK.read_text())]
-    archive = folder / contents.file_name
-    pieces = tuple(
+    return tuple(
         Piece.of(what, path, folder)
         for what, path in [
             ("wheel", contents.wheel),
-            ("environment", archive),
+            ("environment", folder / contents.file_name),
             ("versions", folder / _VERSIONS),
             ("entry point", folder / _ENTRY.name),
             *(("jar", jar) for jar in jars),
         ]
     )
+
+
+def _finished(
+    folder: Path,
+    contents: Contents,
+    before: Mapping[str, Any],
+    made_of: str,
+    fetched: Sequence[str],
+) -> Package:
+    """The package, written down; files of an earlier one that it does not have are removed."""
+    pieces = _pieces(folder, contents)
     said = [asdict(piece) for piece in pieces]
     earlier = before.get("pieces", [])
     for name in {piece["file"] for piece in earlier} - {piece.file for piece in pieces}:
@@ -177,9 +186,11 @@ def _finished(folder: Path, contents: Contents, before: Mapping[str, Any], made_
     half = folder / f".{_MANIFEST}.part"
     half.write_text(json.dumps({"made_of": made_of, "pieces": said}, indent=2))
     half.replace(folder / _MANIFEST)
-    made = tuple(one["file"] for one in said if one not in earlier)
+    made = tuple(
+        one["file"] for one in said if one not in earlier or Path(one["file"]).name in fetched
+    )
     spark = {
-        "spark.archives": f"{archive.absolute()}#{_FOLDER_OF_EXECUTORS}",
+        "spark.archives": f"{(folder / contents.file_name).absolute()}#{_FOLDER_OF_EXECUTORS}",
         WORKERS_PYTHON: f"./{_FOLDER_OF_EXECUTORS}/bin/python",
     }
     return Package(folder, pieces, contents.interpreter, made, spark)

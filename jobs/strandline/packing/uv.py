@@ -12,7 +12,7 @@ from strandline.errors import InputError, RetryableError
 
 PLACE = "strandline package"
 _AWAY = re.compile(
-    "error sending request|dns error|timed out|[Cc]onnect(ion|ivity)|[Ff]ailed to fetch"
+    "error sending request|dns error|timed out|[Cc]onnect|[Ff]ailed to fetch|network was disabled"
 )
 """What uv says where no package index answers."""
 

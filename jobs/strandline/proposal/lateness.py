@@ -48,11 +48,15 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
     """The size of tumbling windows: enough rows in each, and longer than the times' own unit."""
     known = event_ms[event_ms != NONE_MS]
     low, high = np.quantile(known, (0.005, 0.995)) if len(known) else (0.0, 0.0)
-    span_ms = max(1.0, float(high - low))
+    span_ms = float(high - low)
+
+    def in_each(size_ms: int) -> float:
+        return rows * size_ms / max(span_ms, size_ms)
+
     least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
-    fitting = [ms for ms in _SIZES_MS if ms >= least_ms and rows * ms / span_ms >= _LEAST_ROWS]
+    fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
-    why = f"about {rows * size_ms / span_ms:,.0f} rows in each, over {span_ms / DAY_MS:,.0f} days"
+    why = f"about {in_each(size_ms):,.0f} rows in each, over {span_ms / DAY_MS:,.0f} days"
     return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
 
 

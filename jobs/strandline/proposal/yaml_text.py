@@ -118,7 +118,7 @@ def scalar(text: str) -> str:
 
 def _line(said: str, comment: str) -> str:
     """A line with its comment, beside those of the lines around it."""
-    return f"{said:<34}# {comment}"
+    return f"{said:<33} # {comment}"
 
 
 def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:

@@ -252,3 +252,18 @@ def test_a_large_table_is_sampled_and_not_held(here):
     assert pa.total_allocated_bytes() - before < 50 * 2**20
     assert time.process_time() - began < 5
     assert "1,000,000 rows" in guessed(found, "source.table")["why"]
+
+
+def test_what_is_refused_has_landed_nothing(here):
+    write_csv("x.csv", [{"seen": "2024-03-01T00:00:00Z", "v": 1}])
+    with pytest.raises(InputError, match="also the folder of the lake"):
+        init("--from", "x.csv", "--name", "landing", "--land")
+    assert not (here / "lake").exists()
+
+
+def test_a_single_row_is_one_row_in_a_window_and_a_comment_stands_apart_from_its_value(here):
+    write_csv("x.csv", [{"seen": "2024/03/01 10:20", "v": 1}])
+    window = guessed(init("--from", "x.csv", "--name", "x", "--land"), "window")
+    assert window["why"] == "about 1 rows in each, over 0 days"
+    text = (here / "pipelines" / "x.yaml").read_text("utf-8")
+    assert not [line for line in text.splitlines() if '"#' in line]
