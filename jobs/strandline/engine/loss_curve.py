@@ -22,7 +22,7 @@ from strandline.engine.past.observed import observe_days, put_together
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, floor
-from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.timeline import CellQuery, Observed, cells_from
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange
@@ -154,7 +154,7 @@ def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
 def _slots(history: History, offer: Offer) -> npt.NDArray[np.int64]:
     """The starts of the windows of the range that are the newest of a record."""
     days = history.days.of_events(offer.event_times)
-    cells = history.timeline.cells(days, columns=("least_ts_ms", "largest_ts_ms"))
+    cells = history.timeline.cells(CellQuery(days, columns=("least_ts_ms", "largest_ts_ms")))
     ts_ms = np.unique(cells.to_numpy(dtype="int64").ravel())
     starts = np.unique(offer.grid.newest_starts(ts_ms))
     within = offer.within

@@ -24,6 +24,7 @@ from strandline.engine.past.history import History
 from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of, slot_of
+from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
 
@@ -172,7 +173,7 @@ def _loses(close: str) -> Column:
 def _observed(history: History, offer: Offer) -> pd.DataFrame:
     """RECORDS of each DAY and CHANNEL of the range: a cell lies in one window."""
     days = history.days.of_events(offer.event_times)
-    cells = history.timeline.cells(days, columns=("channel", "least_ts_ms", "records"))
+    cells = history.timeline.cells(CellQuery(days, columns=("channel", "least_ts_ms", "records")))
     slots_ms = offer.grid.newest_starts(cells["least_ts_ms"].to_numpy(dtype="int64"))
     inside = (slots_ms >= offer.within.start_ms) & (slots_ms < offer.within.end_ms)
     midnights = (slots_ms // DAY_MS * DAY_MS).astype("datetime64[ms]")

@@ -61,6 +61,23 @@ DAY_COLUMNS = (
 MALFORMED_COLUMNS = ("arrival_date", "reason", "records", "last_arrival_ms")
 
 
+@dataclass(frozen=True)
+class CellQuery:
+    """Which cells of a timeline are asked for, and which of their columns.
+
+    Attributes:
+        days: arrival days.
+        slots: only cells whose newest window starts in this range.
+        least_threshold_ms: only cells that reach this threshold; None: any.
+        columns: some of `CELL_COLUMNS`.
+    """
+
+    days: Collection[date]
+    slots: TimeRange = EVERYTHING
+    least_threshold_ms: int | None = None
+    columns: Sequence[str] = CELL_COLUMNS
+
+
 class Timeline(Protocol):
     """What was observed of the arrival days below a horizon."""
 
@@ -88,22 +105,8 @@ class Timeline(Protocol):
         `last_arrival_ms`: the last of their arrivals that lies in its day; null: none does.
         """
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
-        """The cells of well-formed records of some days.
-
-        Args:
-            days: arrival days.
-            slots: only cells whose newest window starts in this range.
-            least_threshold_ms: only cells that reach this threshold; None: any.
-            columns: what is asked of each cell: some of `CELL_COLUMNS`.
-        """
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
+        """The cells of well-formed records that a query asks for."""
 
 
 @dataclass(frozen=True)
@@ -132,24 +135,17 @@ class Observed:
         """See `Timeline`."""
         return malformed_of(self.every)
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
         cells = self.well_formed
-        chosen = cells["arrival_date"].isin(list(days)).to_numpy(dtype=bool)
-        if slots != EVERYTHING:
+        chosen = cells["arrival_date"].isin(list(asked.days)).to_numpy(dtype=bool)
+        if asked.slots != EVERYTHING:
             starts = cells["slot_ms"].to_numpy(dtype="int64")
-            chosen &= (starts >= slots.start_ms) & (starts < slots.end_ms)
-        if least_threshold_ms is not None:
-            reaches = cells["threshold_ms"] >= least_threshold_ms
+            chosen &= (starts >= asked.slots.start_ms) & (starts < asked.slots.end_ms)
+        if asked.least_threshold_ms is not None:
+            reaches = cells["threshold_ms"] >= asked.least_threshold_ms
             chosen &= reaches.fillna(False).to_numpy(dtype=bool)
-        return cells.loc[chosen, list(columns)]
+        return cells.loc[chosen, list(asked.columns)]
 
     def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
         """See `Fresh`."""
@@ -189,20 +185,9 @@ class Together:
         """See `Timeline`."""
         return together(self.before.malformed, self.fresh.malformed)
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        parts = (
-            part.cells(days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns)
-            for part in (self.before, self.fresh)
-        )
-        return together(*parts)
+        return together(self.before.cells(asked), self.fresh.cells(asked))
 
 
 def together(*parts: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -13,14 +13,13 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.frames import collected
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import CELL_COLUMNS, Observed
+from strandline.engine.timeline import CELL_COLUMNS, CellQuery, Observed
 from strandline.engine.watermark import cell_rows
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.reads import files_at, parquet_files
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
-from strandline.model.intervals import EVERYTHING, TimeRange
 
 CELLS = "cells"
 """The part of a staging where they lie."""
@@ -70,18 +69,11 @@ class StagedCells:
             files,
         )
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        wanted = cells_wanted(slots, least_threshold_ms)
-        wanted &= ds.field("arrival_date").isin(pa.array(sorted(days), pa.date32()))
-        return to_pandas(self.files.to_table(columns=list(columns), filter=wanted))
+        wanted = cells_wanted(asked)
+        wanted &= ds.field("arrival_date").isin(pa.array(sorted(asked.days), pa.date32()))
+        return to_pandas(self.files.to_table(columns=list(asked.columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
         """See `Fresh`: as the files hold them."""

@@ -17,17 +17,15 @@ from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import steps_from
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import (
-    CELL_COLUMNS,
     CHANNEL_COLUMNS,
     DAY_COLUMNS,
     MALFORMED_COLUMNS,
-    channel_days_of,
-    together,
+    CellQuery,
 )
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.timeline_rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import TimeRange
 
 _STEP_COLUMNS = (
     "arrival_date",
@@ -58,12 +56,7 @@ class StoredTimeline:
     @cached_property
     def channel_days(self) -> pd.DataFrame:
         """See `Timeline`."""
-        days = self._read("channel", CHANNEL_COLUMNS)
-        old = set(days.loc[days["first_arrival_ms"].isna(), "arrival_date"])
-        if not old:
-            return days
-        kept = days[~days["arrival_date"].isin(old)]
-        return together(kept, channel_days_of(self.cells(old)))
+        return self._read("channel", CHANNEL_COLUMNS)
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
@@ -75,16 +68,9 @@ class StoredTimeline:
         """See `Timeline`."""
         return self._read("malformed", MALFORMED_COLUMNS)
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._read("cell", columns, cells_wanted(slots, least_threshold_ms), days)
+        return self._read("cell", asked.columns, cells_wanted(asked), asked.days)
 
     def _read(
         self,
@@ -130,8 +116,8 @@ def read_steps(
         return steps_from(to_pandas(rows), axis)
 
     names = ["arrival_date", "until_arrival_ms", "watermark_ms"]
-    rows = to_pandas(table.rows("source", names, under, before_ms=before_ms, wanted=_of(name)))
-    days = _with_states(table, rows, under).rename(columns={"until_arrival_ms": "until_ms"})
+    rows = table.rows("source", names, under, before_ms=before_ms, wanted=_of(name))
+    days = to_pandas(rows).rename(columns={"until_arrival_ms": "until_ms"})
     step_days = StepDays(days.sort_values("arrival_date", ignore_index=True), read)
     return KnownSteps(step_days, carried, _changes(table, under, before_ms, name) if name else ())
 
@@ -149,22 +135,6 @@ def _changes(
     rows = table.rows("source", names, fingerprint, before_ms=before_ms, wanted=_of(name))
     states = rows.sort_by("arrival_date")["source_state"].to_pylist()
     return tuple(change for text in states for change in SourceState.from_json(text).changes)
-
-
-def _with_states(table: TimelineTable, days: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
-    """Where the watermark stood after each day; of a table without them, by the states."""
-    old = set(days.loc[days["until_arrival_ms"].isna(), "arrival_date"])
-    if not old:
-        return days
-    rows = table.rows("source", ["arrival_date", "source_state"], fingerprint, of_days=old)
-    states = {
-        row["arrival_date"]: SourceState.from_json(row["source_state"]) for row in rows.to_pylist()
-    }
-    there = days["arrival_date"].map(states)
-    return days.assign(
-        until_arrival_ms=there.map(lambda state: state.until_ms),
-        watermark_ms=there.map(lambda state: state.combined_ms),
-    ).where(days["arrival_date"].isin(old), days)
 
 
 def read_source(
@@ -231,9 +201,8 @@ def read_event_times(
 def observed_days(table: TimelineTable) -> dict[str, set[date]]:
     """The whole days that have been observed, by the fingerprint that they were observed under."""
     named = ["timeline_fingerprint", "arrival_date"]
-    # in older tables only the cells of a day of malformed rows alone name it
-    of_days = ds.field("kind").isin(["day", "cell"])
-    days = table.narrow.filter(of_days).group_by(named).aggregate([]).to_pylist()
+    of_days = table.narrow.filter(ds.field("kind") == "day")
+    days = of_days.group_by(named).aggregate([]).to_pylist()
     observed: dict[str, set[date]] = {}
     for row in days:
         observed.setdefault(row["timeline_fingerprint"], set()).add(row["arrival_date"])

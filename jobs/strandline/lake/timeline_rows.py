@@ -10,9 +10,10 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from strandline.engine.timeline import CellQuery
 from strandline.lake.reads import dataset_by_day
 from strandline.lake.store import Store
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING
 
 _LONG = pa.int64()
 SCHEMA = pa.schema(
@@ -53,14 +54,14 @@ kept under every one: landed (what the landing table said of the day, see `DayFa
 event times of a day whose rows have gone, by event date)."""
 
 
-def cells_wanted(slots: TimeRange, least_threshold_ms: int | None) -> ds.Expression:
-    """Which cells are asked for: see `Timeline.cells`."""
+def cells_wanted(asked: CellQuery) -> ds.Expression:
+    """Which cells of well-formed records a query asks for, of whatever days."""
     wanted = ds.field("reason").is_null()
-    if slots != EVERYTHING:
-        wanted &= ds.field("slot_ms") >= slots.start_ms
-        wanted &= ds.field("slot_ms") < slots.end_ms
-    if least_threshold_ms is not None:
-        wanted &= ds.field("threshold_ms") >= least_threshold_ms
+    if asked.slots != EVERYTHING:
+        wanted &= ds.field("slot_ms") >= asked.slots.start_ms
+        wanted &= ds.field("slot_ms") < asked.slots.end_ms
+    if asked.least_threshold_ms is not None:
+        wanted &= ds.field("threshold_ms") >= asked.least_threshold_ms
     return wanted
 
 

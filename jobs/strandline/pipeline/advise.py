@@ -18,6 +18,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
+from strandline.engine.timeline import CellQuery
 from strandline.errors import InputError
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.settings import for_input_of
@@ -164,7 +165,7 @@ class _Count:
         if self.offer.within != EVERYTHING or (timeline.malformed["reason"] == _AHEAD).any():
             return True  # event times are cut to the range; or these are malformed by now
         days = set(timeline.day_map["arrival_date"])
-        cells = timeline.cells(days, columns=("largest_ts_ms", "first_arrival_ms"))
+        cells = timeline.cells(CellQuery(days, columns=("largest_ts_ms", "first_arrival_ms")))
         ahead_ms = cells["largest_ts_ms"] - cells["first_arrival_ms"]
         return bool((ahead_ms > limit_ms).any())
 

@@ -8,7 +8,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.past.by_input import OfInput
 from strandline.engine.past.history import History
-from strandline.engine.timeline import Timeline
+from strandline.engine.timeline import CellQuery, Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.context import Context
@@ -111,7 +111,7 @@ def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str
     enough = ahead[ahead["offered"] >= watermark_ms]
     offered_ms = int(ahead["offered"].max() if enough.empty else enough["offered"].min())
     of_day = ahead[ahead["offered"] == offered_ms].sort_values("arrival_date").iloc[0]
-    cells = timeline.cells([of_day["arrival_date"]], columns=_OF_CELL)
+    cells = timeline.cells(CellQuery([of_day["arrival_date"]], columns=_OF_CELL))
     least_ms = min(watermark_ms, offered_ms)
     reaches = (cells["largest_candidate_ms"] >= least_ms).fillna(False).astype(bool)
     found = cells[reaches & (cells["channel"] == of_day["channel"])]

@@ -25,6 +25,7 @@ from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import identity
+from strandline.engine.timeline import CellQuery
 from strandline.lake.landing import Landing
 from strandline.lake.staging import Part
 from strandline.model.books import Book
@@ -95,7 +96,7 @@ class _Arrivals:
         """The cells of their days whose records are counted in these windows."""
         columns = ("arrival_date", "slot_ms", "least_ts_ms")
         cells = self.history.timeline.cells(
-            self._days_asked, slots=self.kept.windows, columns=columns
+            CellQuery(self._days_asked, slots=self.kept.windows, columns=columns)
         )
         return with_windows(cells, self.history)
 

@@ -15,7 +15,7 @@ from strategies import Stream, streams
 from strandline.engine.past.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.timeline import Observed, Timeline, Together, cells_from
+from strandline.engine.timeline import CellQuery, Observed, Timeline, Together, cells_from
 from strandline.lake.store import Lake
 from strandline.lake.timeline import StoredTimeline
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
@@ -69,12 +69,13 @@ def test_the_table_answers_as_what_was_observed_does(tmp_path_factory, stream):
         {"slots": TimeRange(middle_ms - 20, middle_ms)},
         {"least_threshold_ms": middle_ms},
     ):
-        assert rows(table.cells(days, **asked)) == rows(cells.cells(days, **asked)), asked
-    assert not len(table.cells(()))
+        query = CellQuery(days, **asked)
+        assert rows(table.cells(query)) == rows(cells.cells(query)), asked
+    assert not len(table.cells(CellQuery(())))
     without = replace(table, without=frozenset(days))
     assert without.channel_days.empty
     assert without.day_map.empty
-    assert without.cells(days).empty
+    assert without.cells(CellQuery(days)).empty
 
 
 @FEW
@@ -84,7 +85,7 @@ def test_days_that_are_kept_and_days_that_are_fresh_answer_as_one(stream):
     is_fresh = cells.every["channel"] == "a"
     both = Together(Observed(cells.every[~is_fresh]), Observed(cells.every[is_fresh]))
     days = cells.day_map["arrival_date"].unique()
-    assert rows(both.cells(days)) == rows(cells.cells(days))
+    assert rows(both.cells(CellQuery(days))) == rows(cells.cells(CellQuery(days)))
     assert rows(both.channel_days) == rows(cells.channel_days)
 
 
@@ -101,8 +102,8 @@ class Watched:
     def __getattr__(self, name: str) -> pd.DataFrame:
         return getattr(self.timeline, name)
 
-    def cells(self, days, **asked) -> pd.DataFrame:
-        found = self.timeline.cells(days, **asked)
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
+        found = self.timeline.cells(asked)
         self.given.append(len(found))
         return found
 

@@ -15,6 +15,7 @@ from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import CellQuery
 from strandline.lake.store import Lake
 from strandline.lake.timeline import StoredTimeline, read_steps
 from strandline.lake.timeline_commit import DaysToWrite, commit_days
@@ -34,7 +35,7 @@ FRESH = FreshOfTwo(
 
 
 def counts(timeline: OfInput) -> list[tuple[str, int]]:
-    cells = timeline.cells(DAYS, columns=("channel", "records"))
+    cells = timeline.cells(CellQuery(DAYS, columns=("channel", "records")))
     return sorted(cells.itertuples(index=False, name=None))
 
 

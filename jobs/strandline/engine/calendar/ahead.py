@@ -11,6 +11,7 @@ import pandas as pd
 
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 
 
@@ -37,7 +38,7 @@ class Parts:
             first_ms = int(grid.newest_starts(np.array([region.start_ms]))[0])
             slots = TimeRange(first_ms, region.end_ms)
         days, asked = history.days.of_events(region), ("arrival_date", "least_ts_ms")
-        cells = history.timeline.cells(days, slots=slots, columns=asked)
+        cells = history.timeline.cells(CellQuery(days, slots=slots, columns=asked))
         times = cells["least_ts_ms"].to_numpy(dtype="int64")
         starts = times - (times - grid.offset_ms) % grid.threshold_step_ms
         parts = np.unique(starts)

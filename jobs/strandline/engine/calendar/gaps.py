@@ -26,6 +26,7 @@ import pandas as pd
 from strandline.engine.calendar.placed import placed
 from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -227,9 +228,11 @@ class Gaps:
             start_ms = midnight_of(event_date)
             of_date, step = TimeRange(start_ms, start_ms + DAY_MS), self.history.grid.step_ms
             cells = self.history.timeline.cells(
-                self.history.days.of_events(of_date),
-                slots=TimeRange(start_ms - step, start_ms + DAY_MS),
-                columns=["slot_ms", "least_ts_ms"],
+                CellQuery(
+                    self.history.days.of_events(of_date),
+                    slots=TimeRange(start_ms - step, start_ms + DAY_MS),
+                    columns=["slot_ms", "least_ts_ms"],
+                )
             )
             self._times[event_date] = np.unique(cells["least_ts_ms"].to_numpy(dtype="int64"))
         return self._times[event_date]

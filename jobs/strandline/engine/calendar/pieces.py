@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from strandline.engine.past.history import History
+from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 
@@ -73,5 +74,5 @@ def _slots_of_cells(history: History, held: pd.DataFrame, event_date: date) -> n
     days = held.loc[held["event_date"] == event_date, "arrival_date"].tolist()
     midnight_ms = midnight_of(event_date)
     of_date = TimeRange(midnight_ms, midnight_ms + DAY_MS)
-    cells = history.timeline.cells(days, slots=of_date, columns=["slot_ms"])
+    cells = history.timeline.cells(CellQuery(days, slots=of_date, columns=["slot_ms"]))
     return np.sort(cells["slot_ms"].to_numpy(dtype="int64"))

@@ -17,7 +17,7 @@ from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between
-from strandline.engine.timeline import together
+from strandline.engine.timeline import CellQuery, together
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -51,7 +51,9 @@ class Calendar:
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
         parts = [_cells_of(history, within) for within in _apart(starts, history.grid)]
-        cells = together(*parts) if parts else history.timeline.cells((), columns=_COUNTED)
+        cells = (
+            together(*parts) if parts else history.timeline.cells(CellQuery((), columns=_COUNTED))
+        )
         return cls(history, clock, with_windows(cells, history))
 
     @cached_property
@@ -209,7 +211,7 @@ class OlderWindows:
         grid, days = history.grid, history.days.since(since_ms)
         end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
         near = TimeRange(LEAST_INSTANT_MS, end_ms)
-        cells = history.timeline.cells(days, slots=near, columns=_COUNTED)
+        cells = history.timeline.cells(CellQuery(days, slots=near, columns=_COUNTED))
         fresh = with_windows(cells, history)
         oldest, newest = (
             fresh[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
@@ -247,7 +249,7 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
     first_ms = int(history.grid.newest_starts(np.array([events.start_ms]))[0])
     slots = TimeRange(first_ms, events.end_ms)
     days = history.days.of_events(events)
-    return history.timeline.cells(days, slots=slots, columns=_COUNTED)
+    return history.timeline.cells(CellQuery(days, slots=slots, columns=_COUNTED))
 
 
 def _apart(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.engine.over_timeline import OverTimeline
-from strandline.engine.timeline import CELL_COLUMNS, Fresh, Together
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.engine.timeline import CellQuery, Fresh, Together
 from strandline.spec.pipeline import channel_of
 
 
@@ -34,20 +33,11 @@ class OfInput(OverTimeline):
         """See `Timeline`."""
         return self._own(self.timeline.channel_days)
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        asked = list(dict.fromkeys([*columns, "channel"]))
-        cells = self.timeline.cells(
-            days, slots=slots, least_threshold_ms=least_threshold_ms, columns=asked
-        )
-        return self._own(cells)[list(columns)]
+        with_channel = list(dict.fromkeys([*asked.columns, "channel"]))
+        cells = self.timeline.cells(replace(asked, columns=with_channel))
+        return self._own(cells)[list(asked.columns)]
 
     def _own(self, rows: pd.DataFrame) -> pd.DataFrame:
         prefix = channel_of(self.name, "")
@@ -72,20 +62,9 @@ class NamedInput(OverTimeline):
         """See `Timeline`."""
         return self._named(self.timeline.channel_days)
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        return self._named(
-            self.timeline.cells(
-                days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns
-            )
-        )
+        return self._named(self.timeline.cells(asked))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
         """See `Fresh`."""

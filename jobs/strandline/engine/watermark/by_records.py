@@ -20,7 +20,7 @@ import pandas as pd
 from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
-from strandline.engine.timeline import Timeline, instants_of
+from strandline.engine.timeline import CellQuery, Timeline, instants_of
 from strandline.engine.watermark.crossings import (
     Instants,
     Ranks,
@@ -183,13 +183,15 @@ class RecordCrossings:
         held = {day: known for day in days if (known := self._read.get(day)) is not None}
         lacking = {day for day in days if day not in held or held[day][0] > least_ms}
         if lacking:
-            read = self.timeline.cells(lacking, least_threshold_ms=least_ms, columns=_OFFERED)
+            read = self.timeline.cells(
+                CellQuery(lacking, least_threshold_ms=least_ms, columns=_OFFERED)
+            )
             of_day = dict(iter(read.groupby("arrival_date")))
             held |= {day: (least_ms, of_day.get(day, read[:0])) for day in lacking}
             self._read.update(held)
         found = [cells for _, cells in (held[day] for day in sorted(days)) if len(cells)]
         if not found:
-            return self.timeline.cells((), columns=_OFFERED)
+            return self.timeline.cells(CellQuery((), columns=_OFFERED))
         cells = pd.concat(found, ignore_index=True)
         return cells[cells["threshold_ms"] >= least_ms]
 

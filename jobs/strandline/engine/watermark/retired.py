@@ -7,7 +7,6 @@ timeline that is one more cell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -21,11 +20,12 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import (
     CELL_COLUMNS,
     CHANNEL_COLUMNS,
+    CellQuery,
     Timeline,
     channel_days_of,
     together,
 )
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -103,19 +103,10 @@ class _WithEnds(OverTimeline):
         own = channel_days_of(self.ends).reindex(columns=[*CHANNEL_COLUMNS])
         return together(_exact(self.timeline.channel_days), _exact(own))
 
-    def cells(
-        self,
-        days: Collection[date],
-        *,
-        slots: TimeRange = EVERYTHING,
-        least_threshold_ms: int | None = None,
-        columns: Sequence[str] = CELL_COLUMNS,
-    ) -> pd.DataFrame:
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        found = self.timeline.cells(
-            days, slots=slots, least_threshold_ms=least_threshold_ms, columns=columns
-        )
-        if slots != EVERYTHING:
+        found = self.timeline.cells(asked)
+        if asked.slots != EVERYTHING:
             return found
-        chosen = self.ends["arrival_date"].isin(list(days)).to_numpy(dtype=bool)
-        return together(_exact(found), self.ends.loc[chosen, list(columns)])
+        chosen = self.ends["arrival_date"].isin(list(asked.days)).to_numpy(dtype=bool)
+        return together(_exact(found), self.ends.loc[chosen, list(asked.columns)])
