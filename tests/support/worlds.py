@@ -27,7 +27,7 @@ from strandline.engine.timeline import Observed, cells_from
 from strandline.lake.ledger import Entry
 from strandline.lake.state import PipelineState
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts, compare
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import (
     LEAST_INSTANT_MS,
     TimeRange,
@@ -225,13 +225,8 @@ class Life:
     def _world(self) -> World:
         landed = {day: self._said(day) for day in self.landing}
         own = self.observed_under == self.spec.timeline_fingerprint
-        changes = compare(
-            self.facts,
-            landed,
-            frontier_ms=self.state.frontier_ms,
-            published_ms=self.state.largest_horizon(),
-            only_moved=lambda days: (),
-        )
+        known = KnownDays(self.facts, self.state.frontier_ms, self.state.largest_horizon())
+        changes = compare(known, LandedDays(landed))
         every = {day: self._times(day) for day in self.cells}
         times = times_of_lost(self.spec, changes.lost, every)
         observed = frozenset(self.cells if own else ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -23,8 +23,8 @@ from strandline.lake.landing import Landing
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.store import Lake
 from strandline.lake.table_landing import TableLanding
-from strandline.model.facts import DayFacts, LandingChanges
-from strandline.model.facts_of_two import SideLanded, changes_of_two, facts_of_two
+from strandline.model.facts import DayFacts, KnownDays, LandingChanges
+from strandline.model.facts_of_two import changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
 from strandline.spec.pipeline import channel_of
@@ -162,25 +162,10 @@ class JoinedLanding(Landing):
             for day in {**left, **right}
         }
 
-    def changes(
-        self,
-        known: Mapping[date, DayFacts],
-        *,
-        frontier_ms: int | None,
-        published_ms: int | None,
-        first_id: str | None = None,
-    ) -> LandingChanges:
+    def changes(self, known: KnownDays) -> LandingChanges:
         """See `Landing.changes`; of either table."""
-        return changes_of_two(
-            known,
-            {
-                name: SideLanded(one.begun, one.only_moved, one.has_days_by_rows)
-                for name, one in self.inputs.items()
-            },
-            frontier_ms=frontier_ms,
-            published_ms=published_ms,
-            first_id=first_id,
-        )
+        landed = {name: one.landed_days for name, one in self.inputs.items()}
+        return changes_of_two(known, landed)
 
     @cached_property
     def landed(self) -> None:

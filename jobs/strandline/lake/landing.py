@@ -16,7 +16,7 @@ from strandline.engine.records.duplicates import days_needed
 from strandline.engine.records.identity import SourceColumns
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.state import PipelineState
-from strandline.model.facts import DayFacts, LandingChanges
+from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.intervals import EVERYTHING, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import TableName
@@ -86,14 +86,7 @@ class Landing(ABC):
         """All rows that an expression is over: see `Use.table`."""
 
     @abstractmethod
-    def changes(
-        self,
-        known: Mapping[date, DayFacts],
-        *,
-        frontier_ms: int | None,
-        published_ms: int | None,
-        first_id: str | None = None,
-    ) -> LandingChanges:
+    def changes(self, known: KnownDays) -> LandingChanges:
         """What has become of the days that were observed: see `compare`."""
 
     @abstractmethod

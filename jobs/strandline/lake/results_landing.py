@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -24,7 +24,7 @@ from strandline.lake.store import Store
 from strandline.lake.table_landing import TableLanding
 from strandline.lake.timeline import read_facts
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts, LandingChanges
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges
 from strandline.model.facts_of_two import id_of_two
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
@@ -124,13 +124,9 @@ class ResultsLanding(TableLanding):
         return id_of_two(self.log.table_id, self.upstream.table_id)
 
     @property
-    def has_days_by_rows(self) -> bool:
-        """See `Landing`; no, as the watermark comes of files that have landed."""
-        return False
-
-    def only_moved(self, days: Mapping[date, int]) -> set[date]:
-        """See `Landing.only_moved`: of none is that known."""
-        return set()
+    def landed_days(self) -> LandedDays:
+        """See `TableLanding`; by files, as the watermark comes of those that have landed."""
+        return LandedDays(self.begun)
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
         """See `Landing.records`."""
@@ -146,20 +142,12 @@ class ResultsLanding(TableLanding):
         """See `Landing.axis`; by the clock of the other pipeline."""
         return self.upstream.axis(self.results.state)
 
-    def changes(
-        self,
-        known: Mapping[date, DayFacts],
-        *,
-        frontier_ms: int | None,
-        published_ms: int | None,
-        first_id: str | None = None,
-    ) -> LandingChanges:
+    def changes(self, known: KnownDays) -> LandingChanges:
         """See `Landing.changes`; nobody has taken away what is no longer a result.
 
         Facts of results are of more than the one table that `first_id` names.
         """
-        found = super().changes(known, frontier_ms=frontier_ms, published_ms=published_ms)
-        return found.without_losses
+        return super().changes(replace(known, first_id=None)).without_losses
 
     @property
     def recomputes_changes(self) -> bool:

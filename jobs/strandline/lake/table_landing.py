@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ from strandline.lake.landing_facts import facts_by_log, facts_by_rows
 from strandline.lake.landing_log import LandingLog
 from strandline.lake.places import of_hadoop, table_at
 from strandline.lake.store import Lake
-from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import TableName
@@ -106,13 +106,11 @@ class TableLanding(Landing):
         return facts_by_rows(records, self.version, self.log.table_id)
 
     @property
-    def has_days_by_rows(self) -> bool:
-        """Whether facts are those of rows, and not of files."""
-        return self._day_partition is None
-
-    def only_moved(self, days: Mapping[date, int]) -> set[date]:
-        """Of some days those whose rows no commit has taken away since a version."""
-        return only_moved(self.log.table, self._day_partition, days)
+    def landed_days(self) -> LandedDays:
+        """What the table says of the arrival days that have begun: by files, or else by rows."""
+        partition = self._day_partition
+        moved = partial(only_moved, self.log.table, partition)
+        return LandedDays(self.begun, moved, by_rows=partition is None)
 
     @cached_property
     def _day_partition(self) -> str | None:
@@ -156,24 +154,9 @@ class TableLanding(Landing):
         records = read_records(self.frame, self.spec, axis)
         return records if days is None else on_days(records, days, self.every_day)
 
-    def changes(
-        self,
-        known: Mapping[date, DayFacts],
-        *,
-        frontier_ms: int | None,
-        published_ms: int | None,
-        first_id: str | None = None,
-    ) -> LandingChanges:
+    def changes(self, known: KnownDays) -> LandingChanges:
         """What has become of the days that were observed: see `compare`."""
-        return compare(
-            known,
-            self.begun,
-            frontier_ms=frontier_ms,
-            published_ms=published_ms,
-            only_moved=self.only_moved,
-            by_rows=self.has_days_by_rows,
-            first_id=first_id,
-        )
+        return compare(known, self.landed_days)
 
     def horizon_after(self, axis: Axis) -> int:
         """The horizon just after the last arrival; the first of all instants: there is none."""

@@ -7,7 +7,7 @@ landing table said of it, and every run asks first whether that still holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
 
@@ -50,6 +50,45 @@ class DayFacts:
 
 
 @dataclass(frozen=True)
+class KnownDays:
+    """The days that were observed, and how far they are published.
+
+    Attributes:
+        facts: what was kept of each of them.
+        frontier_ms: the midnight before which all is published; None: nothing is.
+        published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
+            that nothing is published of is no loss: it was put right before it counted.
+        first_id: see `DayFacts.is_of_another_table`.
+    """
+
+    facts: Mapping[date, DayFacts] = field(default_factory=dict)
+    frontier_ms: int | None = None
+    published_ms: int | None = None
+    first_id: str | None = None
+
+
+def _none_moved(days: Mapping[date, int]) -> Collection[date]:
+    return ()
+
+
+@dataclass(frozen=True)
+class LandedDays:
+    """What a landing table says now.
+
+    Attributes:
+        facts: of each arrival day; a day that is not there has no row.
+        only_moved: of days, with a version of the table for each, those whose rows no commit has
+            taken away since then: as many rows as before are the same, in other files. By default
+            that is known of none.
+        by_rows: whether digests are of rows, and not of files.
+    """
+
+    facts: Mapping[date, DayFacts] = field(default_factory=dict)
+    only_moved: Callable[[Mapping[date, int]], Collection[date]] = _none_moved
+    by_rows: bool = False
+
+
+@dataclass(frozen=True)
 class LandingChanges:
     """What has become of the days that were observed before.
 
@@ -73,50 +112,35 @@ class LandingChanges:
         return replace(self, changed=self.changed | self.lost, lost=frozenset())
 
 
-def compare(
-    known: Mapping[date, DayFacts],
-    landed: Mapping[date, DayFacts],
-    *,
-    frontier_ms: int | None,
-    published_ms: int | None,
-    only_moved: Callable[[Mapping[date, int]], Collection[date]],
-    by_rows: bool = False,
-    first_id: str | None = None,
-) -> LandingChanges:
+def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
     """Hold what the landing table says of each day against what it said when it was observed.
 
     Of a table that has been created again only its rows say that they are the same: a file of the
     same name may be another one.
-
-    Args:
-        known: the facts that were kept of the days that were observed.
-        landed: what the table says now; a day that is not there has no row.
-        frontier_ms: the midnight before which all is published; None: nothing is.
-        published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
-            that nothing is published of is no loss: it was put right before it counted.
-        only_moved: of days, with a version of the table for each, those whose rows no commit has
-            taken away since then: as many rows as before are the same, in other files.
-        by_rows: whether digests are of rows, and not of files.
-        first_id: see `DayFacts.is_of_another_table`.
     """
     changes = {
-        day: _change_of(before, landed.get(day), by_rows=by_rows, first_id=first_id)
-        for day, before in known.items()
+        day: _change_of(
+            before, landed.facts.get(day), by_rows=landed.by_rows, first_id=known.first_id
+        )
+        for day, before in known.facts.items()
     }
 
     def of(kind: _Change) -> frozenset[date]:
         return frozenset(day for day, change in changes.items() if change is kind)
 
-    moved = frozenset(only_moved({day: known[day].landing_version for day in of(_Change.AS_MANY)}))
+    as_many = {day: known.facts[day].landing_version for day in of(_Change.AS_MANY)}
+    moved = frozenset(landed.only_moved(as_many))
     fewer = of(_Change.FEWER)
-    lost = frozenset(day for day in fewer if _is_before(day, published_ms))
-    changed = of(_Change.OTHER) | of(_Change.RECREATED) | (of(_Change.AS_MANY) - moved)
+    lost = frozenset(day for day in fewer if _is_before(day, known.published_ms))
+    changed = of(_Change.OTHER) | of(_Change.RECREATED) | (as_many.keys() - moved)
     return LandingChanges(
         changed=changed | (fewer - lost),
         rewritten=of(_Change.REWRITTEN) | moved,
         lost=lost,
         behind=frozenset(
-            day for day in landed if day not in known and _is_before(day, frontier_ms)
+            day
+            for day in landed.facts
+            if day not in known.facts and _is_before(day, known.frontier_ms)
         ),
         recreated=of(_Change.RECREATED),
     )

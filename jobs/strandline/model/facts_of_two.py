@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Mapping
+from dataclasses import replace
 
-from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 
-OnlyMoved = Callable[[Mapping[date, int]], Collection[date]]
 _SIDES = ("left", "right")
-
-
-@dataclass(frozen=True)
-class SideLanded:
-    """What one of both tables says now.
-
-    Attributes:
-        facts: of each arrival day.
-        only_moved: see `compare`.
-        by_rows: see `compare`.
-    """
-
-    facts: Mapping[date, DayFacts]
-    only_moved: OnlyMoved
-    by_rows: bool = False
 
 
 def facts_of_two(
@@ -55,33 +38,22 @@ def facts_of_side(both: DayFacts, number: int) -> DayFacts:
     return DayFacts(rows, digest, version, table_id=ids[0] if ids else None)
 
 
-def changes_of_two(
-    known: Mapping[date, DayFacts],
-    landed: Mapping[str, SideLanded],
-    *,
-    frontier_ms: int | None,
-    published_ms: int | None,
-    first_id: str | None = None,
-) -> LandingChanges:
+def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> LandingChanges:
     """`compare`, of each table for itself: what has happened to one has happened to both.
 
     Args:
-        known: the facts of both that were kept.
+        known: of both; its `first_id` is the ids of both.
         landed: of each table, by its name, what it says now.
-        frontier_ms: as of `compare`.
-        published_ms: as of `compare`.
-        first_id: as of `compare`, of both: `ids_of_two`.
     """
-    first_ids = (None, None) if first_id is None else ids_of_two(first_id)
+    first_ids = (None, None) if known.first_id is None else ids_of_two(known.first_id)
     left, right = (
         compare(
-            {day: facts_of_side(said, number) for day, said in known.items()},
-            landed[name].facts,
-            frontier_ms=frontier_ms,
-            published_ms=published_ms,
-            only_moved=landed[name].only_moved,
-            by_rows=landed[name].by_rows,
-            first_id=first_ids[number],
+            replace(
+                known,
+                facts={day: facts_of_side(said, number) for day, said in known.facts.items()},
+                first_id=first_ids[number],
+            ),
+            landed[name],
         )
         for number, name in enumerate(_SIDES)
     )

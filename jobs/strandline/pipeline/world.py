@@ -12,7 +12,7 @@ from strandline.lake.state import PipelineState
 from strandline.lake.store import Store
 from strandline.lake.timeline import observed_days, read_event_times, read_facts
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts, LandingChanges
+from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
 from strandline.spec import PipelineSpec
 
@@ -180,10 +180,12 @@ def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
     changes = landing.changes(
-        known,
-        frontier_ms=state.frontier_within(landing.log.known_until_ms),
-        published_ms=state.largest_horizon(),
-        first_id=state.first_landing_id,
+        KnownDays(
+            known,
+            frontier_ms=state.frontier_within(landing.log.known_until_ms),
+            published_ms=state.largest_horizon(),
+            first_id=state.first_landing_id,
+        )
     )
     fingerprint = landing.spec.timeline_fingerprint
     return World(

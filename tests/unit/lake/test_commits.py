@@ -13,7 +13,7 @@ from strandline.lake.commits import commits, days_changed, only_moved
 from strandline.lake.landing import Landing
 from strandline.lake.store import Lake
 from strandline.lake.table_landing import TableLanding
-from strandline.model.facts import DayFacts, LandingChanges, compare
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2, 3)]
 
@@ -39,13 +39,7 @@ class Landed:
         return dict(self.landing().facts)
 
     def changes(self) -> LandingChanges:
-        return compare(
-            self.known,
-            self.facts(),
-            frontier_ms=None,
-            published_ms=2**60,
-            only_moved=self.landing().only_moved,
-        )
+        return self.landing().changes(KnownDays(self.known, published_ms=2**60))
 
 
 @pytest.fixture
@@ -86,15 +80,11 @@ def test_where_the_log_does_not_tell_what_has_gone_rows_count_as_changed(landed)
     assert only_moved(landed.table, "arrived_on", {DAYS[1]: 2}) == {DAYS[1]}
 
 
-def _compared(before: DayFacts, now: DayFacts, **more) -> LandingChanges:
-    return compare(
-        {DAYS[0]: before},
-        {DAYS[0]: now},
-        frontier_ms=None,
-        published_ms=None,
-        only_moved=lambda days: set(),
-        **more,
-    )
+def _compared(
+    before: DayFacts, now: DayFacts, *, by_rows: bool = False, first_id: str | None = None
+) -> LandingChanges:
+    known = KnownDays({DAYS[0]: before}, first_id=first_id)
+    return compare(known, LandedDays({DAYS[0]: now}, by_rows=by_rows))
 
 
 def test_days_have_changed_whose_rows_have_come_or_gone_and_not_those_that_moved(landed):

@@ -17,6 +17,7 @@ from strandline.lake.ledger import Entry
 from strandline.lake.results_log import ResultsLog, log_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
+from strandline.model.facts import KnownDays
 from strandline.model.intervals import EVERYTHING
 from strandline.spec import parse_spec
 
@@ -55,7 +56,7 @@ def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
     assert not log.same_rows_since(before.version, **days)
     assert log.same_rows_since(before.version, days_by=None, last_day=FIRST_DAY)
     found = opened(folder).changes(
-        known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms
+        KnownDays(known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms)
     )
     assert {day.day for day in found.behind} == {3}
     assert not (found.changed | found.lost | found.rewritten)
@@ -90,7 +91,7 @@ def test_one_of_both_that_is_created_anew_is_another_table(folder):
     days = {"days_by": None, "last_day": None}
     assert before.log.same_rows_since(before.version, before.log.table_id, **days)
     assert not log.same_rows_since(before.version, before.log.table_id, **days)
-    found = landing.changes(before.begun, frontier_ms=None, published_ms=EVERYTHING.end_ms)
+    found = landing.changes(KnownDays(before.begun, published_ms=EVERYTHING.end_ms))
     assert {day.day for day in found.recreated} == {2}
 
     land(folder, [a_record("2 11:00", "2 09:00")], table="landing/left", mode="append")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from strandline.model.facts import DayFacts
-from strandline.model.facts_of_two import SideLanded, changes_of_two, facts_of_two, id_of_two
+from strandline.model.facts import DayFacts, KnownDays, LandedDays
+from strandline.model.facts_of_two import changes_of_two, facts_of_two, id_of_two
 
 DAY, NEXT = date(2024, 3, 1), date(2024, 3, 2)
 
@@ -18,11 +18,8 @@ def facts(rows: int, digest: str = "") -> DayFacts:
 def found(known, left, right, moved=(), first_id=None):
     landed = {"left": left, "right": right}
     return changes_of_two(
-        known,
-        {name: SideLanded(side, lambda days: set(moved)) for name, side in landed.items()},
-        frontier_ms=2**60,
-        published_ms=2**60,
-        first_id=first_id,
+        KnownDays(known, frontier_ms=2**60, published_ms=2**60, first_id=first_id),
+        {name: LandedDays(side, lambda days: set(moved)) for name, side in landed.items()},
     )
 
 

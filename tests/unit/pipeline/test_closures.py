@@ -21,7 +21,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger import Entry
 from strandline.lake.state import PipelineState
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import compare
+from strandline.model.facts import KnownDays, LandedDays, compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan_backfill import plan_backfill
@@ -32,7 +32,7 @@ UNCHANGED = World(
     {},
     {},
     frozenset(),
-    compare({}, {}, frontier_ms=None, published_ms=None, only_moved=set),
+    compare(KnownDays(), LandedDays()),
     {},
     0,
     TimelineTable(None),

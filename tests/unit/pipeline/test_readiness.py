@@ -12,7 +12,7 @@ from lakes import a_spec, instant
 
 from strandline.errors import InputError
 from strandline.lake.timeline_rows import TimelineTable
-from strandline.model.facts import DayFacts, compare
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.observe_input import DaysToObserve
 from strandline.pipeline.request import Request
@@ -29,13 +29,7 @@ def asked(to: str, now: str | None, **more: Any) -> Request:
 def a_world(*landed: int, observed: tuple[int, ...] = (), now: str | None = None) -> World:
     facts = {march(day): DayFacts(1, "as it is", 0) for day in landed}
     known = {march(day): facts[march(day)] for day in observed}
-    changes = compare(
-        known,
-        facts,
-        frontier_ms=None,
-        published_ms=None,
-        only_moved=lambda days: (),
-    )
+    changes = compare(KnownDays(known), LandedDays(facts))
     ready_ms = EVERYTHING.end_ms if now is None else instant(now) - TWO_HOURS
     seen = frozenset(known)
     return World(facts, known, seen, changes, {}, 0, TimelineTable(None), ready_ms=ready_ms)
