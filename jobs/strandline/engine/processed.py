@@ -19,10 +19,9 @@ from strandline.engine.records.identity import identity
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER, PLACE
-from strandline.engine.replay.rebuild import ReplayedRebuild
+from strandline.engine.replay.rebuild import OverReplay
 from strandline.engine.replay.rows import FIRST, UNTIL, position_of
 from strandline.engine.results.rows import fired_with, window_key
-from strandline.engine.scope import Rebuild
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
@@ -34,14 +33,8 @@ _RECORD, _FIRING = "_strandline_record", "_strandline_called_for"
 
 
 @dataclass(frozen=True)
-class ProcessedRebuild(Rebuild):
-    """A rebuild whose firings hand their records to a function.
-
-    Attributes:
-        replay: the same, without what the function returns.
-    """
-
-    replay: ReplayedRebuild
+class ProcessedRebuild(OverReplay):
+    """A rebuild whose firings hand their records to a function."""
 
     def windows(self) -> DataFrame:
         """Those of `replay`, with what the function returned for their last firing."""
@@ -50,18 +43,6 @@ class ProcessedRebuild(Rebuild):
         last = last.withColumnRenamed(NUMBER, "firings")
         both = rows.join(last, [*window_key(spec), "firings"], "left")
         return both.select(*rows.columns, *spec.returns)
-
-    def held(self) -> DataFrame:
-        """Those of `replay`: the function is called as windows fire."""
-        return self.replay.held()
-
-    def accepted_by_slot(self) -> DataFrame | None:
-        """Those of `replay`."""
-        return self.replay.accepted_by_slot()
-
-    def late(self) -> DataFrame:
-        """Those of `replay`."""
-        return self.replay.late()
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings, with what the function returned for each."""

@@ -18,24 +18,17 @@ from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content_of, identity
 from strandline.engine.replay.outcome import NUMBER, contents
-from strandline.engine.replay.rebuild import ReplayedRebuild
+from strandline.engine.replay.rebuild import OverReplay
 from strandline.engine.results.aggregates import aggregate_columns
 from strandline.engine.results.rows import last_firings, numbered, window_key
-from strandline.engine.scope import Rebuild
 from strandline.spec.join import SIDES
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
 
 
 @dataclass(frozen=True)
-class WindowPairsRebuild(Rebuild):
-    """A rebuild of windows whose results are pairs.
-
-    Attributes:
-        replay: the same windows, of the records of both sides.
-    """
-
-    replay: ReplayedRebuild
+class WindowPairsRebuild(OverReplay):
+    """A rebuild of windows whose results are pairs; the replay is of the records of both sides."""
 
     def require_names(self) -> None:
         """Refuse landing columns that have no name of their own among the columns of `pairs`.
@@ -72,18 +65,6 @@ class WindowPairsRebuild(Rebuild):
         last = last_firings(results.withColumn("fired_at", first_at), spec)
         firings = F.col("firing").alias("firings")
         return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
-
-    def held(self) -> DataFrame:
-        """See `Rebuild`: the records of both sides."""
-        return self.replay.held()
-
-    def accepted_by_slot(self) -> DataFrame | None:
-        """See `Rebuild`: the records of both sides."""
-        return self.replay.accepted_by_slot()
-
-    def late(self) -> DataFrame:
-        """See `Rebuild`: the records of both sides."""
-        return self.replay.late()
 
     def firings(self, identity: Column) -> DataFrame:
         """The firings with a pair, each with what is counted of its pairs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -51,8 +51,7 @@ def plan_advance(
     """
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
     whole = _to_rebuild(history, remembered, until_ms, first_not_final)
-    oldest_ms = history.days.oldest_slot_of_arrivals(base_ms, until_ms)
-    mended = TimeRange(min(whole.start_ms, oldest_ms), whole.end_ms)
+    mended = _with_older(whole, base_ms, until_ms, history)
     reached = reached_by(mended, base_ms, history, remembered)
     again = [one.recomputed_from(base_ms) for one in reached]
     start_ms = min([whole.start_ms, *(ms for ms in again if ms is not None)])
@@ -63,8 +62,7 @@ def plan_advance(
     others = _slots_of_published_late(history.grid, remembered, whole.start_ms, judged.since_ms)
     others = frozenset(start for start in others if not any(start in one for one in stay))
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    oldest_ms = history.days.oldest_slot_of_arrivals(judged.since_ms, until_ms)
-    mended = TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
+    mended = _with_older(whole, judged.since_ms, until_ms, history, others)
     clock = _clock(remembered, history.grid, mended, until_ms)
     pipeline = history.spec.pipeline
     return Plan(
@@ -82,6 +80,18 @@ def plan_advance(
         ),
         kept=kept,
     )
+
+
+def _with_older(
+    whole: TimeRange,
+    since_ms: int | None,
+    until_ms: int,
+    history: History,
+    others: Collection[int] = (),
+) -> TimeRange:
+    """A range from the oldest slot on of a record that arrived in [since, until), or of others."""
+    oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
+    return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
 
 
 def _judging(kept: Kept, judged: _Judged) -> Kept:

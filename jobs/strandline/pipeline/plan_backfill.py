@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
@@ -38,25 +38,14 @@ def plan_backfill(
     within = asked_of(request, history.spec)
     in_force = remembered.state.closures_in(history.grid.sharing(within))
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
-    other = [closure for closure in closures if closure.at_ms != horizon_ms]
-    if other and not (request.reopen or request.keeps_closed):
-        raise InputError(
-            "--start/--end",
-            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
-            f"{text_of(other[0].at_ms)} with --close",
-            "leave them out, rerun --as-of that instant, or give --reopen",
-        )
-    notes = ["reopens windows that an earlier run had closed"] * bool(request.reopen and closures)
-    if request.keeps_closed:
-        notes += stay_closed(closures, within)
+    if not (request.reopen or request.keeps_closed):
+        _require_closed_at(horizon_ms, closures)
     if request.reopen or request.close:
         in_force = [rest for closure in in_force for rest in without(closure, within)]
     if request.close:
         in_force.append(Closure(within, horizon_ms))
     clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(in_force)))
     _require_order(within, history, clock)
-    if request.close and not clock.closes_now:
-        notes.append("the source is idle, and Flink drops the end of such an input: none is closed")
     # by rules that are of this run alone nothing is done that later runs need not do
     whole = _holds_all(within, history) and not request.overrides
     completes_ms = midnight_before(min(horizon_ms, world.ready_ms)) if whole else None
@@ -67,8 +56,31 @@ def plan_backfill(
         owed=remembered.owed,
         settles=remembered.settled_by(completes_ms),
         lost=tuple(_lost(within, history, remembered, world)),
-        notes=tuple(notes),
+        notes=tuple(_notes(request, within, closures, clock)),
     )
+
+
+def _require_closed_at(horizon_ms: int, closures: Sequence[Closure]) -> None:
+    other = [closure for closure in closures if closure.at_ms != horizon_ms]
+    if other:
+        raise InputError(
+            "--start/--end",
+            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
+            f"{text_of(other[0].at_ms)} with --close",
+            "leave them out, rerun --as-of that instant, or give --reopen",
+        )
+
+
+def _notes(
+    request: Request, within: TimeRange, closures: Sequence[Closure], clock: Clock
+) -> Iterator[str]:
+    """What a person should know of windows that runs have closed, or that this one should close."""
+    if request.reopen and closures:
+        yield "reopens windows that an earlier run had closed"
+    if request.keeps_closed:
+        yield from stay_closed(closures, within)
+    if request.close and not clock.closes_now:
+        yield "the source is idle, and Flink drops the end of such an input: none is closed"
 
 
 def _lost(

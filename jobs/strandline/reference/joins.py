@@ -13,9 +13,8 @@ from strandline.reference.channels import ChannelsBehindValve
 from strandline.reference.combined import CombinedWatermark, PartialWatermark
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
-from strandline.reference.replay import refuse_endless_firing
+from strandline.reference.replay import WindowJob, refuse_endless_firing
 from strandline.reference.splits import SplitsBehindValve, SplitsOfOneSource
-from strandline.reference.stage import WindowStage
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.valve import StatusWatermarkValve
 from strandline.spec.join import (
@@ -140,26 +139,16 @@ def _behind(valve: StatusWatermarkValve, name: str, side: Side, *, start_ms: int
     return Input(watermark, source, start_ms=start_ms, discovers=declared is None)
 
 
-class _WindowsOfTwo(Job):
+class _WindowsOfTwo(WindowJob):
     """A union of two inputs, then windows. Flink: `CoGroupedStreams`, `JoinedStreams`."""
 
     def __init__(self, spec: WindowJoinSpec, inputs: dict[str, Input]) -> None:
-        super().__init__(spec.pipeline, inputs)
+        super().__init__(spec, inputs)
         self._needs_both = spec.join.window is not None
-        self._stage = WindowStage(spec)
-
-    def process(self, record: Record, moment: Moment) -> None:
-        """Give it to the windows."""
-        self._stage.process(record, moment)
-
-    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
-        """Give it to the windows."""
-        self._stage.advance(watermark_ms, moment)
 
     def answer(self) -> Replay:
-        """All that has happened, and what is left."""
-        status = tuple(change for _, change in self.status)
-        answer = self._stage.answer(status, self.violations)
+        """See `WindowJob`; of a join without the firings that have records of one side alone."""
+        answer = super().answer()
         if not self._needs_both:
             return answer
         both = [f for f in answer.firings if len({record.input for record in f.members}) > 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from strandline.errors import InputError
 from strandline.reference.answer import Moment, Replay
@@ -39,7 +39,7 @@ def replay(
             where Flink would fire for ever.
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
-    job = _WindowJob(spec, start_ms)
+    job = WindowJob(spec, {"": input_of(spec, start_ms)})
     job.run(
         records,
         sequenced=spec.source.sequence is not None,
@@ -75,11 +75,17 @@ def input_of(spec: PipelineSpec, start_ms: int) -> Input:
     )
 
 
-class _WindowJob(Job):
-    """One source, then windows."""
+class WindowJob(Job):
+    """One source or more, then windows over all their records."""
 
-    def __init__(self, spec: PipelineSpec, start_ms: int) -> None:
-        super().__init__(spec.pipeline, {"": input_of(spec, start_ms)})
+    def __init__(self, spec: WindowedSpec, inputs: Mapping[str, Input]) -> None:
+        """A job that has not run.
+
+        Args:
+            spec: its windows.
+            inputs: by their names.
+        """
+        super().__init__(spec.pipeline, inputs)
         self._stage = WindowStage(spec)
 
     def process(self, record: Record, moment: Moment) -> None:

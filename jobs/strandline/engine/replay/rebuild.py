@@ -75,3 +75,26 @@ class ReplayedRebuild(Rebuild, ABC):
     @abstractmethod
     def _emitted(self) -> Emissions:
         """The emissions of all days of the records, and on which a window can fire."""
+
+
+@dataclass(frozen=True)
+class OverReplay(Rebuild, ABC):
+    """A rebuild that computes something of the firings of a replay; its records are the replay's.
+
+    Attributes:
+        replay: the same windows, without what is computed of their firings.
+    """
+
+    replay: ReplayedRebuild
+
+    def held(self) -> DataFrame:
+        """See `Rebuild`: nothing is computed before a window fires."""
+        return self.replay.held()
+
+    def accepted_by_slot(self) -> DataFrame | None:
+        """See `Rebuild`."""
+        return self.replay.accepted_by_slot()
+
+    def late(self) -> DataFrame:
+        """See `Rebuild`."""
+        return self.replay.late()
