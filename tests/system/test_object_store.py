@@ -1,6 +1,6 @@
 """A lake on an object store: servers that run as processes, and the command as users type it.
 
-`make test-stores` installs the servers, and draws more (KILLS, SCHEDULES).
+`make test-stores` runs it: it fetches the servers in Java, and draws more (KILLS, SCHEDULES).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strandline.lake.object_store import StoreObjects, objects_at, race, require
 from strandline.lake.sessions.embedded import start_embedded
 from strandline.lake.store import Lake
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.deep]
 
 KILLS = int(os.environ.get("KILLS", "2"))
 SCHEDULES = int(os.environ.get("SCHEDULES", "4"))
