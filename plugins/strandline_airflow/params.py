@@ -137,14 +137,15 @@ def _force() -> Param:
 
 
 def _engine() -> Param:
+    # null and no empty text: Airflow's form takes that for a value that is missing
     return Param(
-        "",
-        type="string",
+        None,
+        type=["null", "string"],
         title="Engine",
         description="What computes it; each publishes the same rows",
-        enum=["", *ENGINES],
+        enum=[None, *ENGINES],
         values_display={
-            "": "as the connection, the environment or the pipeline says",
+            "null": "as the connection, the environment or the pipeline says",
             "spark": "Apache Spark, by spark-submit",
             "connect": "Apache Spark behind a Spark Connect server",
             "sail": "Sail, beside the task and without Java",

@@ -180,7 +180,7 @@ def test_no_run_is_created_from_a_hostile_param(asked, wrong):
 def test_the_form_has_to_be_filled_in(asked, missing):
     from airflow.sdk.exceptions import ParamValidationError
 
-    empty = {**dict.fromkeys(("as_of", "allowed_lateness", "bound")), "engine": ""}
+    empty = dict.fromkeys(("as_of", "allowed_lateness", "bound", "engine"))
     off = dict.fromkeys(("recreate", "allow_removals", "approval", "force", "preview"), False)
     assert asked("strandline_reprocess", FORM) == FORM | empty | off
     with pytest.raises(ParamValidationError):
