@@ -98,7 +98,7 @@ def test_whether_a_machine_is_trusted_is_said_by_the_connection_before_the_envir
     assert trusted() == "0"
 
 
-@pytest.mark.parametrize("hostile", ["sail; rm -rf", "Sail", "sail\n", "{{ 7 }}", ["sail"], None])
+@pytest.mark.parametrize("hostile", ["sail; rm -rf", "Sail", "sail\n", "{{ 7 }}", ["sail"], 7])
 def test_a_hostile_engine_is_refused_before_anything_is_called(asked, command, submit, hostile):
     from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -12,6 +14,8 @@ from job_calls import FORM, arguments, job, kill_once
 
 pytestmark = pytest.mark.airflow
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
+PYTHON = str(Path(sys.executable).with_name("python"))
+"""The driver's: of the environment that has the command."""
 
 
 @pytest.fixture(autouse=True)
@@ -288,7 +292,8 @@ def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipelin
     assert (local_settings(short=True) == local_settings()) is False
     execute("strandline_daily_strict", "advance", {"to": "2013-03-01"})
     given = [one for one in submit.calls[0] if one.startswith("spark.")]
-    expected = local_settings(short=landed) | {"spark.driver.memory": "3g"}
+    own = {"spark.driver.memory": "3g", "spark.pyspark.driver.python": PYTHON}
+    expected = local_settings(short=landed) | own
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 
@@ -305,7 +310,8 @@ def test_a_cluster_is_asked_with_the_settings_of_the_command_and_those_of_the_pi
     (call,) = submit.calls
     assert call[:2] == ["--master", "spark://127.0.0.1:7077"]
     given = [one for one in call if one.startswith("spark.")]
-    expected = cluster_settings() | {"spark.driver.memory": "3g"}
+    own = {"spark.driver.memory": "3g", "spark.pyspark.driver.python": PYTHON}
+    expected = cluster_settings() | own
     assert sorted(given) == sorted(f"{key}={value}" for key, value in expected.items())
 
 
