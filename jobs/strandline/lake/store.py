@@ -189,19 +189,30 @@ class Store:
         return table
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
-        """Append rows in one commit, creating the table, or a column of it, if need be.
+        """Append rows in one commit, with a column that the table lacks if need be.
 
-        `to`: the table, where it is open.
+        Args:
+            name: of the table.
+            rows: to append.
+            to: the table as it was read; None: there was none, and it is created.
+
+        Raises:
+            CommitFailedError: somebody has written the table, or created it, since.
         """
-        write_deltalake(
-            self.uri(name) if to is None else to,
-            rows,
-            mode="append",
-            schema_mode="merge",
-            # it looks through the whole log: whoever compacts the table does so
-            post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-            commit_properties=commit(self.uri(name)),
-        )
+        try:
+            write_deltalake(
+                self.uri(name) if to is None else to,
+                rows,
+                mode="error" if to is None else "append",
+                schema_mode=None if to is None else "merge",
+                # it looks through the whole log: whoever compacts the table does so
+                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+                commit_properties=commit(self.uri(name)),
+            )
+        except DeltaError:
+            if to is None and self.table(name) is not None:
+                raise CommitFailedError(f"{name} has been created by another writer") from None
+            raise
 
     def restore(self, name: str, version: int, run_id: str) -> None:
         """Bring a table back to a version in one commit; none if it holds just that already.

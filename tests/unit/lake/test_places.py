@@ -38,7 +38,7 @@ def test_a_lake_lies_in_the_folder_that_is_named_and_nothing_beside_it(tmp_path,
     store = Lake.at(name).pipeline("meter")
     rows = pa.table({"day": ["x y", "b"], "value": [1, 2]})
     store.create("windows", rows.schema, ["day"])
-    store.append("windows", rows)
+    store.append("windows", rows, to=store.table("windows"))
     table = store.table("windows")
     assert dataset_of(table).to_table().num_rows == 2
     assert paths_below(table, table.file_uris()) == {*map(unquote, paths_of(table))}

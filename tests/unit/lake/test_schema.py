@@ -235,7 +235,7 @@ def test_a_table_is_emptied_in_one_commit_that_names_its_run(tmp_path):
     rows = pa.table({"window_date": [1], "firing": [1]})
     store.create("firings", rows.schema, ["window_date"])
     for _ in range(2):
-        store.append("firings", rows)
+        store.append("firings", rows, to=store.table("firings"))
     assert store.rows("firings") == 2
     store.empty("firings", "abc-1")
     table = store.table("firings")
