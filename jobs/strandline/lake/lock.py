@@ -112,19 +112,22 @@ def commit(
     Raises:
         RetryableError: this process held the pipeline's lock, and has lost it.
     """
-    if holding := _HELD.get(place.rpartition("/")[0]):
-        holding.require()
+    require_held(place)
     said = None if by is None else {"userMetadata": by}
     return CommitProperties(said, max_commit_retries=0, app_transactions=[*transactions] or None)
 
 
 def require_held(place: str) -> None:
-    """Refuse to remove files of a table if this process held the lock, and has lost it.
+    """Refuse to write a table, or to remove its files, if this process has lost the lock it held.
+
+    Args:
+        place: of the table; deltalake ends it with a slash.
 
     Raises:
         RetryableError: somebody has taken the lock since.
     """
-    commit(place)
+    if holding := _HELD.get(place.rstrip("/").rpartition("/")[0]):
+        holding.require()
 
 
 def _wait_for_term(terms: Terms, place: str) -> Term:

@@ -138,16 +138,17 @@ def in_memory(objects, monkeypatch):
     return objects
 
 
-def test_a_writer_that_lost_the_lock_cannot_commit(in_memory):
+@pytest.mark.parametrize("table", ["windows", "windows/"], ids=["ours", "deltalake's"])
+def test_a_writer_that_lost_the_lock_cannot_commit(in_memory, table):
     place = "s3://bucket/lake/meter"
     with (
         pytest.raises(RetryableError, match="another run has taken the pipeline's lock"),
         term_of(place, lambda number: None),
     ):
-        commit(f"{place}/windows")
+        commit(f"{place}/{table}")
         in_memory.create("000000000002", b"{}")
-        commit(f"{place}/windows")
-    commit(f"{place}/windows")  # it holds none any more, and asks for none
+        commit(f"{place}/{table}")
+    commit(f"{place}/{table}")  # it holds none any more, and asks for none
 
 
 def test_after_a_failed_publish_each_table_is_fenced(in_memory):

@@ -22,8 +22,8 @@ def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dic
         conf: the pipeline's own settings.
 
     Raises:
-        InputError: the package is not among Spark's jars. Under spark-submit nobody asks: it may
-            have brought it.
+        InputError: the package is not among Spark's jars. Under spark-submit nobody asks: its
+            option `--packages` may have added it.
     """
     if "PYSPARK_GATEWAY_PORT" not in environment and not ({*_BY_HAND} & {*conf} or _is_there()):
         raise InputError(
