@@ -21,6 +21,7 @@ from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.notifiers import notifier_of
 from strandline_airflow.outcomes import AuditRejectedError
+from strandline_airflow.requests import options_of
 
 _OF_FINDING: Mapping[str, Event] = {
     "fresh_within": "stale",
@@ -174,12 +175,7 @@ def _spec_of(pipeline: Any, task: Any) -> PipelineSpec | None:
 def _asked_range(task: Any) -> str:
     """The range that a task was asked for; empty: its arguments could not even be rendered."""
     arguments = getattr(task, "application_args", None)
-    words = map(str, arguments) if isinstance(arguments, Sequence) else ()
-    said = dict(
-        word.removeprefix("--").split("=", 1)
-        for word in words
-        if word.startswith("--") and "=" in word
-    )
+    said = options_of(arguments) if isinstance(arguments, Sequence) else {}
     if "start" in said and "end" in said:
         return f"{said['start']} to {said['end']}"
     return f"up to {said['to']}" if "to" in said else ""

@@ -22,7 +22,7 @@ from strandline_airflow.announcing import announce
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
-from strandline_airflow.requests import Rendered, requested_range
+from strandline_airflow.requests import Rendered, options_of, requested_range
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
 
@@ -150,9 +150,7 @@ class StrandlineJobOperator(BaseOperator):
 
     def _run_key(self) -> str:
         """What `--run-key` says; empty: it is not given."""
-        prefix = "--run-key="
-        keys = [one for one in self._arguments() if one.startswith(prefix)]
-        return keys[0].removeprefix(prefix) if keys else ""
+        return options_of(self._arguments()).get("run-key", "")
 
     def _environment(self, engine: TaskEngine) -> dict[str, str]:
         try:

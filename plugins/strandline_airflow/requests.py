@@ -82,13 +82,20 @@ def prepared_by(context: Context) -> Mapping[str, Any]:
     return answer
 
 
+def options_of(argv: Iterable[object]) -> dict[str, str]:
+    """The options with a value that the arguments of a job name, such as `to` of `--to=…`."""
+    words = [str(one) for one in argv]
+    named = [word for word in words if word.startswith("--") and "=" in word]
+    return dict(word.removeprefix("--").split("=", 1) for word in named)
+
+
 def requested_range(argv: Iterable[object]) -> TimeRange | None:
     """The range that the arguments of a job name; None: they name none.
 
     Raises:
         InputError: its ends are no instants, or in the wrong order.
     """
-    options = dict(str(one).removeprefix("--").split("=", 1) for one in argv if "=" in str(one))
+    options = options_of(argv)
     if not {"start", "end"} <= options.keys():
         return None
     try:
