@@ -5,10 +5,8 @@ What is sent never fails a task: whoever cannot be reached is named in its log.
 
 from __future__ import annotations
 
-import html
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from strandline.spec import PipelineSpec, find_spec
 from strandline.spec.alerts import Event
 from strandline.visible import visible
 from strandline_airflow import settings
+from strandline_airflow.alarm import Alarm
 from strandline_airflow.notifiers import notifier_of
 from strandline_airflow.outcomes import AuditRejectedError
 from strandline_airflow.requests import options_of
@@ -35,48 +34,6 @@ _PUBLISHED = "published"
 _LONGEST = 500
 """Signs of a finding that are sent."""
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """One message.
-
-    Attributes:
-        event: what has happened.
-        name: identifies the finding, so that nobody is alerted to it twice.
-        pipeline: which pipeline.
-        range: of the run, as `2013-01-01T00:00:00Z to 2013-01-02T00:00:00Z`; empty: there is none.
-        finding: the first thing that is wrong, in a sentence.
-        link: the page of the task in Airflow.
-    """
-
-    event: Event
-    name: str
-    pipeline: str
-    range: str
-    finding: str
-    link: str
-
-    @property
-    def subject(self) -> str:
-        """One line, such as `strandline flights: rejected`."""
-        return f"strandline {self.pipeline}: {self.event.replace('_', ' ')}"
-
-    @property
-    def html(self) -> str:
-        """The message as HTML, of which nothing that others have written is markup."""
-        lines = [f"<p>{html.escape(self.finding)}</p>"]
-        if self.range:
-            lines.append(f"<p>Range: {html.escape(self.range)}</p>")
-        if self.link:
-            link = html.escape(self.link, quote=True)
-            lines.append(f'<p><a href="{link}">{link}</a></p>')
-        return "\n".join(lines)
-
-    def to_json(self) -> dict[str, Any]:
-        """The message as a webhook gets it; `text` is what chats show."""
-        said = f"{self.subject}: {self.finding}"
-        return {**asdict(self), "text": f"{said} {self.link}".strip()}
 
 
 def alert_failure(context: Any) -> None:
@@ -97,14 +54,18 @@ def alert_failure(context: Any) -> None:
 def alert_findings(
     context: Any, pipeline: str | None, task: Any, answer: Any, *, events: Sequence[Event]
 ) -> None:
-    """Alert to findings that are new; one that was gone is new again.
+    """Send an alarm for each new finding of a command's result, once to each receiver.
+
+    An Airflow Variable of the pipeline keeps what each receiver was sent. A finding that a later
+    result lacks is removed from it, so that it is sent again when it comes back; an alarm that
+    could not be delivered is sent with the next result.
 
     Args:
-        context: of the task.
-        pipeline: the name of the pipeline; None: the task is for none.
-        task: the task, which knows where the pipeline files are.
-        answer: what the command has answered: with `findings`, and perhaps the `range`.
-        events: the events that the answer decides: what is not among its findings is gone.
+        context: the task's context.
+        pipeline: the pipeline's name; None if the task belongs to no pipeline: nothing is sent.
+        task: the operator, whose attribute `pipelines` is the folder of the pipeline files.
+        answer: the command's JSON document, with `findings` and, if it is of a run, its `range`.
+        events: the events that this command checks; alarms of other events stay as they are.
     """
     spec = _spec_of(pipeline, task)
     if spec is None or not spec.alerts or not isinstance(answer, Mapping):
@@ -112,24 +73,24 @@ def alert_findings(
     if answer.get("status", _PUBLISHED) != _PUBLISHED:
         return  # it only shows, or prepares, what somebody looks at
     alarms = alarms_in(answer, spec.pipeline, _link(context))
-    key = f"strandline_alerted_{spec.pipeline}"
-    before: dict[str, list[str]] = Variable.get(key, default={}, deserialize_json=True)
+    variable = f"strandline_alerted_{spec.pipeline}"
+    before: dict[str, list[str]] = Variable.get(variable, default={}, deserialize_json=True)
     after = dict(before)
     for alert in spec.alerts:
-        asked = [event for event in alert.on if event in events]
-        of_alert = [alarm for alarm in alarms if alarm.event in asked]
-        known, decided = {*before.get(alert.to, ())}, {f"{event}/" for event in asked}
-        new = [alarm for alarm in of_alert if _key(alarm) not in known]
-        reached = {_key(alarm) for alarm in new if _send(alert.to, alarm, context)}
-        others = {one for one in known if not one.startswith(tuple(decided))}
-        still = known & {_key(alarm) for alarm in of_alert}
-        after[alert.to] = sorted(others | still | reached)
+        decided = {event for event in alert.on if event in events}
+        alerted = {*after.get(alert.to, ())}  # two alerts may name one receiver
+        of_others = {key for key in alerted if _event_of(key) not in decided}
+        current = [alarm for alarm in alarms if alarm.event in decided]
+        ongoing = alerted & {_key(alarm) for alarm in current}
+        new = [alarm for alarm in current if _key(alarm) not in alerted]
+        sent = {_key(alarm) for alarm in new if _send(alert.to, alarm, context)}
+        after[alert.to] = sorted(of_others | ongoing | sent)
     if after != before:
-        Variable.set(key, after, serialize_json=True)
+        Variable.set(variable, after, serialize_json=True)
 
 
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:
-    """What an answer's findings warn of, the worst first."""
+    """An alarm for each warning and each critical finding of an answer, in its order."""
     within = answer.get("range") or {}
     said = f"{within['start']} to {within['end']}" if within else ""
     return [
@@ -148,6 +109,10 @@ def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm
 
 def _key(alarm: Alarm) -> str:
     return f"{alarm.event}/{alarm.name}"
+
+
+def _event_of(key: str) -> str:
+    return key.partition("/")[0]
 
 
 def _send(connection: str, alarm: Alarm, context: Any) -> bool:

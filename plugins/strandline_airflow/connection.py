@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from typing import Any
-
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 CONNECTION = "strandline_engine"
-"""Its id; there need not be one."""
+"""The connection's id; the connection is optional."""
 CONNECTION_TYPE = "strandline"
-_SECONDS_TO_ANSWER = 60
 
 
 def connection() -> Connection | None:
@@ -65,37 +61,3 @@ def spark_master(spark_connection: str) -> str | None:
     except AirflowNotFoundException:
         return None
     return f"{found.host}:{found.port}" if found.port else found.host
-
-
-class StrandlineHook(BaseHook):
-    """The type of connection; what the button "Test" of its form does."""
-
-    conn_name_attr = "strandline_conn_id"
-    default_conn_name = CONNECTION
-    conn_type = CONNECTION_TYPE
-    hook_name = "Strandline"
-
-    def __init__(self, strandline_conn_id: str = CONNECTION) -> None:
-        super().__init__()
-        self.strandline_conn_id = strandline_conn_id
-
-    def get_conn(self) -> Connection:
-        """The connection itself: what it names is a program."""
-        return self.get_connection(self.strandline_conn_id)
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Whether the command that it names runs, and the version that it says."""
-        from strandline_airflow import settings  # noqa: PLC0415 - it asks for the connection, too
-
-        program: Any = self.get_conn().extra_dejson.get("executable") or settings.executable()
-        try:
-            done = subprocess.run(
-                [str(program), "--version"],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_SECONDS_TO_ANSWER,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return False, str(error)
-        return done.returncode == 0, (done.stdout or done.stderr).strip()

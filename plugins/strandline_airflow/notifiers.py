@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from airflow.sdk import BaseNotifier, Connection
 
-if TYPE_CHECKING:
-    from strandline_airflow.alerts import Alarm
+from strandline_airflow.alarm import Alarm
 
 _TIMEOUT_S = 10
 

@@ -17,7 +17,7 @@ def get_provider_info() -> dict[str, Any]:
         "connection-types": [
             {
                 "connection-type": CONNECTION_TYPE,
-                "hook-class-name": "strandline_airflow.connection.StrandlineHook",
+                "hook-class-name": "strandline_airflow.hook.StrandlineHook",
                 "hook-name": "Strandline",
                 "ui-field-behaviour": {
                     "hidden-fields": ["schema", "login"],

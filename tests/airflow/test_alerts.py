@@ -140,6 +140,13 @@ def test_only_the_events_that_an_alert_names_are_sent_to_it(advance, alerting, h
     assert [one["Subject"] for one in mail.got] == ["strandline flights: warning"]
 
 
+def test_a_receiver_that_two_alerts_name_gets_each_finding_once(advance, alerting, hook):
+    folder = alerting("{on: silent_channel, to: hook}", "{on: warning, to: hook}")
+    for _ in range(3):
+        advance(folder, answer(WARNING, SILENT))
+    assert [said["event"] for *_, said in hook.got] == ["silent_channel", "warning"]
+
+
 def test_a_mail_shows_text_of_others_as_text(advance, alerting, mail):
     advance(alerting("{on: warning, to: mail}"), answer(WARNING | {"sentence": "{{ 1 }} <script>"}))
     (one,) = mail.got

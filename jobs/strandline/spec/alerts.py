@@ -17,10 +17,10 @@ _CONNECTION = r"^[A-Za-z0-9_.\-]{1,200}$"
 
 
 def _events(value: Any) -> Any:
+    """The events as a tuple; a single one may be written without brackets."""
     if value in ([], ""):
         msg = "names no event; give one, such as failed"
         raise ValueError(msg)
-    """A single event may be written without brackets."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
