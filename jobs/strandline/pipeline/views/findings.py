@@ -128,11 +128,13 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
     """Rules that do not hold, by the audits in force.
 
     In force are the last scheduled run's, and of the runs by hand since every one whose range no
-    later one covers. A run by hand over everything counts as scheduled.
+    later one covers. A run by hand over everything counts as scheduled; a run that a revert has
+    taken back counts nowhere.
     """
     in_force: list[Entry] = []
+    taken_back = {pair.run.run_id for pair in state.taken_back}
     for entry in state.steps:
-        if entry.audit is None or entry.kind in UPKEEP:
+        if entry.audit is None or entry.kind in UPKEEP or entry.run_id in taken_back:
             continue
         if any(state.has_step(entry.run_id, step) for step in _NOT_JUDGED):
             continue
