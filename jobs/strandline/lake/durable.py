@@ -1,4 +1,4 @@
-"""Durability of written files: the lake's file system is told to store them."""
+"""Durability of written files: the lake's file system stores them on request."""
 
 from __future__ import annotations
 

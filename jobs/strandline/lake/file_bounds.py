@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _CUT_OFF_US = 1_000
-"""The largest truncation, in µs, of an upper bound: logs have instants in whole milliseconds."""
+"""The largest truncation of an upper bound, in microseconds: logs have whole milliseconds."""
 
 
 def known_by_log(log: pa.Table) -> list[pc.Expression]:
