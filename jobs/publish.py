@@ -1,4 +1,4 @@
-"""What a run has prepared is published: `spark-submit jobs/publish.py PIPELINE RUN`.
+"""Publish a prepared run: `spark-submit jobs/publish.py PIPELINE RUN`.
 
 Arguments, environment and exit codes are those of `strandline runs publish`.
 """

@@ -1,10 +1,11 @@
-"""Strandline in Airflow: DAGs of pipeline files, and the operators for DAGs of one's own.
+"""Strandline in Airflow: DAGs from pipeline files, and operators for your own DAGs.
 
     from strandline_airflow import strandline_dags
 
     strandline_dags("pipelines/", globals())
 
-It imports no pyspark, and of itself only what is asked for: DAG files parse quickly.
+Names are imported when they are first used, and none imports pyspark, so that DAG files parse
+quickly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Alerts of a pipeline's file, sent by Airflow's notifiers.
+"""The `alerts` of pipeline files, sent by Airflow's notifiers.
 
-What is sent never fails a task: whoever cannot be reached is named in its log.
+An alert that cannot be delivered is logged as a warning; it never fails the task.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _OF_FINDING: Mapping[str, Event] = {
     "schedule": "stale",
     "silent_after": "silent_channel",
 }
-"""By a finding's name, the event that it is; every other one that warns is `warning`."""
+"""The event of a finding, by the finding's name; of every other finding it is `warning`."""
 OF_A_RUN: tuple[Event, ...] = ("warning", "silent_channel", "stale")
-"""What the answer of a run decides."""
+"""The events that the findings of a run decide."""
 _PUBLISHED = "published"
 _LONGEST = 500
-"""Signs of a finding that are sent."""
+"""The longest text of a finding that is sent, in characters."""
 _log = logging.getLogger(__name__)
 
 
 def alert_failure(context: Any) -> None:
-    """Alert to a task that has failed for good: Airflow's `on_failure_callback`."""
+    """Send an alarm for a task that has no retries left: Airflow's `on_failure_callback`."""
     task, error = context["task"], context.get("exception")
     pipeline = getattr(task, "pipeline", None)
     spec = _spec_of(pipeline, task)
@@ -116,7 +116,7 @@ def _event_of(key: str) -> str:
 
 
 def _send(connection: str, alarm: Alarm, context: Any) -> bool:
-    """Whether an alarm has been sent."""
+    """Send an alarm by a connection; False if it could not be delivered."""
     try:
         notifier_of(BaseHook.get_connection(connection), alarm).notify(context)
     except Exception as error:  # noqa: BLE001 - whatever a server or a connection brings about
@@ -138,7 +138,7 @@ def _spec_of(pipeline: Any, task: Any) -> PipelineSpec | None:
 
 
 def _asked_range(task: Any) -> str:
-    """The range that a task was asked for; empty: its arguments could not even be rendered."""
+    """The range in a task's arguments; empty if it has none, or they could not be rendered."""
     arguments = getattr(task, "application_args", None)
     said = options_of(arguments) if isinstance(arguments, Sequence) else {}
     if "start" in said and "end" in said:
@@ -147,7 +147,7 @@ def _asked_range(task: Any) -> str:
 
 
 def _in_short(error: Any) -> str:
-    """The first lines of what a job has said."""
+    """The message of an error, cut to the longest text that is sent."""
     return visible(str(error or "it has failed"), keep="\n")[:_LONGEST]
 
 

@@ -1,4 +1,4 @@
-"""What the asset events of a published run say, and which assets have one."""
+"""The asset events of a published run: which assets get one, and its `extra`."""
 
 from __future__ import annotations
 
@@ -11,37 +11,40 @@ from airflow.sdk import Asset, AssetAlias
 from strandline_airflow.catalogue import published_asset
 
 _SAID = ("run_id", "kind", "range", "horizon", "dates", "completed")
-"""What an event has of a run's answer, under the same names."""
+"""The keys of a run's JSON document that its asset event repeats."""
 _PUBLISHED = AssetAlias("strandline_published")
-"""Of the event of a pipeline's tables as a whole, beside events of their partitions: such an event
-starts no DAG that is scheduled on the tables as a whole."""
+"""The alias of the event for a pipeline's tables as a whole. It is sent beside the events of single
+partitions, which start no DAG that is scheduled on the whole tables."""
 _COMPLETE = AssetAlias("strandline_complete")
 _REPROCESSED = AssetAlias("strandline_reprocessed")
 
 
 def complete_asset(pipeline: str) -> Asset:
-    """The days of a pipeline whose slots are all closed: it has an event when there are more."""
+    """The asset of a pipeline's complete days; it has an event when further days are complete.
+
+    A day is complete when all its slots are closed.
+    """
     return Asset(name=f"strandline_{pipeline}_complete", uri=f"strandline://{pipeline}/complete")
 
 
 def outlets_of(pipeline: str) -> list[Asset | AssetAlias]:
-    """The outlets of a task that publishes a pipeline which its DAG names."""
+    """The outlets of a task that publishes a pipeline known when its DAG is parsed."""
     return [published_asset(pipeline), _PUBLISHED, _COMPLETE]
 
 
 def outlets_of_any() -> list[Asset | AssetAlias]:
-    """The outlets of a task that publishes the pipeline which a run of its DAG names."""
+    """The outlets of a task that publishes the pipeline named by a param of the DAG run."""
     return [_REPROCESSED, _COMPLETE]
 
 
 def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: Any) -> None:
-    """Let the asset events of a task say what a run has published.
+    """Fill the asset events of a task with the result of a published run.
 
     Args:
         events: Airflow's `outlet_events` of the task.
-        outlets: of the task.
-        pipeline: the name of the pipeline; None: the task is for none.
-        answer: what the command has answered.
+        outlets: the task's outlets.
+        pipeline: the pipeline's name; None if the task belongs to no pipeline: there is no event.
+        answer: the command's JSON document.
     """
     if pipeline is None:
         return
@@ -57,7 +60,7 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
 
 
 def event_of(answer: Any) -> dict[str, Any]:
-    """The `extra` of an event: the run, its range, its counts and the verdict on it."""
+    """The `extra` of an event: run id, range, counts, verdict and findings of a run."""
     if not isinstance(answer, Mapping):
         return {}
     said = {name: answer[name] for name in _SAID if answer.get(name) not in (None, [], {})}
@@ -71,7 +74,7 @@ def event_of(answer: Any) -> dict[str, Any]:
 
 
 def changed_dates(answer: Any) -> list[str]:
-    """The dates of the windows that a run has changed; none: it has changed none."""
+    """The dates on which a run has changed windows or pairs, as ISO texts."""
     dates = answer.get("dates") if isinstance(answer, Mapping) else None
     ranges = (dates or {}).get("windows") or (dates or {}).get("pairs") or ()
     return [day.isoformat() for first, last in ranges for day in _days(first, last)]

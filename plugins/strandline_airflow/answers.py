@@ -1,4 +1,4 @@
-"""The JSON document of a command, in a file of its own: the task's log has the page for people."""
+"""The JSON document of a command, written to a file; the task's log shows the text for people."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 from strandline.cli.answer_file import VARIABLE
 
 NO_FILE = {VARIABLE: "/dev/null"}
-"""The variables of a command whose document nobody can read, since it runs on another machine."""
+"""Environment variables of a command on another machine, whose document is not written."""
 
 
 @dataclass(frozen=True)
 class AnswerFile:
-    """The file into which a command on this machine writes its document."""
+    """The file into which a command on this machine writes its JSON document."""
 
     path: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which the command knows of the file."""
+        """The environment variables that name the file to the command."""
         return {VARIABLE: str(self.path)}
 
     def read(self, secret: str | None = None) -> Any:
-        """The document; null: the command has written none, or was killed as it wrote.
+        """The document; None if the command has written none, or was killed while it wrote.
 
         Args:
-            secret: text that the document does not show, should the command have written it.
+            secret: text that is replaced by `***` wherever it occurs in the document.
         """
         try:
             text = self.path.read_text(encoding="utf-8")
@@ -42,13 +42,13 @@ class AnswerFile:
 
 @contextmanager
 def answer_file() -> Iterator[AnswerFile]:
-    """A file for the document of one command, gone afterwards."""
+    """A temporary file for the document of one command."""
     with TemporaryDirectory(prefix="strandline-") as folder:
         yield AnswerFile(Path(folder, "answer.json"))
 
 
 def error_of(answer: Any) -> Mapping[str, str]:
-    """The parts of a document's error: `place`, `problem`, `way_out`; empty: it has none."""
+    """The `place`, `problem` and `way_out` of a document's error; empty if it has no error."""
     match answer:
         case {"error": {"place": str(place), "problem": str(problem), "way_out": str(way_out)}}:
             return {"place": place, "problem": problem, "way_out": way_out}

@@ -1,4 +1,4 @@
-"""A person says yes or no to what a run has prepared, with its preview before them."""
+"""The approval of a prepared run by a person, who sees a preview of its changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from strandline_airflow.requests import prepared_by
 
 
 class PreviewApprovalOperator(ApprovalOperator):
-    """Airflow's own approval of what the task `prepare` shows.
+    """Airflow's approval operator, whose body is the preview of the task `prepare`.
 
-    It is skipped where the param `approval` is off, and where there is nothing to publish. A
-    rejection skips what follows. If nobody answers in time it fails for good: asked again, nobody
-    else would answer.
+    It is skipped if the param `approval` is off, or if there is nothing to publish. A rejection
+    skips the downstream tasks. Without an answer in time the task fails without retries.
     """
 
     ui_color = "#f2ecd8"
@@ -28,10 +27,10 @@ class PreviewApprovalOperator(ApprovalOperator):
         super().__init__(subject=subject_to_approve, body=preview_to_approve, **kwargs)
 
     def execute(self, context: Context) -> Any:
-        """Ask, and wait.
+        """Ask, and defer until the answer.
 
         Raises:
-            AirflowSkipException: nobody is to be asked.
+            AirflowSkipException: the param `approval` is off, or nothing is prepared.
         """
         if not context["params"]["approval"]:
             raise AirflowSkipException("the param `approval` is off: nobody is asked")
@@ -40,7 +39,7 @@ class PreviewApprovalOperator(ApprovalOperator):
         return super().execute(context)
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
-        """Fail for good.
+        """Fail without retries.
 
         Raises:
             AirflowFailException: always.
@@ -50,7 +49,7 @@ class PreviewApprovalOperator(ApprovalOperator):
 
 
 def subject_to_approve(context: Context, **_: object) -> str:
-    """What is to be approved, in a line: the pipeline, its range, and how many rows change."""
+    """One line to approve: the pipeline, its range, and the number of rows that change."""
     prepared = prepared_by(context)
     within, counts = prepared.get("range") or {}, (prepared.get("diff") or {}).items()
     changes = [
@@ -63,7 +62,7 @@ def subject_to_approve(context: Context, **_: object) -> str:
 
 
 def preview_to_approve(context: Context, **_: object) -> str:
-    """The preview of what is prepared, as markdown, for whoever is to approve it."""
+    """The preview of the prepared run as a markdown block of code."""
     prepared = prepared_by(context)
     text = preview_text(prepared)
     # a block of code, of which nothing inside is markup: its fence is longer than any within
@@ -73,7 +72,10 @@ def preview_to_approve(context: Context, **_: object) -> str:
 
 
 def preview_text(answer: Any) -> str:
-    """The preview in what a job has answered, as `strandline` shows it; empty: it has none."""
+    """The preview of a JSON document as the command prints it; empty if it has none.
+
+    Windows whose values change come first.
+    """
     from strandline.cli.console import TextConsole  # noqa: PLC0415 - DAG files parse without it
     from strandline.cli.preview import parts  # noqa: PLC0415 - the same
 
@@ -93,4 +95,4 @@ def preview_text(answer: Any) -> str:
 _BY_DAY_AND_REASON = 2
 """The first parts of a preview: its days, and quarantine by reason."""
 _WIDTH = 100
-"""Signs of a line, as Airflow's page shows them; what is longer is wrapped."""
+"""The width of a line in characters: that of Airflow's page; longer lines are wrapped."""

@@ -1,4 +1,4 @@
-"""Pages that somebody asks for: made one at a time, kept for a while, never for long."""
+"""Pages made on request: one at a time, and cached for some minutes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_KEPT = 4
-"""Reports of some megabytes each, in each process of Airflow's API."""
+"""The number of cached pages, some megabytes each, in each process of Airflow's API."""
 KEPT_S = 300.0
+"""The age in seconds after which a cached page is made again."""
 TIMEOUT_S = 120.0
-"""The longest that making one may take."""
+"""The longest time in seconds for making one page."""
 _MOST_WAITING = 4
 _LONGEST_WAIT_S = 20.0
 
 
 class BusyError(Exception):
-    """Others are asking: a report is being made, and as many as may wait do."""
+    """Too many requests are waiting for the page that is being made."""
 
 
 @dataclass(frozen=True)
 class AskedReports(Generic[T]):
-    """Pages, or what they show, by what was asked for.
+    """A cache of pages, or of their data, by request.
 
-    Each takes a process of its own, so that whoever reloads a page, or asks for one day after the
-    other, would otherwise start as many as there are requests.
+    Making one starts a process, so a limit is needed: without it, reloading a page again and again
+    would start as many processes as there are requests.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -44,18 +45,18 @@ class AskedReports(Generic[T]):
     _waiting: BoundedSemaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        """So many may wait."""
+        """Set the number of requests that may wait."""
         object.__setattr__(self, "_waiting", BoundedSemaphore(self.most_waiting))
 
     def page(self, of: Hashable, make: Callable[[], T]) -> T:
-        """A page, made unless one of the same is kept.
+        """The cached page, or a new one.
 
         Args:
-            of: what it shows: the days, the pipeline, and the state of its tables.
-            make: makes it.
+            of: the key of the page: pipeline, days, and the state of the pipeline's tables.
+            make: makes the page.
 
         Raises:
-            BusyError: others are being made, or waited for.
+            BusyError: too many requests are waiting.
         """
         with self._turn():
             kept = self._pages.get(of)

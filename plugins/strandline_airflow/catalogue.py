@@ -1,4 +1,4 @@
-"""The pipelines that there are: one broken file breaks its own pipeline only."""
+"""The pipelines of a folder; a broken file affects no other pipeline."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Catalogue:
     """The pipelines of a folder.
 
     Attributes:
-        specs: the pipelines that can run, by name, sorted by it.
-        broken: what is wrong with the other files, an error each.
+        specs: the valid pipelines by name, sorted by name.
+        broken: one error for each other file.
     """
 
     specs: Mapping[str, PipelineSpec]
@@ -31,12 +31,15 @@ class Catalogue:
 
     @property
     def names(self) -> list[str]:
-        """The names of the pipelines that can run."""
+        """The names of the valid pipelines."""
         return list(self.specs)
 
 
 def read_catalogue(folder: Path) -> Catalogue:
-    """The pipelines of a folder; it raises nothing, since a DAG file has others to serve."""
+    """The pipelines of a folder, with an error for each file that defines none.
+
+    It raises nothing: an exception would stop the DAGs of the valid files, too.
+    """
     if not folder.is_dir():
         error = InputError("pipelines", f"{folder} is not a folder", "name the folder")
         return Catalogue({}, (error,))
@@ -61,10 +64,10 @@ def read_catalogue(folder: Path) -> Catalogue:
 
 
 def timetable_of(spec: PipelineSpec, *, origin: str = "") -> CronDataIntervalTimetable | None:
-    """When the pipeline's daily run is due, in UTC; null: not by the clock.
+    """The timetable of the pipeline's daily run, in UTC; None if it is not scheduled by time.
 
-    `schedule="0 6 * * *"` as a plain text would give Airflow's trigger timetable, whose data
-    intervals are empty.
+    It has data intervals. A cron expression given to a DAG as text would become Airflow's trigger
+    timetable, whose data intervals are empty.
 
     Raises:
         InputError: the schedule is not a cron expression.
@@ -82,7 +85,10 @@ def timetable_of(spec: PipelineSpec, *, origin: str = "") -> CronDataIntervalTim
 
 
 def schedule_of(spec: PipelineSpec) -> BaseAsset | CronDataIntervalTimetable | None:
-    """What the pipeline's DAG is scheduled on: of one that reads results, these."""
+    """The schedule of the pipeline's daily DAG: an asset, a timetable, or None.
+
+    A pipeline over results is scheduled on the asset of the pipeline that publishes them.
+    """
     if isinstance(spec, ResultsSpec):
         return published_asset(spec.upstream.pipeline) if spec.when_published else None
     if isinstance(spec.schedule, OnAsset):
@@ -92,6 +98,6 @@ def schedule_of(spec: PipelineSpec) -> BaseAsset | CronDataIntervalTimetable | N
 
 
 def published_asset(pipeline: str) -> Asset:
-    """The pipeline's published tables, as something that other DAGs can be scheduled on."""
+    """The asset of a pipeline's published tables, on which other DAGs can be scheduled."""
     # Not the lake's own address: an asset's identity has to outlive a move of the lake.
     return Asset(name=f"strandline_{pipeline}", uri=f"strandline://{pipeline}/windows")

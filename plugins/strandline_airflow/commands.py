@@ -1,4 +1,4 @@
-"""The operators of what is quick: a plain process, without any engine."""
+"""The operators of commands without an engine, which run as a plain process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _ProcessOperator(BaseOperator):
     """A program as a plain process.
 
     Args:
-        lake: the lake's root; None: as the connection or the environment says.
-        pipelines: the folder of the pipeline files; None: the same.
+        lake: the lake's root; None: from the connection or the environment.
+        pipelines: the folder of the pipeline files; None: from the connection or the environment.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class _ProcessOperator(BaseOperator):
         self.pipelines = None if pipelines is None else str(pipelines)
 
     def on_kill(self) -> None:
-        """End the process and whatever it has started."""
+        """End the process and its child processes."""
         self._process.end()
 
     def _run(self, name: str, *command: str) -> Any:
@@ -110,7 +110,7 @@ class StrandlineReportOperator(CommandOperator):
         """Make the report.
 
         Returns:
-            Where it lies.
+            The path or URI of its file.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.
@@ -120,10 +120,10 @@ class StrandlineReportOperator(CommandOperator):
 
 
 class StrandlineMaintainOperator(CommandOperator):
-    """`strandline maintain` for a pipeline, or for all that have run (`ALL`).
+    """`strandline maintain` for one pipeline, or for all pipelines that have run (`ALL`).
 
     Args:
-        shows_only: whether nothing is done but shown, or a callable that says so when rendered.
+        shows_only: whether it is a dry run, or a callable that returns this when rendered.
     """
 
     template_fields: Sequence[str] = ("pipeline", "shows_only")
@@ -134,7 +134,7 @@ class StrandlineMaintainOperator(CommandOperator):
         self.shows_only = shows_only
 
     def execute(self, context: Context) -> None:
-        """Maintain; what is done, and measured, is in the log.
+        """Run the upkeep; the log lists its steps and their sizes.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.

@@ -1,4 +1,4 @@
-"""The connection that says where `strandline`, its lake and its engine are."""
+"""The Airflow connection that names the `strandline` executable, its lake and its engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONNECTION_TYPE = "strandline"
 
 
 def connection() -> Connection | None:
-    """The connection, of whatever type; None: there is none."""
+    """The connection, of any type; None if there is none."""
     try:
         return BaseHook.get_connection(CONNECTION)
     except AirflowNotFoundException:
@@ -20,16 +20,16 @@ def connection() -> Connection | None:
 
 
 def in_connection(name: str) -> str | None:
-    """A field among a connection's extras, as `lake`; None: it is not there, or empty."""
+    """A field of the connection's extras, such as `lake`; None if it is missing or empty."""
     found = connection()
     value = found.extra_dejson.get(name) if found else None
     return str(value) if value not in (None, "") else None
 
 
 def store_environment() -> dict[str, str]:
-    """Credentials of the lake's object store, as variables of a job; or nothing.
+    """The credentials of the lake's object store as environment variables; or none.
 
-    They are those of the connection that the extra `store` names, one of Airflow's type `aws`.
+    The extra `store` names a connection of Airflow's type `aws`, which holds them.
 
     Raises:
         AirflowNotFoundException: there is no such connection.
@@ -55,7 +55,7 @@ def store_environment() -> dict[str, str]:
 
 
 def spark_master(spark_connection: str) -> str | None:
-    """The master that a Spark connection names, as `local[2]` or `spark://host:7077`."""
+    """The master of a Spark connection, as `local[2]` or `spark://host:7077`."""
     try:
         found = BaseHook.get_connection(spark_connection)
     except AirflowNotFoundException:

@@ -1,4 +1,4 @@
-"""Which engine a task runs on, and how its process gets to know."""
+"""The engine of a task, and the environment variables that name it to the task's process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from strandline_airflow import settings
 from strandline_airflow.connection import CONNECTION, connection
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-"""The variable that PySpark reads a server's token from."""
+"""The environment variable from which PySpark reads the token of a Spark Connect server."""
 _PORT = 15002
-"""Of Spark Connect, where a connection does not say another."""
+"""Spark Connect's port if the connection has none."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class TaskEngine:
     """The engine of a task.
 
     Attributes:
-        name: of the engine.
-        environment: what its process reads beside the task's own; it may hold a token.
+        name: `spark`, `connect` or `sail`.
+        environment: environment variables of its process; they may hold a token.
     """
 
     name: EngineName
@@ -43,13 +43,13 @@ def engine_of_task(
     """The engine of a task.
 
     Args:
-        asked: by the param `engine`; empty: what the connection says, else the environment, else
-            the pipeline's file, else Spark.
-        pipeline: the name of the pipeline, if the task is for one.
-        pipelines: the folder of its file; None: as for every task.
+        asked: the param `engine`; if it is empty, the connection decides, else the environment,
+            else the pipeline's file, else it is Spark.
+        pipeline: the pipeline's name, if the task belongs to one.
+        pipelines: the folder of its file; None: from the connection or the environment.
 
     Raises:
-        AirflowFailException: there is no such engine, or no address of its server.
+        AirflowFailException: the engine is unknown, or its server has no address.
     """
     said = _said_by_connection()
     environment = {**os.environ, **said}
@@ -70,7 +70,7 @@ def engine_of_task(
 
 
 def _said_by_connection() -> dict[str, str]:
-    """What the connection says, by the names of the variables that say the same; or nothing."""
+    """The fields of the connection under the names of their environment variables."""
     found = connection()
     if found is None:
         return {}
@@ -87,7 +87,7 @@ def _said_by_connection() -> dict[str, str]:
 
 
 def _address(connection: Connection, *, use_ssl: object) -> str | None:
-    """The address that host and port of a connection name; None: it has no host."""
+    """The address `sc://host:port` of a connection; None if it has no host."""
     if not connection.host:
         return None
     address = f"sc://{connection.host}:{connection.port or _PORT}"
@@ -95,7 +95,7 @@ def _address(connection: Connection, *, use_ssl: object) -> str | None:
 
 
 def _of_file(pipeline: str | None, pipelines: str | Path | None) -> EngineName | None:
-    """The engine that a pipeline's file names."""
+    """The engine named in a pipeline's file; None if it names none or cannot be read."""
     if pipeline is None:
         return None
     try:

@@ -25,17 +25,17 @@ def strandline_dags(
 ) -> None:
     """Put the DAGs of a folder of pipeline files into a DAG file.
 
-    A daily DAG for each pipeline; one each to reprocess a range, to make reports and for upkeep.
-    A broken file has no daily DAG: `strandline_broken` says what is wrong with it, and the others
-    go on.
+    There is a daily DAG for each pipeline, and one DAG each for reprocessing a range, for reports
+    and for upkeep. A broken file has no daily DAG: the DAG `strandline_broken` shows its error,
+    and the other pipelines run on.
 
         strandline_dags("pipelines/", globals())
 
     Args:
-        pipelines: the folder, from the DAG file's own if it is relative; None: as the connection
-            or the environment says.
+        pipelines: the folder of the pipeline files, relative to the DAG file's folder; None: from
+            the connection or the environment.
         module: `globals()` of the DAG file.
-        lake: the lake's root; None: as the connection or the environment says.
+        lake: the lake's root; None: from the connection or the environment.
     """
     folder = _folder(pipelines, module)
     catalogue = read_catalogue(folder)
@@ -52,10 +52,10 @@ def strandline_dags(
 def raise_broken_files(pipelines: str | Path | None, module: MutableMapping[str, Any]) -> None:
     """Make Airflow show the broken files of a folder as an import error.
 
-    It belongs into a DAG file of its own: an import error stops all DAGs of its file.
+    Call it in a separate DAG file: an import error stops all DAGs of its file.
 
     Raises:
-        InputError: some file is broken; all of them are named.
+        InputError: a file is broken; the message names every broken file.
     """
     folder = _folder(pipelines, module)
     if broken := read_catalogue(folder).broken:

@@ -1,4 +1,4 @@
-"""A command as an application of Spark's operator on Kubernetes."""
+"""A command as an application of the Spark operator on Kubernetes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
 _EXIT_CODE = re.compile(r"exit_?[cC]ode\W+(\d+)")
-"""In the state of the driver's container, which the provider's error repeats."""
+"""The exit code in the container's state, which the provider's error quotes."""
 
 
 class KubernetesRunner:
     """Runs a command by the Kubernetes provider's operator.
 
-    Its JSON document stays where it runs. The answer is the run in the pipeline's ledger, so
-    Airflow has to reach the lake.
+    The JSON document of the command stays in the cluster. The result is read from the pipeline's
+    ledger, so the Airflow worker needs access to the lake.
     """
 
     def __init__(self, log: Logger, on: SparkOnKubernetes, submit: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class KubernetesRunner:
             self._operator.on_kill()
 
     def _answer(self, spec: SubmitSpec) -> Any:
-        """The run in the ledger; null: it is not there."""
+        """The run in the ledger; None if it is not there."""
         pipeline = spec.arguments[len(spec.title.split()) - 1]
         asked = [str(settings.executable()), "runs", "list", pipeline, "--json"]
         said = PlainProcess().run(asked, spec.environment, self._log)

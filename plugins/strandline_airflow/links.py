@@ -1,4 +1,4 @@
-"""The way from a task to the report."""
+"""Links from a task to the pages of its pipeline."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ URL_PREFIX = "/strandline"
 
 
 def page_path(below: str) -> str:
-    """Where Airflow serves one of the plugin's pages, below the UI's own address."""
+    """The path of one of the plugin's pages, relative to the address of Airflow's UI."""
     base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
     return f"{base}{URL_PREFIX}{below}"
 
 
 def report_path(pipeline: str) -> str:
-    """Where Airflow serves a pipeline's report."""
+    """The path of a pipeline's report, relative to the address of Airflow's UI."""
     return page_path(f"/reports/{quote(pipeline, safe='')}")
 
 
 @attrs.define()
 class ReportLink(BaseOperatorLink):
-    """A button on the task: the report of the pipeline that it ran for."""
+    """The button of a task that opens the report of its pipeline."""
 
     name = "Report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The served report; empty, hence no button, for a task without a pipeline."""
+        """The report's path; empty for a task without a pipeline, which then has no button."""
         pipeline = getattr(operator, "pipeline", None)
         return report_path(pipeline) if isinstance(pipeline, str) else ""

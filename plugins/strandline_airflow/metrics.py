@@ -1,4 +1,4 @@
-"""A published run as metrics, by Airflow's own StatsD or OpenTelemetry, where one is configured."""
+"""Metrics of a published run, sent by Airflow's StatsD or OpenTelemetry if it is configured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PREFIX = "strandline"
 
 
 def count_run(pipeline: str | None, answer: Any, now: datetime | None = None) -> None:
-    """Send what a published run has read and taken: see `gauges_of`; seconds a step as timings."""
+    """Send the gauges of a published run (see `gauges_of`), and its seconds per step as timings."""
     if pipeline is None or not isinstance(answer, Mapping) or answer.get("status") != "published":
         return
     tags = {"pipeline": pipeline}
@@ -23,10 +23,11 @@ def count_run(pipeline: str | None, answer: Any, now: datetime | None = None) ->
 
 
 def gauges_of(answer: Mapping[str, Any], now: datetime) -> dict[str, float]:
-    """The gauges of a run's answer, by name; those that it does not decide are left out.
+    """The gauges of a run by name; a gauge that the run does not decide is missing.
 
-    `freshness_seconds`: how long ago what is processed up to ended; `rows`: of the landing, read to
-    observe new days; `malformed_share`: of these; `late_share`: of the range's records.
+    `freshness_seconds`: the age of the instant up to which the pipeline is processed;
+    `rows`: landing rows read to observe new days; `malformed_share`: the share of these rows that
+    is malformed; `late_share`: the share of the range's records that is late.
     """
     found: dict[str, float] = {}
     if until := answer.get("frontier"):

@@ -1,4 +1,4 @@
-"""Airflow's notifiers of an alarm: by the type of the connection that a pipeline's file names."""
+"""The notifier of an alarm, by the type of the receiver's Airflow connection."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _TIMEOUT_S = 10
 
 
 class Notifies(Protocol):
-    """What sends a message."""
+    """A notifier of Airflow, of which only `notify` is used."""
 
     def notify(self, context: Any) -> None:
-        """Send it."""
+        """Send the message."""
 
 
 class WebhookNotifier(BaseNotifier):
-    """Posts an alarm as JSON to the address of a connection.
+    """Posts an alarm as JSON to the URL of a connection.
 
     Args:
-        connection: of type http or https: host, port, schema (`http` or `https`), and in extra
-            `path`; a password is sent as a bearer token, with a login as basic authentication.
-        alarm: what is posted.
+        connection: a connection of type http or https, with host, port, schema (`http` or `https`)
+            and the extra `path`. A password without a login is sent as a bearer token, with a
+            login by basic authentication.
+        alarm: the message.
     """
 
     def __init__(self, connection: Connection, alarm: Alarm) -> None:
@@ -34,10 +35,10 @@ class WebhookNotifier(BaseNotifier):
         self._alarm = alarm
 
     def notify(self, context: Any) -> None:
-        """Post it.
+        """Post the message.
 
         Raises:
-            HTTPError: the server does not answer, or refuses it.
+            HTTPError: the server does not answer in ten seconds, or answers with an error.
         """
         import httpx  # noqa: PLC0415 - DAG files parse without it
 
@@ -57,10 +58,10 @@ class WebhookNotifier(BaseNotifier):
 
 
 def address_of(connection: Connection) -> str:
-    """The address that a connection names.
+    """The URL of a connection of type http.
 
     Raises:
-        ValueError: it has no host.
+        ValueError: the connection has no host.
     """
     if not connection.host:
         msg = f"connection {connection.conn_id!r} has no host"
@@ -73,10 +74,10 @@ def address_of(connection: Connection) -> str:
 
 
 def notifier_of(connection: Connection, alarm: Alarm) -> Notifies:
-    """What sends an alarm by a connection.
+    """The notifier that sends an alarm by a connection of type http, https or smtp.
 
     Raises:
-        ValueError: the connection is of another type, or names nobody.
+        ValueError: the connection has another type, or lacks a host or a recipient.
     """
     if connection.conn_type in {"http", "https"}:
         return WebhookNotifier(connection, alarm)

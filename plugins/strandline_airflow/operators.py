@@ -1,4 +1,4 @@
-"""The operator of what needs an engine: a `strandline` command on Spark, Spark Connect or Sail."""
+"""The operator of a `strandline` command on an engine: Spark, Spark Connect or Sail."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ from strandline_airflow.submit import SubmitSpec
 class StrandlineJobOperator(BaseOperator):
     """One `strandline` command on an engine.
 
-    On `connect` and `sail` it is a plain process of the task, since the engine is elsewhere, or
-    starts beside it. On `spark` it is one Spark application: by spark-submit, as a process, or on
-    Kubernetes (`runners.runner_of`). All else is the same: exit codes 2 (wrong input) and 3 (audit
-    failed) fail the task for good, others are retried; what the command printed as JSON becomes
-    the task's XCom.
+    On `connect` and `sail` it is a child process of the task: the engine is a server, or starts
+    inside the process. On `spark` it is one Spark application: by spark-submit, as a child process,
+    or on Kubernetes (`runners.runner_of`). On every engine exit codes 2 (wrong input) and 3 (failed
+    audit) fail the task without retries, other codes are retried, and the command's JSON document
+    becomes the task's XCom.
 
     Args:
-        command: as `strandline` has it, such as `advance` or `runs publish`.
-        application_args: its arguments, or a callable that gives them when rendered.
-        pipeline: the pipeline that it runs for, or a callable that says so when it is rendered.
-        engine: `spark`, `connect` or `sail`, or a callable that says so when it is rendered; empty:
-            as the connection `strandline_engine`, the environment or the pipeline's file says.
-        conf: Spark's settings, of the engine `spark`; the command itself reads the pipeline's.
-        env_vars: further variables of the command's process.
-        lake: the lake's root; None: as the connection or the environment says.
-        pipelines: the folder of the pipeline files; None: the same.
-        conn_id: the connection that names Spark's master.
-        entry_point: the file that a Spark application starts, where it is not this environment's.
+        command: the command, such as `advance` or `runs publish`.
+        application_args: its arguments, or a callable that returns them when rendered.
+        pipeline: the pipeline's name, or a callable that returns it when rendered.
+        engine: `spark`, `connect` or `sail`, or a callable that returns it when rendered; if it is
+            empty, the connection `strandline_engine`, the environment or the pipeline's file
+            decides.
+        conf: settings of the engine `spark`; the command itself reads those of the pipeline.
+        env_vars: further environment variables of the command's process.
+        lake: the lake's root; None: from the connection or the environment.
+        pipelines: the folder of the pipeline files; None: from the connection or the environment.
+        conn_id: the connection with Spark's master.
+        entry_point: the file that starts the Spark application; by default this environment's.
         archives: packed environments that Spark's executors unpack, as `file#folder`.
         submit: further arguments of the provider's operator that submits an application.
     """
@@ -100,13 +101,13 @@ class StrandlineJobOperator(BaseOperator):
         """Run the command to its end.
 
         Returns:
-            The JSON document that it printed, or null.
+            The command's JSON document, or None.
 
         Raises:
-            AirflowFailException: wrong input or a failed audit: not to be tried again.
-            AirflowException: it failed otherwise; the message ends with what it said.
-            AirflowSkipException: the day was processed before, and the command has changed nothing:
-                nobody who waits for the pipeline's tables is to start.
+            AirflowFailException: wrong input or a failed audit, which a retry would not mend.
+            AirflowException: every other failure; the message ends with the command's error.
+            AirflowSkipException: the day was processed before, and nothing has changed: DAGs that
+                are scheduled on the pipeline's asset do not start.
         """
         pipeline, folder = self._name_of_pipeline(), self.pipelines
         engine = engine_of_task(str(self.engine), pipeline, pipelines=folder)
@@ -128,12 +129,12 @@ class StrandlineJobOperator(BaseOperator):
         return answer
 
     def on_kill(self) -> None:
-        """End the plain process, or the Spark application: a JVM and the driver's Python."""
+        """End the child process, or the Spark application: the JVM and the driver's Python."""
         if self._runner is not None:
             self._runner.end()
 
     def _spec(self, engine: TaskEngine) -> SubmitSpec:
-        """What is to be run, apart from where."""
+        """The command with its environment, independent of where it runs."""
         return SubmitSpec(
             entry_point=self.entry_point,
             arguments=(*self.command.split(), *self._arguments()),
@@ -149,7 +150,7 @@ class StrandlineJobOperator(BaseOperator):
         return [str(argument) for argument in given or ()]
 
     def _run_key(self) -> str:
-        """What `--run-key` says; empty: it is not given."""
+        """The value of `--run-key`; empty if it is not given."""
         return options_of(self._arguments()).get("run-key", "")
 
     def _environment(self, engine: TaskEngine) -> dict[str, str]:
@@ -160,7 +161,7 @@ class StrandlineJobOperator(BaseOperator):
         return {**own, **engine.environment, **(self.env_vars or {})}
 
     def _is_short(self) -> bool:
-        """Whether the run is over before a JVM would have warmed up."""
+        """Whether the run is too short for a JVM to warm up."""
         from strandline.lake.ledger import Ledger  # noqa: PLC0415 - DAG files parse
         from strandline.lake.places import is_uri  # noqa: PLC0415
         from strandline.lake.results_log import log_of  # noqa: PLC0415
@@ -180,9 +181,9 @@ class StrandlineJobOperator(BaseOperator):
         return log is not None and is_small(spec, state, log, within)
 
     def _repeated(self, engine: TaskEngine) -> Any:
-        """What `strandline` says of a run that would only repeat a published one; None: it is none.
+        """The document of the published run that this command would repeat; None if there is none.
 
-        It is asked before Spark is started, which costs more than a small run.
+        It is asked without Spark, whose start takes longer than a small run.
         """
         asked = self._arguments()
         if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:

@@ -1,4 +1,4 @@
-"""What a finished job means to Airflow: its result, or an error that says what the job said."""
+"""The exception by which a failed command fails its task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINAL = {
     AuditFailedError.exit_code: "the audit failed, so nothing was published",
 }
 _STALE = "is stale"
-"""So begins what `runs publish` says of a staging that others, or other rules, have overtaken."""
+"""The first words of `runs publish`'s error for a prepared run that has become stale."""
 _LINES_SHOWN = 25
 _NOISE = re.compile(
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
@@ -26,23 +26,23 @@ _NOISE = re.compile(
 
 
 class StagingIsStaleError(AirflowFailException):
-    """What was prepared is no longer what would be published: it has to be prepared again."""
+    """The prepared run has become stale: it has to be prepared again."""
 
 
 class AuditRejectedError(AirflowFailException):
-    """The audit of a run failed: nothing is published until what it found is mended."""
+    """The audit of a run failed, and nothing was published."""
 
 
 def failure_of(
     job: str, exit_code: int, output: Sequence[str], answer: Any = None
 ) -> AirflowException:
-    """The exception for a job that failed: final for wrong input and failed audits.
+    """The exception for a failed command; without retries for wrong input and failed audits.
 
     Args:
-        job: the command.
-        exit_code: not 0.
+        job: the command, as the message names it.
+        exit_code: its exit code, not 0.
         output: its last lines.
-        answer: the JSON document that it wrote, with its error; null: it wrote none.
+        answer: its JSON document with the error; None if it wrote none.
     """
     meaning = _FINAL.get(exit_code)
     headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
@@ -55,7 +55,7 @@ def failure_of(
 
 
 def _said(output: Sequence[str], answer: Any) -> str:
-    """The error of a job's document; without one the job's last lines, less Spark's own."""
+    """The error in a command's document; if there is none, its last lines without Spark's log."""
     match error_of(answer):
         case {"place": place, "problem": problem, "way_out": way_out}:
             message = f"{place}: {problem}" + (f"; {way_out}" if way_out else "")

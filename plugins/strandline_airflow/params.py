@@ -10,7 +10,7 @@ from airflow.sdk import Param
 from strandline.lake.sessions.choice import ENGINES
 
 ALL = "(all)"
-"""In place of a pipeline: every one of them; not a name that a pipeline can have."""
+"""The choice of all pipelines in a form; no pipeline can have this name."""
 
 # In Python `$` also stands before a last line feed; `\\Z` is no JavaScript, which the form speaks.
 _END = r"(?![\s\S])"
@@ -25,7 +25,7 @@ _REASON = r"^\S[^\x00-\x1f\x7f]*\S" + _END
 
 
 def daily_params() -> dict[str, Param]:
-    """Of a daily DAG: nothing is needed, the data interval says it all."""
+    """The params of a daily DAG; all are optional, since the data interval gives the horizon."""
     return {
         "to": _optional_instant(
             "Advance to",
@@ -39,7 +39,7 @@ def daily_params() -> dict[str, Param]:
 
 
 def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
-    """Of the reprocess DAG: what to rebuild, and why; in the sections of its form."""
+    """The params of the reprocess DAG, by the sections of its form."""
     only = pipelines[0] if len(pipelines) == 1 else None
     return {
         **_section(
@@ -92,12 +92,12 @@ def reprocess_params(pipelines: Sequence[str]) -> dict[str, Param]:
 
 
 def report_params(pipelines: Sequence[str]) -> dict[str, Param]:
-    """Of the report DAG: one pipeline, or all of them."""
+    """The params of the report DAG: one pipeline, or all of them."""
     return {"pipeline": _pipeline([ALL, *pipelines], default=ALL)}
 
 
 def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
-    """Of the upkeep DAG: one pipeline, or all of them that have run."""
+    """The params of the upkeep DAG: one pipeline or all that have run, and whether to dry-run."""
     return {
         "pipeline": _pipeline([ALL, *pipelines], default=ALL),
         "dry_run": Param(
@@ -110,7 +110,7 @@ def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
 
 
 def _section(title: str, **params: Param) -> dict[str, Param]:
-    """Params that stand together in the form, under a title."""
+    """Params of one section of the form, under its title."""
     for param in params.values():
         param.schema["section"] = title
     return params

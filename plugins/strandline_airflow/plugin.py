@@ -11,7 +11,7 @@ from strandline_airflow.page.external_views import external_views
 
 
 async def pages(scope: Any, receive: Any, send: Any) -> None:
-    """The app that serves the page and the reports."""
+    """The FastAPI app of the page and the reports."""
     # Every process of Airflow loads this file; only the API server needs what that one imports.
     from strandline_airflow.page.app import app  # noqa: PLC0415
 
@@ -19,7 +19,7 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 
 class StrandlinePlugin(AirflowPlugin):
-    """The page, its places in the interface, and the link from a task to its report."""
+    """The plugin: the page, its views in Airflow's UI, and the link from a task to its report."""
 
     name = "strandline"
     operator_extra_links: list[Any] = [ReportLink()]  # noqa: RUF012 - so does the base class

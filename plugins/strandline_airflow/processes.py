@@ -1,4 +1,4 @@
-"""A program as a plain process of a task, and the end of whatever a task has started."""
+"""A program as a plain process of a task, and the termination of a process with its children."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
 LINES_KEPT = 200
-"""The last lines of a process that an error may repeat."""
+"""The number of last lines of a process's output that are kept for an error message."""
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a process.
+    """The result of a process.
 
     Attributes:
-        exit_code: 0 if it has done its work.
+        exit_code: 0 if it succeeded.
         output: the last lines that it printed.
-        answer: the JSON document that it wrote; null if it wrote none.
+        answer: the JSON document that it wrote; None if it wrote none.
     """
 
     exit_code: int
@@ -57,9 +57,9 @@ class PlainProcess:
 
         Args:
             command: the program and its arguments; the log shows them.
-            environment: what it reads beside the environment of the task; the log does not show it.
-            log: of the task.
-            secret: what neither the log nor the output shows, should the process say it.
+            environment: variables in addition to those of the task; the log does not show them.
+            log: the task's logger.
+            secret: text that the log and the output show as `***`.
         """
         with answer_file() as file:
             exit_code, output = self._logged(
@@ -74,7 +74,7 @@ class PlainProcess:
         log: Logger,
         secret: str | None,
     ) -> tuple[int, list[str]]:
-        """Run a command, each of whose lines goes to the log; its exit code and last lines."""
+        """Run a command and log its lines; its exit code and last lines."""
         log.info("Running %s", command)
         self._running = running = subprocess.Popen(
             command,
@@ -103,11 +103,11 @@ class PlainProcess:
 
 
 def end_tree(process: subprocess.Popen[Any], *, ask_all: bool = False) -> None:
-    """End a process and whatever it has started; who has not ended in time is killed.
+    """Terminate a process and its children, and kill those that still run after the grace time.
 
     Args:
-        process: asked first, so that it can end its work in order.
-        ask_all: whether those that it has started are asked as well, since it does not ask them.
+        process: the process; it gets SIGTERM first, so that it can end its work in order.
+        ask_all: whether its children get SIGTERM as well; needed if it does not forward the signal.
     """
     if process.poll() is not None:
         return

@@ -1,4 +1,4 @@
-"""What Airflow lists of this package among its providers: a type of connection."""
+"""The description of this package as a provider of Airflow: a connection type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strandline_airflow.connection import CONNECTION_TYPE
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The description that the entry point `apache_airflow_provider` gives Airflow."""
+    """The provider's description, as the entry point `apache_airflow_provider` returns it."""
     text = {"type": ["string", "null"]}
     return {
         "package-name": "strandline",

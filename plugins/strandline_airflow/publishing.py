@@ -1,4 +1,4 @@
-"""What was prepared, and perhaps approved, is published; or it has become stale."""
+"""The publication of a prepared run, which may have been approved or have become stale."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from strandline_airflow.requests import PREPARE, Rendered
 
 
 class StrandlinePublishOperator(StrandlineJobOperator):
-    """`strandline runs publish`: what the task `prepare` has prepared, as it was shown.
+    """`strandline runs publish` for the run that the task `prepare` has prepared.
 
-    A staging may have become stale: somebody has published into its range since, rows have landed,
-    or the rules have changed. If a person has approved it, the task fails and says what to clear.
-    Else the range is rebuilt and published in one go: nobody has looked at what would have been.
+    A prepared run becomes stale if its range is published by another run, rows land, or the rules
+    change. A stale run that a person has approved fails the task, which names the tasks to clear.
+    A stale run without approval is rebuilt and published in one go, since nobody has seen its
+    preview.
 
     Args:
-        again: the arguments of `strandline backfill` for that, or a callable that gives them when
-            rendered.
+        again: the arguments of `strandline backfill` for this rebuild, or a callable that returns
+            them when rendered.
     """
 
     template_fields: Sequence[str] = (*StrandlineJobOperator.template_fields, "again")
@@ -33,13 +34,14 @@ class StrandlinePublishOperator(StrandlineJobOperator):
         self.again = again
 
     def execute(self, context: Context) -> Any:
-        """Publish it.
+        """Publish the prepared run, or rebuild and publish its range.
 
         Returns:
-            As of StrandlineJobOperator.
+            The JSON document of the command.
 
         Raises:
-            AirflowFailException: it is stale, and was approved; or as of StrandlineJobOperator.
+            AirflowFailException: the run is stale and was approved, or an error of
+                StrandlineJobOperator.
         """
         try:
             return super().execute(context)
@@ -52,5 +54,5 @@ class StrandlinePublishOperator(StrandlineJobOperator):
         return super().execute(context)
 
     def _repeated(self, engine: TaskEngine) -> Any:
-        """What is prepared is no repetition."""
+        """None: a prepared run is never a repetition."""
         return None

@@ -1,4 +1,4 @@
-"""What a run is asked for: instants from its params, its partition date or its data interval."""
+"""The instants of a DAG run, from its params, its partition date or its data interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ReprocessRange:
     Attributes:
         start: the first window start of the range.
         end: its end; exclusive.
-        as_of: the run knows the records that arrived before it; null: all of them.
+        as_of: the horizon: records that arrived before it are read; None: all records.
     """
 
     start: str
@@ -36,12 +36,12 @@ def horizon_of(
 ) -> str:
     """The instant that a scheduled run advances to: ISO-8601, UTC.
 
-    It is the param `to`; else the end of the day that the partition stands for; else the end of
-    the data interval; else when the run was due, of one that an asset has triggered.
+    It is the param `to`; else the end of the partition's day; else the end of the data interval;
+    else, for a run triggered by an asset, the time at which the run was triggered.
 
     Raises:
-        InputError: `to` is not an instant, or there is none of the three (a run that was
-            triggered by hand or by an asset may have no logical date).
+        InputError: `to` is not an instant, or there is none of these (a run that was triggered by
+            hand may have no logical date).
     """
     if params.get("to") is not None:
         return _instant(params, "to")
@@ -57,7 +57,7 @@ def horizon_of(
 
 
 def range_of(params: Mapping[str, Any]) -> ReprocessRange:
-    """The range that a run by hand rebuilds, and its horizon.
+    """The range and the horizon in the params of a reprocess run.
 
     Raises:
         InputError: a param is missing or not an instant, or start is not before end.
@@ -71,7 +71,7 @@ def range_of(params: Mapping[str, Any]) -> ReprocessRange:
 
 
 def pipeline_of(params: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    """The name of the pipeline that is asked for.
+    """The pipeline's name in the params.
 
     Raises:
         InputError: there is no such pipeline.

@@ -1,4 +1,4 @@
-"""The reports, served by Airflow to those who are signed in."""
+"""The reports, served by Airflow to signed-in users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 @router.get("/reports/{pipeline}")
 def report(spec: ReadablePipeline, since: _Day = None, until: _Day = None) -> Response:
-    """The report of a pipeline, as it was last made; of other days, if asked for, made now."""
+    """The last report of a pipeline; for the days of a query, a report made on request."""
     pipeline = spec.pipeline
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     if since or until:
@@ -47,7 +47,7 @@ def report(spec: ReadablePipeline, since: _Day = None, until: _Day = None) -> Re
 
 
 def _asked_report(pipeline: str, since: str | None, until: str | None) -> str:
-    """The report of some days, as long as the pipeline's run history is what it was."""
+    """The report of the queried days, cached until the pipeline's run history changes."""
     shown = (lake(), pipeline, since, until, state_of(pipeline))
     try:
         return _ASKED.page(shown, lambda: _report_of(pipeline, since=since, until=until))
@@ -60,7 +60,7 @@ def _asked_report(pipeline: str, since: str | None, until: str | None) -> str:
 
 
 def _report_of(pipeline: str, **days: str | None) -> str:
-    """The report of some days, by a process of its own: its libraries are not loaded here."""
+    """The report of the queried days, made in a process: its libraries are not loaded here."""
     command = Path(sys.executable).with_name("strandline")
     asked = [f"--{name}={day}" for name, day in days.items() if day]
     with TemporaryDirectory() as folder, answer_file() as file:

@@ -1,7 +1,7 @@
-"""What the DAGs' tasks ask the jobs for, as the argv of `strandline`.
+"""The arguments of `strandline` for the tasks of the DAGs.
 
-These are called when a task is rendered, and give whole arguments: what a user typed is validated,
-becomes one element of the argv, and is never read as a template, an option or a path.
+The functions are called when a task is rendered. Text that a user typed is validated and becomes
+one element of the argument list; it is never read as a template, an option or a path.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
 from strandline_airflow.settings import pipelines_folder
 
 PREPARE, APPROVAL = "prepare", "approval"
-"""The tasks that others ask for what they have said."""
+"""The ids of the tasks whose XComs other tasks read."""
 _BY_ASSET = {"asset_triggered", "asset_materialization"}
-"""Types of runs that an asset, or somebody who wants it made, has triggered."""
+"""The types of DAG runs that an asset event, or a user who materializes an asset, triggers."""
 _PREVIEW_ROWS = 100
-"""Of each kind: a preview lies in the log and in Airflow's database."""
+"""Rows of each kind in a preview, which is kept in the task's log and in Airflow's database."""
 Rendered = Callable[..., Any]
-"""A template field that Airflow calls with the context in place of rendering it."""
+"""A template field that is a callable: Airflow calls it with the context."""
 
 
 def advance_request(pipeline: str) -> Rendered:
-    """`strandline advance`: up to the run's horizon."""
+    """The arguments of `strandline advance` up to the DAG run's horizon."""
 
     def argv(context: Context, **_: object) -> list[str]:
         with _Refusing():
@@ -46,16 +46,16 @@ def advance_request(pipeline: str) -> Rendered:
                 run_after=_triggered_at(context),
             )
         may = _allowed(context["params"])
-        return [pipeline, f"--to={to}", *may, "--json", *_who_asks(context)]
+        return [pipeline, f"--to={to}", *may, "--json", *_requested_as(context)]
 
     return argv
 
 
 def publish_request(context: Context, **_: object) -> list[str]:
-    """`strandline runs publish`: what the task `prepare` has prepared, and nothing else.
+    """The arguments of `strandline runs publish` for the run of the task `prepare`.
 
     Raises:
-        AirflowSkipException: it has found that nothing can change, and has prepared nothing.
+        AirflowSkipException: nothing is prepared, since nothing would change.
     """
     prepared = prepared_by(context)
     if prepared["status"] != "prepared":
@@ -71,10 +71,10 @@ def publish_request(context: Context, **_: object) -> list[str]:
 
 
 def prepared_by(context: Context) -> Mapping[str, Any]:
-    """What the task `prepare` has answered.
+    """The JSON document of the task `prepare`.
 
     Raises:
-        AirflowFailException: nothing that it can be known by.
+        AirflowFailException: the task has left none, or one without the run's id.
     """
     answer = context["ti"].xcom_pull(task_ids=PREPARE)
     if not (isinstance(answer, Mapping) and {"status", "pipeline", "run_id"} <= answer.keys()):
@@ -83,17 +83,17 @@ def prepared_by(context: Context) -> Mapping[str, Any]:
 
 
 def options_of(argv: Iterable[object]) -> dict[str, str]:
-    """The options with a value that the arguments of a job name, such as `to` of `--to=…`."""
+    """The options with a value in a command's arguments, such as `to` of `--to=…`."""
     words = [str(one) for one in argv]
     named = [word for word in words if word.startswith("--") and "=" in word]
     return dict(word.removeprefix("--").split("=", 1) for word in named)
 
 
 def requested_range(argv: Iterable[object]) -> TimeRange | None:
-    """The range that the arguments of a job name; None: they name none.
+    """The range in a command's arguments; None if they have none.
 
     Raises:
-        InputError: its ends are no instants, or in the wrong order.
+        InputError: an end is not an instant, or the start is not before the end.
     """
     options = options_of(argv)
     if not {"start", "end"} <= options.keys():
@@ -106,16 +106,20 @@ def requested_range(argv: Iterable[object]) -> TimeRange | None:
 
 @dataclass(frozen=True)
 class Requests:
-    """What the params of a run ask for, of the pipelines of a folder.
+    """The requests in the params of a DAG run, for the pipelines of a folder.
 
     Attributes:
-        folder: of the pipeline files; None: as the connection or the environment says.
+        folder: the folder of the pipeline files; None: from the connection or the environment.
     """
 
     folder: str | Path | None = None
 
     def backfill(self, *, prepare: bool) -> Rendered:
-        """`strandline backfill`: the range of the params; or what it would publish is prepared."""
+        """The arguments of `strandline backfill` for the params' range.
+
+        Args:
+            prepare: whether the run is only prepared, or previewed, and not published.
+        """
 
         def argv(context: Context, **_: object) -> list[str]:
             params = context["params"]
@@ -131,13 +135,17 @@ class Requests:
                 *_allowed(params),
                 f"--reason={params['reason']}",
                 "--json",
-                *_who_asks(context),
+                *_requested_as(context),
             ]
 
         return argv
 
     def reported(self, context: Any) -> list[str]:
-        """The pipelines to report on: the param's; else those that triggered the run; else all."""
+        """The names of the pipelines to report on.
+
+        The pipeline of the param; else the pipelines whose asset events triggered the DAG run;
+        else all pipelines.
+        """
         if context["params"]["pipeline"] != ALL:
             return [self.pipeline(context)]
         events = context.get("triggering_asset_events") or {}
@@ -146,22 +154,22 @@ class Requests:
         return [name for name in names if not triggered or published_asset(name).name in triggered]
 
     def maintained(self, context: Context, **_: object) -> str:
-        """The pipeline that the param `pipeline` names, or `ALL`."""
+        """The name in the param `pipeline`, or `ALL`."""
         return ALL if context["params"]["pipeline"] == ALL else self.pipeline(context)
 
     def pipeline(self, context: Context, **_: object) -> str:
-        """The name of the pipeline that the param `pipeline` names."""
+        """The name in the param `pipeline`."""
         return self.spec(context).pipeline
 
     def spark_conf(self, context: Context, **_: object) -> dict[str, str]:
-        """The Spark configuration of the pipeline that the param `pipeline` names."""
+        """The Spark settings of the pipeline in the param `pipeline`."""
         return dict(self.spec(context).spark)
 
     def spec(self, context: Context) -> PipelineSpec:
-        """The pipeline that the param `pipeline` names.
+        """The pipeline in the param `pipeline`.
 
         Raises:
-            AirflowFailException: there is none of that name.
+            AirflowFailException: no valid pipeline has this name.
         """
         specs = self._specs()
         with _Refusing():
@@ -174,43 +182,44 @@ class Requests:
 
 
 def is_dry_run(context: Context, **_: object) -> bool:
-    """What the param `dry_run` says."""
+    """The value of the param `dry_run`."""
     return bool(context["params"]["dry_run"])
 
 
 def requested_engine(context: Context, **_: object) -> str:
-    """The engine that the param `engine` names; empty: it names none, or there is no such param."""
+    """The value of the param `engine`; empty if it is null, or the DAG has no such param."""
     return str(context["params"].get("engine") or "")
 
 
 def _triggered_at(context: Context) -> datetime | None:
-    """When a run was due that an asset has triggered; None: no asset has.
+    """The `run_after` of a DAG run that an asset triggered; None for every other run.
 
-    Of an asset that is only named (`Asset.ref`) the run has no `triggering_asset_events`.
+    The run's type is asked, since a run triggered by an `Asset.ref` has no
+    `triggering_asset_events`.
     """
     dag_run = context["dag_run"]
     return dag_run.run_after if dag_run.run_type.value in _BY_ASSET else None
 
 
 def _allowed(params: Mapping[str, Any]) -> list[str]:
-    """What the run may do that it else may not, and what it else would not do."""
+    """The flags of the run that are switched on."""
     names = ("allow_removals", "force", "recreate")
     return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
 
 
 def _shown_first(params: Mapping[str, Any]) -> list[str]:
-    """That a run publishes nothing yet: what it would is prepared, or only shown."""
+    """The options of a run that publishes nothing: it is prepared, or only previewed."""
     how = "--dry-run" if params.get("preview") else "--prepare"
     return [how, f"--preview-rows={_PREVIEW_ROWS}"]
 
 
 def _overrides(params: Mapping[str, Any]) -> list[str]:
-    """What the run goes by in place of what the pipeline's file says."""
+    """The options that override rules of the pipeline's file for this run."""
     names = ("allowed_lateness", "bound")
     return [f"--{name.replace('_', '-')}={params[name]}" for name in names if params.get(name)]
 
 
-def _who_asks(context: Context) -> list[str]:
+def _requested_as(context: Context) -> list[str]:
     dag_run = context["dag_run"]
     return [
         f"--run-key={dag_run.dag_id}/{dag_run.run_id}",
@@ -224,7 +233,7 @@ def _requester(context: Context) -> str:
 
 
 class _Refusing:
-    """Turns wrong input into a failure that is not retried: the params will not change."""
+    """Turns an InputError into a failure without retries, since the params will not change."""
 
     def __enter__(self) -> None: ...
 

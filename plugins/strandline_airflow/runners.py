@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
 SUBMITS = ("process", "spark-submit", "kubernetes")
-"""How a task on the engine spark is run, as the field `submit` of the connection names it."""
+"""The values of the connection's field `submit`: how a task on the engine spark is run."""
 
 
 class Runner(Protocol):
     """Runs a command to its end."""
 
     def run(self, spec: SubmitSpec, context: Context) -> Any:
-        """The JSON document of the command; null: there is none.
+        """The JSON document of the command; None if it wrote none.
 
         Raises:
-            AirflowFailException: wrong input or a failed audit: not to be tried again.
-            AirflowException: it failed otherwise.
+            AirflowFailException: wrong input or a failed audit, which a retry would not mend.
+            AirflowException: every other failure.
         """
 
     def end(self) -> None:
-        """End it, and whatever it has started."""
+        """End the command and its child processes."""
 
 
 class ProcessRunner:
-    """A process of the task: the command starts its engine itself, or asks a server."""
+    """Runs a command as a child process, which starts its engine itself or connects to a server."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log
@@ -60,7 +60,7 @@ class ProcessRunner:
 
 
 class SparkProcessRunner(ProcessRunner):
-    """The same on Apache Spark, whose master the Spark connection names; none: this machine."""
+    """A ProcessRunner on Apache Spark; the master is the Spark connection's, or else local."""
 
     def __init__(self, log: Logger, spark_connection: str) -> None:
         super().__init__(log)
@@ -75,19 +75,19 @@ class SparkProcessRunner(ProcessRunner):
 def runner_of(
     engine: str, log: Logger, *, spark_connection: str, submit: Mapping[str, Any]
 ) -> Runner:
-    """What runs a command on an engine.
+    """The runner of a command on an engine.
 
-    On `spark` the field `submit` of the connection says it; else it is spark-submit where the
-    provider of Apache Spark is installed, and a plain process where it is not.
+    On `spark` the connection's field `submit` chooses it; if the field is empty, it is spark-submit
+    if the Spark provider is installed, and else a plain process.
 
     Args:
-        engine: of the task.
-        log: of the task.
-        spark_connection: the id of the connection that names Spark's master.
+        engine: the engine's name.
+        log: the task's logger.
+        spark_connection: the id of the connection with Spark's master.
         submit: further arguments of the provider's operator.
 
     Raises:
-        AirflowFailException: what the connection names is unknown, or not installed.
+        AirflowFailException: the value of `submit` is unknown, or its provider is not installed.
     """
     if engine != "spark":
         return ProcessRunner(log)
@@ -113,7 +113,7 @@ def runner_of(
 
 
 def _kubernetes(said: Any) -> SparkOnKubernetes:
-    """What a connection's extra `kubernetes` says of the cluster."""
+    """The cluster in the connection's extra `kubernetes`."""
     try:
         return SparkOnKubernetes(**(said or {}))
     except TypeError as error:

@@ -1,6 +1,6 @@
-"""Where the command, the lake and the pipelines are, and how often a task is tried again.
+"""The places of the command, the lake and the pipelines, and the retries of tasks.
 
-What an operator or a DAG file is given comes first, then the connection, then the environment.
+An argument of an operator or a DAG file comes first, then the connection, then the environment.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ENTRY_POINT = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_j
 """The file that starts a command as a Spark application."""
 
 RETRIES = 2
-"""Tries after the first; exit codes 2 and 3 are never tried again."""
+"""Retries of a task; exit codes 2 and 3 are never retried."""
 RETRY_DELAY = timedelta(seconds=30)
-"""Before the first retry; doubled before each further one."""
+"""The delay before the first retry; it doubles with each further retry."""
 MAX_RETRY_DELAY = timedelta(minutes=10)
 
 
 APPROVAL_TIMEOUT = timedelta(days=1)
-"""So long an approval is waited for; until then no other range is reprocessed."""
+"""The longest wait for an approval, during which no other range is reprocessed."""
 
 
 def lake(given: str | None = None) -> str:
-    """The lake's root; a path is made absolute.
+    """The lake's root: an absolute path, or a URI.
 
     Raises:
-        InputError: nobody says where it is.
+        InputError: neither argument, connection nor environment names it.
     """
     root = _found(given, "lake", "STRANDLINE_LAKE")
     path = path_of(root)
@@ -43,10 +43,10 @@ def lake(given: str | None = None) -> str:
 
 
 def pipelines_folder(given: str | Path | None = None) -> Path:
-    """The folder of the pipeline files.
+    """The absolute folder of the pipeline files.
 
     Raises:
-        InputError: nobody says where it is.
+        InputError: neither argument, connection nor environment names it.
     """
     return Path(_found(given, "pipelines", "STRANDLINE_PIPELINES")).absolute()
 
@@ -64,9 +64,9 @@ def _found(given: str | Path | None, name: str, variable: str) -> str:
 def job_environment(
     given_lake: str | None = None, given_pipelines: str | Path | None = None
 ) -> dict[str, str]:
-    """What a job reads from its environment: the same lake and pipelines as the DAGs.
+    """The environment variables of a command: lake, pipelines, and the store's credentials.
 
-    And the credentials of the lake's object store, where a connection has them.
+    Lake and pipelines are those of the DAGs; the credentials come from a connection, if it has any.
     """
     return {
         **store_environment(),
@@ -76,12 +76,12 @@ def job_environment(
 
 
 def executable() -> Path:
-    """The `strandline` executable: the connection's, which may be of another environment."""
+    """The `strandline` executable of the connection, or else of this Python environment."""
     return Path(in_connection("executable") or Path(sys.executable).with_name("strandline"))
 
 
 def report_file(pipeline: str, given_lake: str | None = None) -> str:
-    """Where `strandline report` puts a pipeline's page."""
+    """The file that `strandline report` writes for a pipeline."""
     return f"{lake(given_lake)}/{pipeline}/_reports/report.html"
 
 

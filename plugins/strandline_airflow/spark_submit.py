@@ -1,4 +1,4 @@
-"""A command as a Spark application that the provider's operator submits."""
+"""A command as a Spark application, submitted by the Spark provider's operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PYTHON = "PYSPARK_DRIVER_PYTHON"
 
 
 class SparkSubmitRunner:
-    """Runs a command by spark-submit: connection and cluster modes are the provider's."""
+    """Runs a command by spark-submit; connections and deploy modes are the provider's."""
 
     def __init__(self, log: Logger, spark_connection: str, submit: Mapping[str, Any]) -> None:
         self._log = log
@@ -54,7 +54,7 @@ class SparkSubmitRunner:
     def _submitted(
         self, hook: SparkSubmitHook, file: AnswerFile, spec: SubmitSpec, context: Context
     ) -> None:
-        """Submit it, and wait for its end.
+        """Submit the application, and wait for its end.
 
         Raises:
             AirflowException: see Runner.
@@ -71,7 +71,7 @@ class SparkSubmitRunner:
             raise failure_of(spec.title, exit_code, said, file.read()) from None
 
     def end(self) -> None:
-        """End the Spark application: a JVM and the driver's Python."""
+        """End the Spark application: the JVM and the driver's Python."""
         hook = self.operator._hook if self.operator else None
         if self.operator is None or hook is None:
             return
@@ -94,17 +94,17 @@ class SparkSubmitRunner:
 
 
 class _Submitting(SparkSubmitOperator):
-    """The provider's operator, run by another one; with the settings of the command."""
+    """The provider's operator with the command's settings, executed inside another operator."""
 
     def __init__(self, *, is_short: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._is_short = is_short
 
     def hook(self, file: AnswerFile) -> SparkSubmitHook:
-        """The hook that submits it.
+        """The hook that submits the application.
 
         Args:
-            file: for the command's document, where the driver is on this machine.
+            file: the file for the command's JSON document, if the driver runs on this machine.
         """
         self._hook = hook = self._get_hook()
         master = str(hook._connection["master"])
@@ -126,16 +126,16 @@ def _is_here(master: str) -> bool:
 
 
 def _path_to_spark(python: str) -> dict[str, str]:
-    """Where `spark-submit` is, if nowhere else, and the Python with which it looks for Spark."""
+    """A PATH that ends with this environment's `spark-submit`, and the Python that finds Spark."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(_programs())])
     return {"PATH": path, _PYTHON: python}
 
 
 def _drivers_python() -> str:
-    """The Python that has the command.
+    """The setting of the driver's Python: the one that has the command.
 
-    It is a setting beside the variable: where the workers' Python is set, Spark takes that for
-    its driver's before it reads the variable.
+    The environment variable alone is not enough: if the workers' Python is set, Spark uses it for
+    the driver, too, before it reads the variable.
     """
     beside = _programs() / "python"
     return os.environ.get(_PYTHON) or (str(beside) if beside.exists() else "python3")

@@ -1,4 +1,4 @@
-"""A command to be run, apart from where it runs; and its form for each place: pure functions."""
+"""A command to run, and its form for each place where it can run, as pure functions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ _OF_KUBERNETES = {
     "spark.executor.instances": ("executor", "instances"),
     "spark.executor.memory": ("executor", "memory"),
 }
-"""Settings that an application of Spark's operator has fields of its own for."""
+"""Settings that the Spark operator's application has as fields."""
 _LONGEST_NAME = 40
-"""Signs: its pods' names have the operator's suffixes behind it, and 63 at most."""
+"""The longest name in characters; with the operator's suffixes a pod's name has at most 63."""
 
 
 @dataclass(frozen=True)
 class SubmitSpec:
-    """A `strandline` command that is to run somewhere.
+    """A `strandline` command, independent of where it runs.
 
     Attributes:
-        entry_point: the file that starts it as a Spark application, by its path where the driver
-            will be.
-        arguments: the command and its arguments, as `strandline` takes them.
-        run_id: names the run of Airflow that asks for it; the same for each try of a task.
+        entry_point: the file that starts it as a Spark application; a path on the driver's machine.
+        arguments: the command and its arguments.
+        run_id: the key of Airflow's DAG run; the same for each try of a task.
         archives: packed environments that Spark unpacks beside each executor, as `file#folder`.
         conf: Spark's settings.
-        environment: the driver's variables; they may hold a token.
-        is_short: whether the run is over before a JVM would have warmed up.
+        environment: the driver's environment variables; they may hold a token.
+        is_short: whether the run is too short for a JVM to warm up, so that it should compile less.
     """
 
     entry_point: str
@@ -47,12 +46,12 @@ class SubmitSpec:
 
     @property
     def title(self) -> str:
-        """The command in a message, such as `strandline runs publish`."""
+        """The command as a message names it, such as `strandline runs publish`."""
         return f"strandline {' '.join(self._words)}"
 
     @property
     def name(self) -> str:
-        """The application's name in Spark's pages, such as `strandline-publish`."""
+        """The application's name in Spark's UI, such as `strandline-publish`."""
         return f"strandline-{self._words[-1]}"
 
     @property
@@ -60,14 +59,14 @@ class SubmitSpec:
         return self.arguments[: 2 if self.arguments[0] == "runs" else 1]
 
     def on_master(self, master: str) -> SubmitSpec:
-        """The same with a Spark master, for a process that starts Spark itself."""
+        """The command with a Spark master, for a process that starts Spark itself."""
         return replace(self, arguments=(*self.arguments, f"--master={master}"))
 
 
 def as_process(spec: SubmitSpec, executable: str) -> list[str]:
-    """The argv of a plain process: the command itself starts its engine, or asks a server.
+    """The arguments of a plain process, which starts its engine itself or connects to a server.
 
-    The settings are not handed over: the command reads the pipeline's own.
+    Spark's settings are not among them: the command reads them from the pipeline's file.
     """
     return [executable, *spec.arguments]
 
@@ -86,16 +85,16 @@ def as_spark_submit(spec: SubmitSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SparkOnKubernetes:
-    """Where Spark's operator is, and the image that has Strandline.
+    """A Kubernetes cluster with the Spark operator, and the image of driver and executors.
 
     Attributes:
-        image: with Spark, Python and `strandline[spark]`; driver and executors run it.
-        namespace: of the application.
-        service_account: the driver's, which may create pods.
-        spark_version: of the image.
-        connection: Airflow's, of the cluster.
-        entry_point: the file of the image that starts the command.
-        pipelines: the image's folder of the pipeline files.
+        image: an image with Spark, Python and `strandline[spark]`.
+        namespace: the application's namespace.
+        service_account: the driver's service account, which may create pods.
+        spark_version: the image's version of Spark.
+        connection: the id of the cluster's Airflow connection.
+        entry_point: the file in the image that starts the command.
+        pipelines: the folder of the pipeline files in the image.
     """
 
     image: str
@@ -107,7 +106,7 @@ class SparkOnKubernetes:
     pipelines: str = "/opt/strandline/pipelines"
 
     def seen_from(self, spec: SubmitSpec) -> SubmitSpec:
-        """A command as it has to be asked for there: files are the image's."""
+        """The command with the image's paths in place of this machine's."""
         environment = {**spec.environment, "STRANDLINE_PIPELINES": self.pipelines}
         return replace(spec, entry_point=self.entry_point, environment=environment)
 
@@ -115,7 +114,7 @@ class SparkOnKubernetes:
 def as_spark_application(spec: SubmitSpec, on: SparkOnKubernetes) -> dict[str, Any]:
     """The document of an application, `sparkoperator.k8s.io/v1beta2`.
 
-    It is tried once: whether it is tried again, Airflow decides by the exit code.
+    The operator does not retry it: Airflow decides on retries by the exit code.
     """
     pods: dict[str, dict[str, Any]] = {
         "driver": {"cores": 1, "memory": "4g", "serviceAccount": on.service_account},
@@ -161,6 +160,6 @@ def as_spark_kubernetes(spec: SubmitSpec, on: SparkOnKubernetes) -> dict[str, An
 
 
 def _object_name(spec: SubmitSpec) -> str:
-    """A name as Kubernetes takes it: letters, digits and dashes; of each run another."""
+    """The application's name in Kubernetes: letters, digits and dashes, unique for each run."""
     of_run = sha256(spec.run_id.encode()).hexdigest()[:10]
     return f"{spec.name[: _LONGEST_NAME - len(of_run) - 1].rstrip('-')}-{of_run}"

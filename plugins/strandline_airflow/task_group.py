@@ -1,4 +1,4 @@
-"""The tasks of a day of a pipeline, for a DAG of one's own."""
+"""The daily tasks of a pipeline as a task group, for your own DAGs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from strandline_airflow.requests import advance_request, requested_engine
 
 
 def daily_tasks(pipeline: str, *, conf: dict[str, str], **at: Any) -> None:
-    """The tasks `advance`, and after it, also if that has failed, `report`.
+    """The tasks `advance` and `report`, which runs also if `advance` has failed.
 
     Args:
-        pipeline: its name.
-        conf: Spark's settings, of the pipeline.
-        at: where things are: `lake` and `pipelines` of the operators.
+        pipeline: the pipeline's name.
+        conf: the pipeline's Spark settings.
+        at: the operators' arguments `lake` and `pipelines`.
     """
     advance = StrandlineJobOperator(
         task_id="advance",
@@ -39,15 +39,15 @@ def daily_tasks(pipeline: str, *, conf: dict[str, str], **at: Any) -> None:
 
 
 class StrandlineTaskGroup(TaskGroup):
-    """A day of a pipeline within a DAG of one's own: `advance`, then `report`.
+    """The daily tasks of a pipeline in your own DAG: `advance`, then `report`.
 
-    It advances to the end of the run's data interval, or after the DAG's param `to`, if it has
-    one. What has to have landed before stands upstream of the group.
+    `advance` goes to the end of the run's data interval, or to the DAG's param `to` if it has one.
+    Put the tasks that land the data upstream of the group.
 
     Args:
-        pipeline: the pipeline's name; the group's too, unless `group_id` says another.
-        pipelines: the folder of its file; None: as the connection or the environment says.
-        lake: the lake's root; None: the same.
+        pipeline: the pipeline's name; it is the group's id, too, unless `group_id` is given.
+        pipelines: the folder of its file; None: from the connection or the environment.
+        lake: the lake's root; None: from the connection or the environment.
         group: further arguments of Airflow's TaskGroup.
     """
 
@@ -67,7 +67,7 @@ class StrandlineTaskGroup(TaskGroup):
 
 
 def _spark_of(pipelines: str | Path | None, pipeline: str) -> dict[str, str]:
-    """The Spark configuration in a pipeline's file; none where it cannot be read: the task says."""
+    """The Spark settings in a pipeline's file; none if it cannot be read: the task will fail."""
     try:
         return dict(find_spec(settings.pipelines_folder(pipelines), pipeline).spark)
     except InputError:

@@ -1,4 +1,4 @@
-"""Whether a pipeline has become stale: asked by the clock, since then no run of it says so."""
+"""The check for stale pipelines, scheduled by time since a stale pipeline has no runs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from strandline_airflow.commands import CommandOperator
 
 
 class StrandlineWatchOperator(CommandOperator):
-    """Alerts of a pipeline that has become stale, as its file says to whom.
+    """Sends the alerts of a pipeline that has become stale, to the receivers in its file.
 
-    It is stale if `strandline status` finds that arrivals or runs are missing, or if the day that
-    is over is not processed.
+    It is stale if `strandline status` finds that arrivals or runs are missing, or if yesterday is
+    not processed.
     """
 
     ui_color = "#f2dcdc"
 
     def execute(self, context: Context) -> None:
-        """Ask for the status, and send what is new.
+        """Read the status, and send an alarm for each new finding.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.
@@ -33,7 +33,7 @@ class StrandlineWatchOperator(CommandOperator):
 
 
 def with_unprocessed(status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """A status with a finding that the day which is over is not processed, where it is not."""
+    """The status, with a further finding if the last full day is not processed."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     until, findings = status.get("processed_up_to"), list(status.get("findings") or ())
     is_known = any(finding["name"] == "schedule" for finding in findings)

@@ -1,4 +1,4 @@
-"""The `strandline` command: arguments in, one run or one read, figures out."""
+"""The `strandline` command: it reads arguments, makes one run or one read, and shows the result."""
 
 from strandline.cli.main import main
 

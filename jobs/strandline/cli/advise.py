@@ -1,4 +1,4 @@
-"""advise: what each bound and allowed lateness would lose and cost, as a table and a plot."""
+"""advise: the records lost and the delay of each bound and allowed lateness, as table and plot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _BAR = 24
 _LEAST_SHARE = 1e-5
-"""The plot is logarithmic: from all records lost down to one in a hundred thousand."""
+"""The smallest share in the logarithmic plot: one lost record in a hundred thousand."""
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{0,12})?|\.\d{1,12})\s*(%)?")
 Keep = Annotated[
     str, typer.Option(metavar="SHARE", help="The share of records to keep, such as 99.9%.")
@@ -37,7 +37,7 @@ Keep = Annotated[
 
 @dataclass(frozen=True)
 class _Asked:
-    """The question, as it is typed."""
+    """The command's options as they are typed."""
 
     keep: Keep = "99.9%"
     start: Annotated[
@@ -57,10 +57,10 @@ class _Asked:
     ] = None
 
     def question(self, now_ms: int) -> Question:
-        """The same with its values read.
+        """The question with parsed values.
 
         Raises:
-            InputError: one of them is none.
+            InputError: a value cannot be parsed.
         """
         from strandline.pipeline.advice import Question  # noqa: PLC0415
 
@@ -100,10 +100,10 @@ def advise(
 
 
 def share_of(text: str) -> Fraction:
-    """A share that is written as a percentage, or as a number up to 1.
+    """A share written as a percentage, or as a number between 0 and 1.
 
     Raises:
-        InputError: it is neither, or lies outside.
+        InputError: it is neither, or out of range.
     """
     match = _SHARE.fullmatch(text.strip())
     number = Fraction(match[1]) if match else Fraction(0)
@@ -114,10 +114,10 @@ def share_of(text: str) -> Fraction:
 
 
 def _range_of(start: str | None, end: str | None) -> TimeRange | None:
-    """The range of --start and --end, each open where it is not given.
+    """The range of --start and --end, open at an end that is not given.
 
     Raises:
-        InputError: one is no instant, or the end is not after the start.
+        InputError: an end is not an instant, or the end is not after the start.
     """
     if start is None and end is None:
         return None
@@ -141,7 +141,7 @@ def _length_of(text: str) -> int:
 
 
 def _show(advice: Mapping[str, Any]) -> None:
-    """The advice as people read it."""
+    """Print the advice as tables and plots."""
     out = show.out
     if not advice["records"]:
         name = escape(advice["pipeline"])
@@ -179,7 +179,7 @@ def _in_words(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
 
 
 def _settings(advice: Mapping[str, Any]) -> Table:
-    """A line a setting, with a bar of the share that it loses, on a logarithmic scale."""
+    """A line for each setting, with a bar for its lost share on a logarithmic scale."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     total = "bound + lateness" if advice["bound_name"] else "allowed lateness"
     for name in (total, "lost", "share"):
@@ -212,7 +212,7 @@ def _settings(advice: Mapping[str, Any]) -> Table:
 def _rows_shown(
     rows: Sequence[Mapping[str, Any]], marks: Mapping[int, str]
 ) -> Iterator[Mapping[str, Any]]:
-    """The settings up to the first one that loses nothing, and the marked ones."""
+    """The settings up to the first without loss, and the marked settings."""
     nothing_lost_ms = next((row["total_ms"] for row in rows if not row["lost"]), None)
     for row in rows:
         if (
@@ -231,7 +231,7 @@ def _bar(share: float) -> str:
 
 
 def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Who loses: channels, keys and days, those first that lose most."""
+    """The channels, keys and days with lost records, the largest losses first."""
     key = ", ".join(advice["key"])
     groups = (
         ("channel", advice["channels"], advice["channels_in_all"]),
@@ -268,7 +268,7 @@ def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _clocks(advice: Mapping[str, Any]) -> str:
-    """What clocks ahead cost."""
+    """The cost of clocks that run ahead."""
     clocks = advice["clocks_ahead"]
     limit = duration(clocks["max_ahead_ms"])
     if not clocks["records"]:

@@ -1,4 +1,4 @@
-"""The file that has the JSON document of a command in place of stdout."""
+"""The file into which a command writes its JSON document in place of stdout."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 VARIABLE = "STRANDLINE_JSON_FILE"
-"""Names the file: with `--json` the document is written there, and stdout has the page for people.
+"""The environment variable with the file's path: with `--json` the document is written into the
+file, and stdout shows the text for people.
 
-Airflow's tasks set it: their log is read by people, the document by the task.
+Airflow's tasks set it: people read the log, and the task reads the document.
 """
 
 
 def named_file() -> Path | None:
-    """The file that the environment names; None: the document goes to stdout."""
+    """The file named by the environment; None if the document goes to stdout."""
     name = os.environ.get(VARIABLE)
     return Path(name) if name else None

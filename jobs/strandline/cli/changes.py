@@ -1,4 +1,4 @@
-"""changes: what has been published since, for whoever computes something from it."""
+"""changes: the published changes since a position, for consumers of the published tables."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def changes(
 
 
 def _position(text: str) -> int:
-    """The position that an option names.
+    """The position in an option.
 
     Raises:
-        InputError: it is no whole number.
+        InputError: it is not a whole number.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         way_out = "give the `next` of an earlier answer, or 0 for all runs"
@@ -64,7 +64,7 @@ def _line_each(found: Mapping[str, Any]) -> None:
 
 
 def _cells(run: Mapping[str, Any]) -> list[str]:
-    """A run in a line; its counts and dates are those of its results."""
+    """The cells of a run's line; counts and dates are of its table of results."""
     name = next((n for n in ("pairs", "windows") if n in run["counts"]), "windows")
     counts = run["counts"].get(name, {})
     dates = "not kept" if run["dates"] is None else _ranges(run["dates"].get(name, ()))

@@ -1,4 +1,4 @@
-"""conformance: an engine held against answers of Flink itself."""
+"""conformance: the comparison of an engine with recorded answers of Flink."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _on_engine(files: list[Path], choice: EngineChoice, *, as_json: bool) -> Con
 
 
 def _figures(result: ConformanceResult) -> dict[str, Any]:
-    """The figures of a conformance run as plain values."""
+    """The result of a conformance run as a JSON document."""
     return {
         "agreed": len(result.agreed),
         "differ": result.differ,
@@ -73,7 +73,7 @@ def _figures(result: ConformanceResult) -> dict[str, Any]:
 
 
 def _shown(figures: Mapping[str, Any]) -> None:
-    """A line per disagreement, the features that are not there, and the count."""
+    """A line for each disagreement, the unsupported features, and the counts."""
     for one in figures["disagreements"]:
         show.out.print(
             escape(

@@ -1,4 +1,4 @@
-"""The console of people: a page of text and tables, in which text of others is only text."""
+"""The console for people: text and tables, in which values from data are escaped."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from rich.text import Text
 from strandline.visible import visible
 
 _DELETE = "\x7f"
-"""The one control sign that JSON in ASCII leaves as it is."""
+"""The only control character that JSON in ASCII does not escape."""
 
 
 class TextConsole(Console):
-    """A console that sends no control or format sign but line breaks and its own styles."""
+    """A console that prints no control or format characters but line breaks and its own styles."""
 
     def render_str(self, text: str, **more: Any) -> Text:
-        """Any text as it is shown, in a line or in a cell of a table."""
+        """A text as it is printed, in a line or in a cell of a table."""
         return super().render_str(visible(text, keep="\n"), **more)
 
 
 def escape(text: str, keep: str = "") -> str:
-    """Text of others for a console: none of it is markup, a control sign or, unless kept, a line.
+    """A text from data without markup, control characters and line breaks.
 
     Args:
-        text: of whatever origin.
-        keep: signs that stay, such as the line breaks of a message.
+        text: any text.
+        keep: control characters that stay, such as the line breaks of a message.
     """
     return markup.escape(visible(text, keep))
 
 
 def as_json(content: Any) -> str:
-    """One JSON document in ASCII, which writes out control signs itself."""
+    """A JSON document in ASCII, with control characters escaped."""
     return json.dumps(content, default=str, indent=2).replace(_DELETE, "\\u007f")
 
 
 def table(*columns: str, first: str) -> Table:
-    """A table with a line of names; its first column is never cut."""
+    """A table with a header; its first column is never truncated."""
     made = Table(box=None, header_style="bold", pad_edge=False)
     made.add_column(first, no_wrap=True)
     for column in columns:

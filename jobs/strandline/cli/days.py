@@ -1,4 +1,4 @@
-"""Which days a command is to show, and how it says which it shows and what all days hold."""
+"""The days that a command shows, by --since and --until, and the lines that name them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Until = Annotated[
 
 
 def asked_days(since: str | None, until: str | None) -> dict[str, date | None]:
-    """The days that --since and --until name; None: not given.
+    """The days of --since and --until; None for an option that is not given.
 
     Raises:
-        InputError: one is no day, or the last is before the first.
+        InputError: a text is not a day, or the last day is before the first.
     """
     first, last = _day("--since", since), _day("--until", until)
     if first is not None and last is not None and first > last:
@@ -39,14 +39,14 @@ def _day(option: str, text: str | None) -> date | None:
 
 
 def shown(days: Mapping[str, str | None]) -> str:
-    """Some days, and how to see others."""
+    """A line with the shown days, and the option that shows others."""
     parts = [f"from {days['since']}" if days["since"] else "", f"to {days['until'] or 'the last'}"]
     which = " ".join(filter(None, parts)) if any(days.values()) else "all days"
     return f"{which}; --since and --until show others"
 
 
 def in_all(totals: Mapping[str, Any]) -> str:
-    """What all days hold."""
+    """A line with the totals over all days."""
     if not totals["slots"]:
         return "no slot yet"
     result = "pairs" if "pairs" in totals else "windows"

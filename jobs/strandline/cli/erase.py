@@ -1,4 +1,4 @@
-"""erase: a person's rows leave what holds single records; without Spark."""
+"""erase: the removal of a person's rows from all tables with single records; without Spark."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def erase(
 
 
 def _what_stays(found: Mapping[str, Any]) -> list[str]:
-    """What the rows may still stand in, or come back from."""
+    """The places that may still hold the rows, or from which they could come back."""
     stays = [
         "windows, completeness and the timeline are aggregates, and stay",
         "the landing table is not touched: as long as it holds these rows, a rebuild of their days "

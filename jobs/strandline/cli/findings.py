@@ -1,4 +1,4 @@
-"""Findings as people read them: a line each, the gravest first."""
+"""Findings as text, one line each, by severity."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ _COLOURS = {"critical": "red", "warning": "yellow"}
 
 
 def lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each finding, with the markup of the terminal."""
+    """A line for each finding, with rich's markup."""
     for one in findings:
         colour = _COLOURS.get(one["severity"], "dim")
         yield f"[{colour}]{one['severity']}[/] {escape(one['name'])}: {escape(one['sentence'])}\n"
 
 
 def of_status(found: Mapping[str, Any]) -> Iterator[str]:
-    """The findings of a status; where the tables were held against each other, that they agree.
-
-    What must be known of the tables that are shown stands before them.
-    """
+    """The findings of a status, after the notes on its tables; with --deep, also their books."""
     if found["notice"]:
         yield f"note: {escape(found['notice'])}\n"
     yield from lines(found["findings"])
@@ -30,7 +27,7 @@ def of_status(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def of_audit(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The expectations that a run does not meet, and how many it meets."""
+    """The expectations that a run fails, and the number that it meets."""
     failed = [result for result in results if not result["success"]]
     for one in failed:
         name = f"{escape(one['expectation'])} on {one['table']}"

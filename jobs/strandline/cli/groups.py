@@ -1,4 +1,4 @@
-"""Options that belong together, as one value: a command names the group, users type the options."""
+"""Groups of options: a command takes a group as one argument, users type its options."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from strandline.spec import PipelineSpec
 
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
-"""The places that were given before the command's name."""
+"""The places given before the command's name."""
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer, in which each group of options is its options.
+    """A command for typer, with each group of options replaced by its options.
 
-    A group is a parameter whose type is a dataclass; its fields are annotated as typer's options
-    are. Two groups of a command have no field in common.
+    A group is a parameter whose type is a dataclass with fields annotated as typer's options. Two
+    groups of a command have no field name in common.
     """
     own = inspect.signature(command, eval_str=True).parameters.values()
     groups: dict[str, type[Any]] = {
@@ -96,9 +96,10 @@ def _default(field: Field[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Places:
-    """Where pipeline files and tables lie: as given, here or before the command, or by environment.
+    """The places of pipeline files and tables, from options or the environment.
 
-    Each method raises InputError for a place that is given, and empty.
+    The options may stand before or after the command's name.
+    Each method raises InputError for a place that is given as an empty text.
     """
 
     pipelines: Pipelines = None
@@ -114,8 +115,8 @@ class Places:
         """The lake.
 
         Raises:
-            InputError: no table can lie there, or an object store refuses to be asked.
-            RetryableError: it does not answer.
+            InputError: the place cannot hold tables, or an object store refuses access.
+            RetryableError: the object store does not answer.
         """
         from strandline.lake.store import Lake  # noqa: PLC0415
 
@@ -124,14 +125,14 @@ class Places:
         return lake
 
     def spec(self, pipeline: str, overrides: Mapping[str, str] | None = None) -> PipelineSpec:
-        """A pipeline by its name; loaded here, so that `--help` does not wait for it.
+        """A pipeline by its name.
 
         Args:
-            pipeline: its name.
-            overrides: counts in place of its file: `allowed_lateness`, `bound`.
+            pipeline: the pipeline's name.
+            overrides: rules in place of the file's: `allowed_lateness`, `bound`.
 
         Raises:
-            InputError: there is none, or its file is wrong.
+            InputError: there is no such pipeline, or its file is wrong.
         """
         from strandline.spec import find_spec  # noqa: PLC0415
 
@@ -148,7 +149,7 @@ def _place(option: str, given: str | None) -> str:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The engine of a command, and where it is."""
+    """The engine of a command, and its address."""
 
     engine: Engine = None
     master: Master = None
@@ -156,10 +157,10 @@ class EngineOptions:
     trust_this_machine: TrustThisMachine = False
 
     def choice(self, spec: PipelineSpec | None = None) -> EngineChoice:
-        """The engine: as given, as the environment says, or as the pipeline's file does.
+        """The engine: of the options, else of the environment, else of the pipeline's file.
 
         Raises:
-            InputError: there is no such engine, or the options contradict it.
+            InputError: the engine is unknown, or an option contradicts it.
         """
         from strandline.lake.sessions.choice import choose  # noqa: PLC0415
 
@@ -175,17 +176,17 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Up to which arrival a range is computed, and whether its input ends there."""
+    """The data cut-off: the last arrival that is read, and whether the input ends there."""
 
     as_of: AsOf = None
     close: Close = False
     reopen: Reopen = False
 
     def request(self) -> dict[str, Any]:
-        """The same in a request.
+        """These options as fields of a request.
 
         Raises:
-            InputError: the data cut-off is no instant.
+            InputError: the data cut-off is not an instant.
         """
         as_of_ms = None if self.as_of is None else instant_at("--as-of", self.as_of)
         return {"as_of_ms": as_of_ms, "close": self.close, "reopen": self.reopen}
@@ -193,14 +194,14 @@ class Cutoff:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Who asks for a run, and why; kept in the run history."""
+    """The requester and the reason of a run, kept in the run history."""
 
     reason: Reason = None
     requested_by: RequestedBy = None
     run_key: RunKey = None
 
     def request(self) -> dict[str, Any]:
-        """The same in a request."""
+        """These options as fields of a request."""
         return asdict(self)
 
 
@@ -213,10 +214,10 @@ class Limits:
     max_bytes: MaxBytes = None
 
     def request(self) -> dict[str, Any]:
-        """The same in a request.
+        """These options as fields of a request.
 
         Raises:
-            InputError: a loss is accepted without a reason, or the bytes are no number of bytes.
+            InputError: a loss is accepted without a reason, or the number of bytes is not a number.
         """
         if self.accept_loss is not None and not self.accept_loss.strip():
             raise InputError("--accept-loss", "no reason", "say why the rows have gone")
@@ -231,44 +232,44 @@ class Limits:
 
 @dataclass(frozen=True)
 class RulesOfRun:
-    """Rules that count for one run in place of the file's."""
+    """Rules of one run that override those of the pipeline's file."""
 
     allowed_lateness: AllowedLateness = None
     bound: Bound = None
 
     def overrides(self) -> dict[str, str]:
-        """The rules that are given, by their names in a pipeline file."""
+        """The given rules by their keys in a pipeline file."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a run writes, and shows of it."""
+    """Whether a run is a dry run or replaces all published rows, and the size of its preview."""
 
     dry_run: DryRun = False
     recreate: Recreate = False
     preview_rows: PreviewRows = MOST_SHOWN
 
     def request(self) -> dict[str, Any]:
-        """The same in a request."""
+        """These options as fields of a request."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """Whether a run that would only repeat a published one, or goes no further, is computed.
+    """Whether a run that would only repeat a published run is computed.
 
-    By default such a run answers with the published one, without an engine.
+    By default the command then shows the published run, and starts no engine.
     """
 
     force: Force = False
     repeat_only: RepeatOnly = False
 
     def require_one(self) -> None:
-        """Refuse both options beside each other.
+        """Check that at most one of the options is given.
 
         Raises:
-            InputError: they contradict each other.
+            InputError: both are given.
         """
         if self.force and self.repeat_only:
             raise InputError("--repeat-only", "contradicts --force", "give one of them")

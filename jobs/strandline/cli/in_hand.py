@@ -1,4 +1,4 @@
-"""runs publish, revert, cancel: what people decide about a run."""
+"""runs publish, revert, cancel: the commands that change the state of a run."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def runs_cancel(
 
 
 def _cancelled(run: Mapping[str, Any]) -> None:
-    """A run that publishes nothing any more."""
+    """Print a cancelled run."""
     named = f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}"
     show.out.print(f"{named}: cancelled (it was {run['was']}); it publishes nothing")
     if run["was"] == "unknown":

@@ -1,4 +1,4 @@
-"""incomplete: which windows of a pipeline are not complete, and why."""
+"""incomplete: the windows of a pipeline that are not complete, with their reasons."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def incomplete(
 
 
 def _page(found: Mapping[str, Any]) -> None:
-    """How many windows are not complete, by cause, and the newest of them."""
+    """Print the number of incomplete windows by cause, and the newest of them."""
     name, out = escape(found["pipeline"]), show.out
     colour = "yellow" if found["incomplete"] else "green"
     many = f"{found['incomplete']:,} of {found['slots']:,} windows incomplete"
@@ -65,7 +65,7 @@ def _page(found: Mapping[str, Any]) -> None:
 
 
 def _lines(listed: list[dict[str, Any]]) -> Table:
-    """A line for each window: from when to when, its state, its share of its records, and why."""
+    """A line for each window: start, end, state, share of its records, and reasons."""
     lines = table("to", "state", "complete", "why", first="window from")
     lines.columns[1].no_wrap = lines.columns[3].no_wrap = True
     lines.columns[3].justify = "right"

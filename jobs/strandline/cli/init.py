@@ -1,4 +1,4 @@
-"""init: a pipeline file proposed from a table, or from files that are landed as one."""
+"""init: a pipeline file proposed from a table, or from files that are landed as a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLOURS = {"sure": "green", "likely": "green", "guess": "yellow", "TODO": "red"
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is proposed from, and under which name."""
+    """The input of a proposal, and the name of the pipeline."""
 
     source: Annotated[
         list[str],
@@ -107,10 +107,10 @@ def _require_name(name: str) -> None:
 
 
 def _require_free(target: Path, name: str, *, force: bool) -> None:
-    """Refuse to write over a pipeline.
+    """Refuse to overwrite a pipeline.
 
     Raises:
-        InputError: there is one of this name.
+        InputError: a pipeline has this name.
     """
     from strandline.spec import spec_files  # noqa: PLC0415
     from strandline.spec.loading import name_in  # noqa: PLC0415
@@ -134,7 +134,7 @@ def _landed(table: Any, proposed: Proposed, root: Lake) -> str:
 
 
 def _spec_of(proposed: Proposed, origin: str) -> PipelineSpec:
-    """The proposal as a run reads it: whatever is written is a valid pipeline."""
+    """The proposal as a run reads it, so that only a valid pipeline file is written."""
     from strandline.spec import parse_spec  # noqa: PLC0415
     from strandline.spec.documents import document_of  # noqa: PLC0415
 
@@ -144,7 +144,7 @@ def _spec_of(proposed: Proposed, origin: str) -> PipelineSpec:
 def _advised(
     proposed: Proposed, root: Lake, on: EngineOptions, notes: list[str], *, as_json: bool
 ) -> tuple[Proposed, str | None]:
-    """The proposal by the advisor, and the engine that it ran on; else why there is no advice."""
+    """The advised proposal with the engine's name; or the reason why there is no advice."""
     from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
     from strandline.pipeline.advice import Question  # noqa: PLC0415
 
@@ -179,7 +179,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    """The guesses as a table, what is wrong, and what to type next."""
+    """Print the guesses as a table, the problems, and the next commands."""
     table = Shown(box=None, header_style="bold", pad_edge=False)
     for name in ("key", "proposed", "", "why"):
         table.add_column(name, overflow="fold")

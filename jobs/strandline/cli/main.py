@@ -64,8 +64,8 @@ from strandline.cli.views import views
 from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
 
 _NEW_OBJECTS = 100_000
-"""So many are made before the garbage collector looks for cycles: of a command's objects most are
-those of the modules that it loads, which stay, and by default it looks after 700."""
+"""The number of new objects after which the garbage collector searches for cycles. The default of
+700 would be wasteful: most objects of a command belong to modules, which are never freed."""
 
 app = typer.Typer(
     help="Rebuild event-time windows over history, with exactly Flink's watermarks and lateness.",

@@ -1,4 +1,4 @@
-"""maintain: what keeps pipelines small that live for years; without Spark."""
+"""maintain: the upkeep that keeps the tables of a pipeline small over years; without Spark."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 _MOST_DAYS = 36_500
-"""A hundred years; delta-rs panics where it is asked for some millions."""
+"""The largest number of days: a hundred years. delta-rs panics at some millions of days."""
 
 
 def _days(help_: str) -> Any:
-    """An option of so many days."""
+    """An option with a number of days."""
     return typer.Option(min=1, max=_MOST_DAYS, help=help_)
 
 
 @dataclass(frozen=True)
 class _DaysKept:
-    """How long is kept what nobody needs any more, in days."""
+    """The retention of old files, staging and ledger entries, in days."""
 
     keep_days: Annotated[int, _days("Keep old versions of tables for so many days.")] = 30
     staging_days: Annotated[int, _days("Keep staging of rejected, dead and prepared runs.")] = 7
@@ -80,7 +80,7 @@ def maintain(
 def _all_maintained(
     at: Places, retention: Retention, *, dry_run: bool
 ) -> tuple[list[dict[str, Any]], list[StrandlineError]]:
-    """All pipelines that have run; one pipeline's trouble is shown, and is not the others'."""
+    """Maintain all pipelines that have run; the error of one does not stop the others."""
     from strandline.spec import load_spec, require_folder, spec_files  # noqa: PLC0415
 
     folder, root = at.folder, at.root
@@ -101,7 +101,7 @@ def _all_maintained(
 def _maintained(
     spec: PipelineSpec, lake: Lake, retention: Retention, *, dry_run: bool
 ) -> dict[str, Any]:
-    """What there is to do for a pipeline, and what is there once it is done."""
+    """Maintain one pipeline; its planned steps and their result."""
     from strandline.pipeline.maintain import maintain, upkeep_of  # noqa: PLC0415
 
     planned = upkeep_of(spec, lake, retention)
@@ -119,14 +119,14 @@ def _all_measured(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _planned(found: Mapping[str, Any]) -> None:
-    """What there is to do; on stderr, before it is done."""
+    """Print the planned steps on stderr, before they are done."""
     with progress(quiet=True) as step:
         for line in _lines(found):
             step(f"{found['pipeline']}: {line}")
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """What there is to do, beside the tables."""
+    """A line for each planned step that is not of a table."""
     if found["notice"]:
         yield f"{found['notice']}; published tables are left alone until then"
     for name, table in found["tables"].items():
@@ -145,7 +145,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _measured(found: Mapping[str, Any]) -> None:
-    """What there is to do, and each table before and after it."""
+    """Print the steps, and each table's files and bytes before and after."""
     verb = "would be maintained" if found["dry_run"] else "maintained"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for line in _lines(found) if found["dry_run"] else ():

@@ -1,4 +1,4 @@
-"""The options that commands share, and how their texts are read."""
+"""The options that several commands have, and the parsing of their texts."""
 
 from __future__ import annotations
 
@@ -119,10 +119,11 @@ TrustThisMachine = Annotated[
 
 
 def path_given(option: str, text: str | None) -> Path | None:
-    """The path that an option names; None: it is not given.
+    """The path in an option; None if the option is not given.
 
     Raises:
-        InputError: it is empty, as where a script's variable is not set: that is not this folder.
+        InputError: it is empty, as if a script's variable is not set; `Path("")` would be the
+            current folder.
     """
     return None if text is None else Path(not_empty(option, text))
 
@@ -131,7 +132,7 @@ def not_empty(option: str, text: str) -> str:
     """The text of an option.
 
     Raises:
-        InputError: it is empty, as where a script's variable is not set.
+        InputError: it is empty, as if a script's variable is not set.
     """
     if not text:
         raise InputError(option, "empty", "name a path, or leave it out")
@@ -142,7 +143,7 @@ def range_of(start: str, end: str) -> TimeRange:
     """The range of --start and --end.
 
     Raises:
-        InputError: one is no instant, or the end is not after the start.
+        InputError: an end is not an instant, or the end is not after the start.
     """
     within = TimeRange(instant_at("--start", start), instant_at("--end", end))
     if within.start_ms >= within.end_ms:
@@ -151,10 +152,10 @@ def range_of(start: str, end: str) -> TimeRange:
 
 
 def instant_at(option: str, text: str) -> int:
-    """The instant that an option names, in ms.
+    """The instant in an option, in ms since 1970.
 
     Raises:
-        InputError: it names none.
+        InputError: the text is not an instant.
     """
     from strandline.spec.values import parse_instant  # noqa: PLC0415
 

@@ -79,5 +79,5 @@ def _show(built: Package) -> None:
 
 
 def _size(count: int) -> str:
-    """Such as `9.5 MB`; `0.4 kB` of what is small."""
+    """A size such as `9.5 MB`; below a megabyte in kB."""
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -1,4 +1,4 @@
-"""plan: what a run would do, computed and shown; nothing is written."""
+"""plan: the steps that a run would do, computed without writing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A preview as people read it: by day, by reason, and the windows that change most."""
+"""A preview as text: changes by day, quarantine by reason, and the windows that change most."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from strandline.cli.console import escape
 from strandline.tables import WINDOW_COLUMNS
 
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}
-"""So many windows of each kind; the JSON has more."""
+"""The number of shown windows of each kind; the JSON document has more."""
 _DAYS = 20
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _LONGEST = 40
-"""Signs of a value that is shown."""
+"""The longest shown value, in characters."""
 _BOOKKEEPING = {*WINDOW_COLUMNS} - {"records"}
 
 
 def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
-    """What a run would change, part by part; nothing if it has no preview or changes nothing."""
+    """The changes of a run as tables and lines; none if it has no preview or changes nothing."""
     if preview is None or not preview["days"]:
         return
     yield _by_day(preview)
@@ -47,7 +47,7 @@ def _result(preview: Mapping[str, Any]) -> str:
 
 
 def took(before: Mapping[str, Any]) -> str:
-    """What runs like this one took."""
+    """A line with the time that similar runs took."""
     runs = before["runs"]
     many = "the last run" if runs == 1 else f"the last {runs} runs"
     records, seconds = (_span(before[name]) for name in ("records", "seconds"))
@@ -60,7 +60,7 @@ def _span(least_and_most: Sequence[float]) -> str:
 
 
 def _by_day(preview: Mapping[str, Any]) -> Table:
-    """A line for each of the days that change most, and one for all others together."""
+    """A line for each of the days that change most, and a line for all other days."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("day")
     for name in (f"{_result(preview)} +", "~", "-", "quarantine +", "~", "-"):
@@ -102,7 +102,7 @@ def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _what(change: Mapping[str, Any]) -> str:
-    """What of a window changes: its values first; of one that comes or goes just these."""
+    """The changes of a window, its values first; of an added or removed window its values only."""
     before, after = change["before"], change["after"]
     if before is None or after is None:
         values = {k: v for k, v in (before or after).items() if k not in _BOOKKEEPING}

@@ -1,4 +1,4 @@
-"""Progress on what takes long: which step runs, since when, and what earlier runs took for it."""
+"""Progress of a run: the current step, its time so far, and its time in earlier runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from strandline.quality.figures import duration
 def progress(
     *, quiet: bool, took_before: Mapping[str, float] | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show which step runs and how long it has taken; on stderr, so that output stays clean.
+    """Show the current step and its time on stderr.
 
     Args:
-        quiet: whether a line a step is enough, as it is where no terminal looks on.
-        took_before: the seconds that parts of earlier runs took, by their names
-            (`took.parts_before`).
+        quiet: whether to print one line for each step, as for a log, instead of a moving bar.
+        took_before: the seconds of earlier runs by the names of their parts (`took.parts_before`).
     """
     begun = time.monotonic()
 
@@ -58,11 +57,11 @@ def progress(
 
 
 def took_before_of(step: str, seconds: Mapping[str, float]) -> str:
-    """What earlier runs took for a step, such as `12s in earlier runs`; empty: it is not known.
+    """The time of a step in earlier runs, such as `12s in earlier runs`; empty if it is unknown.
 
     Args:
-        step: `rebuild`, say.
-        seconds: by the names of parts, of which one may be several steps: `observe and rebuild`.
+        step: the step's name, such as `rebuild`.
+        seconds: seconds by part; a part may cover several steps, as `observe and rebuild`.
     """
     for part, took in seconds.items():
         if step in part.split(" and "):

@@ -1,4 +1,4 @@
-"""read: rows of tables that belong together, printed or exported; without Spark."""
+"""read: rows of published tables at one run's state, printed or exported; without Spark."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _WIDEST = 100_000
-"""Wider than a line of a table ever is."""
+"""A width in characters that no line of a table exceeds."""
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a table that are asked for, and where they go."""
+    """The options that select rows of a table, and their destination."""
 
     run: Annotated[
         str | None, typer.Option(metavar="RUN", help="As this run has published them.")
@@ -51,10 +51,10 @@ class _Rows:
 
     @property
     def file(self) -> Path | None:
-        """The file that the rows go into; None: they are printed.
+        """The file for the rows; None if they are printed.
 
         Raises:
-            InputError: nothing is exported into files of its suffix.
+            InputError: there is no export for the file's suffix.
         """
         from strandline.lake.export import require_suffix  # noqa: PLC0415
 
@@ -65,12 +65,12 @@ class _Rows:
 
     @property
     def most(self) -> int | None:
-        """The most rows; None: all."""
+        """The limit on the number of rows; None for all rows."""
         return _SHOWN if self.limit is None and self.output is None else self.limit
 
     @property
     def names(self) -> list[str] | None:
-        """The columns; None: all."""
+        """The names of the columns; None for all columns."""
         return None if self.columns is None else [name.strip() for name in self.columns.split(",")]
 
 
@@ -119,7 +119,7 @@ def read(
 
 
 def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first of some rows; None: all."""
+    """The first rows up to a limit; None for all rows."""
     left = limit
     for batch in batches:
         if left == 0:
@@ -130,7 +130,7 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose times are ISO-8601, and whose other values are as JSON has them, or texts."""
+    """A row with times as ISO-8601 texts, and other values as JSON has them, or as texts."""
     return {k: v.isoformat() if isinstance(v, date) else v for k, v in row.items()}
 
 
@@ -149,9 +149,9 @@ def _printed(found: Mapping[str, Any]) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """A line for each row; where a terminal is too narrow for that, a block of lines.
+    """Print a line for each row, or a block of lines if the terminal is too narrow.
 
-    Into a file or another program a line is as long as it has to be.
+    A line printed into a file or a pipe has its full length.
     """
     lines = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
@@ -174,5 +174,5 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
 
 
 def _cell(value: Any) -> str:
-    """A value as people read it: an instant as it would be typed."""
+    """A value as text; an instant in the form in which it would be typed."""
     return "" if value is None else escape(str(value).replace("+00:00", "Z"))

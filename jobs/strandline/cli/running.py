@@ -1,4 +1,4 @@
-"""A run from the command line: its session, its progress, its interruption."""
+"""A run of the command line: its engine session, its progress and its interruption."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 SHOWN_AS = {"spark": "Spark", "connect": "Spark Connect", "sail": "Sail"}
-"""The engines by the names that they go by."""
+"""The names of the engines in messages."""
 _NO_REPETITION = 5
-"""The exit code of `--repeat-only` where there is something to compute."""
+"""The exit code of `--repeat-only` if the run would not be a repetition."""
 
 
 def run_pipeline(
@@ -44,20 +44,20 @@ def run_pipeline(
     *,
     as_json: bool,
 ) -> None:
-    """Run a pipeline and show its outcome; a run that could change nothing starts no engine.
+    """Run a pipeline and show the result; a run that could change nothing starts no engine.
 
     Args:
-        pipeline: its name.
-        asked: the request, but for the time of the clock.
-        at: where the pipeline files and the tables lie.
+        pipeline: the pipeline's name.
+        asked: the request without the current time.
+        at: the places of pipeline files and tables.
         on: the engine.
-        repetition: whether a run that would only repeat a published one is computed.
-        as_json: whether machines read it.
+        repetition: whether a run that would only repeat a published run is computed.
+        as_json: whether to print a JSON document.
 
     Raises:
-        InputError: what is asked for lies ahead of the clock, there is no such pipeline, or no
-            landing table, or the pipeline has published by another window or key, or says a wrong
-            expression; all of these before Spark is started.
+        InputError: the range lies in the future, the pipeline or its landing table does not exist,
+            the pipeline has published with another window or key, or an expression is wrong. All
+            of this is found before an engine is started.
     """
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
@@ -95,7 +95,7 @@ def run_pipeline(
 
 
 def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
-    """The outcome of a run that goes no further than earlier ones, or repeats one; else None."""
+    """The result of a run with nothing new to process, or of the run it would repeat; else None."""
     from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.repeated import repeat  # noqa: PLC0415
 
@@ -104,9 +104,9 @@ def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> O
 
 
 def _import_ahead() -> None:
-    """Import what takes seconds to import, while the engine starts.
+    """Import slow modules in a thread while the engine starts.
 
-    PySpark alone and first: two threads that import it at once get stuck in its import cycles.
+    PySpark is imported first and alone: two threads that import it at once block each other.
     """
     import_module("pyspark.sql")
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
@@ -123,20 +123,20 @@ def application(
     short: bool,
     took_before: Mapping[str, float] | None = None,
 ) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
-    """The Spark application of a command, and the callback that shows each step as it begins.
+    """The engine's session of a command, and the callback that shows each step as it begins.
 
     Args:
         spec: the pipeline.
-        lake: where its tables lie.
+        lake: the lake of its tables.
         choice: the engine.
-        as_json: whether machines read what the command says.
-        log: of the landing table; None: only a catalog knows where it lies.
-        short: whether it is over before a JVM would have warmed up.
-        took_before: the seconds that parts of earlier runs took; None: nobody knows.
+        as_json: whether the command prints a JSON document.
+        log: the landing table's log; None if only a catalog knows the table's location.
+        short: whether the run is too short for a JVM to warm up.
+        took_before: the seconds of earlier runs by part; None if they are unknown.
 
     Raises:
-        InputError: the engine cannot do what the pipeline asks for; before it is started.
-        InterruptedByUserError: somebody has interrupted it.
+        InputError: the engine cannot run the pipeline; raised before the engine starts.
+        InterruptedByUserError: the user has interrupted the command.
     """
     from strandline.lake.sessions.limits import require_able, stores_of  # noqa: PLC0415
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""runs: the ledger as people read it, and what they may do about a run."""
+"""runs: the commands that show the run history, and those that change the state of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _ListedByDefault(TyperGroup):
     """`runs PIPELINE` is `runs list PIPELINE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `list` where no command stands."""
+        """Insert `list` if no command is given."""
         if args and args[0] not in {*self.commands, "--help"}:
             args = ["list", *args]
         return list(super().parse_args(ctx, args))

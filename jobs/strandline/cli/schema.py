@@ -1,4 +1,4 @@
-"""schema: the keys of a pipeline file, or of its test, for editors."""
+"""schema: the JSON schema of a pipeline file, or of its test, for editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see: tables that align, errors in one message."""
+"""The text that commands print: aligned tables, and errors as one message."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from strandline.cli import console, days, findings, preview
-from strandline.cli.answer_file import VARIABLE, named_file
+from strandline.cli import days, findings, preview
+from strandline.cli.answer_file import named_file
 from strandline.cli.console import TextConsole, escape, table
+from strandline.cli.json_document import write_document
 from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words
 
 LINES = "\n"
-"""What a message of several lines keeps."""
+"""The control characters that stay in a message of several lines."""
 _WIDE = 160
-"""Columns where no terminal says how many there are: a log must not cut its tables."""
+"""The width in characters without a terminal, so that tables in a log are not truncated."""
 
 
 def _console(*, stderr: bool) -> Console:
@@ -34,40 +34,24 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
-    """Show a result: one JSON document for machines, or as people read it."""
-    if not as_json or _write_json(content):
+    """Print a result, as a JSON document or as text; as text, too, if the document has a file."""
+    if as_json:
+        write_document(content)
+    if not as_json or named_file() is not None:
         human(content)
 
 
 def failure(error: StrandlineError, *, as_json: bool) -> None:
-    """Show an error: where, what, and the way out."""
+    """Print an error: place, problem and way out."""
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
         with suppress(InputError):  # that the file cannot be written is perhaps this very error
-            _write_json({"error": parts, "exit_code": error.exit_code})
+            write_document({"error": parts, "exit_code": error.exit_code})
     err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
 
 
-def _write_json(content: Any) -> bool:
-    """Write a document to the file that the environment names, else to stdout; whether to a file.
-
-    Raises:
-        InputError: nothing can be written there.
-    """
-    text, file = console.as_json(content), named_file()
-    if file is None:
-        typer.echo(text)
-        return False
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        place, problem = f"{VARIABLE}={file}", f"cannot be written: {error.strerror}"
-        raise InputError(place, problem, "name a file in a folder that can be written") from None
-    return True
-
-
 def outcome(run: Mapping[str, Any]) -> None:
-    """A run: what it read, what became of the records, what changed, what the audit said."""
+    """Print a run: rows read, records by outcome, changes, and the audit's result."""
     verb = run["status"].replace("_", " ")
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = facts_table()
@@ -114,7 +98,7 @@ def _notes(notes: Sequence[str]) -> None:
 
 
 def status(found: Mapping[str, Any]) -> None:
-    """How far a pipeline is."""
+    """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"] == "OK" else "yellow"
     out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
     out.print(*findings.of_status(found), sep="", end="")
@@ -154,7 +138,7 @@ def status(found: Mapping[str, Any]) -> None:
 
 
 def _named(name: str, found: Sequence[str]) -> tuple[str, str]:
-    """Some arrival days, and what it means that they are to be recomputed, or miss rows."""
+    """A line with arrival days that are to be recomputed or miss rows, and what follows."""
     called, meaning = {
         "owed": ("to recompute", "changed or landed late; the next scheduled run does it"),
         "lost": ("rows missing", "in the landing table; windows made of them stay as published"),
@@ -163,7 +147,7 @@ def _named(name: str, found: Sequence[str]) -> tuple[str, str]:
 
 
 def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
-    """The ranges by the rules that they were published under, where these are several."""
+    """Add the ranges by the rules of their publication, if there is more than one set of rules."""
     if len(found["rules"]) < 2:
         return
     for one in found["rules"]:
@@ -174,22 +158,22 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
 
 
 def _windows(start: str, end: str) -> tuple[str, str]:
-    """The windows that a run has computed."""
+    """The range of the windows that a run has computed."""
     return ("windows from", f"{_first(start)} to {end}") if start != end else ("windows", "none")
 
 
 def _first(start: str) -> str:
-    """Where the windows of a run begin; of one that takes all there are, at no instant."""
+    """The start of a run's windows; `the first` for a run over all windows."""
     return "the first" if start == text_of(EVERYTHING.start_ms) else start
 
 
 def _engine(run: Mapping[str, Any]) -> str:
-    """On which engine a run was computed; nothing of a run that an earlier program made."""
+    """The engine of a run; nothing for a run of an earlier version, which did not record it."""
     return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""
 
 
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:
-    """The ledger, a line a run; where a terminal is narrow all but the ids are wrapped."""
+    """Print a line for each run; in a narrow terminal all columns but the ids are wrapped."""
     longest = max((len(line["run_id"]) for line in lines), default=0)
     runs_table = table("kind", "status", "ended", "windows from", "to", "changes", first="run")
     runs_table.columns[0].min_width = longest
@@ -208,14 +192,14 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _state(run: Mapping[str, Any]) -> str:
-    """What has become of a run; of another host it is not known."""
+    """The state of a run; an unfinished run of another host may still be running."""
     if run["status"] != "unknown":
         return str(run["status"])
     return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 
 def one_run(run: Mapping[str, Any]) -> None:
-    """One run: its steps, books, audit and diff."""
+    """Print one run: its steps, books, audit and diff."""
     runs([run])
     if run["engine"]:
         out.print(f"computed{_engine(run)}")
@@ -243,14 +227,14 @@ def one_run(run: Mapping[str, Any]) -> None:
 
 
 def dropped(run: Mapping[str, Any]) -> None:
-    """A run that was abandoned, and what it took to make that so."""
+    """Print a dropped run, and the steps that were needed to take it back."""
     out.print(f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}: dropped")
     for name, version in run["versions"].items():
         out.print(f"{name}: as it was in version {version}")
 
 
 def written(report: Mapping[str, Any]) -> None:
-    """Where the page lies, and which days it shows; Data Docs are for machines: see --json."""
+    """Print the file of a report and its days; --json has the folder of the Data Docs, too."""
     out.print(f"report: {escape(report['report'])}")
     if report["notice"]:
         out.print(f"note: {escape(report['notice'])}")
@@ -259,7 +243,7 @@ def written(report: Mapping[str, Any]) -> None:
 
 
 def facts_table() -> Table:
-    """A table of names and facts, without a head."""
+    """A table of names and values without a header."""
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
@@ -267,7 +251,7 @@ def facts_table() -> Table:
 
 
 def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
-    """What a run reads, and what those like it took; one that was staged before reads nothing."""
+    """Add what a run reads, and the time of similar runs; a staged run reads nothing."""
     if read := run["read"]:
         facts.add_row(
             "read",
@@ -279,13 +263,13 @@ def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
 
 
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
-    """The records that broke an ascending order, where the watermark assumes one and counts."""
+    """Add the records out of order, for a watermark strategy that assumes ascending times."""
     if run["violations"] is not None:
         facts.add_row("out of order", f"{run['violations']:,} records")
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Some counts in a line: `1,832 closed, 2 fired`."""
+    """Counts in a line: `1,832 closed, 2 fired`."""
     return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
 
 

@@ -1,4 +1,4 @@
-"""status: how far pipelines are, and what is not as it must be."""
+"""status: the progress of pipelines, and their findings."""
 
 from __future__ import annotations
 
@@ -68,20 +68,20 @@ def status(
 
 
 def _code_of(found: Mapping[str, Any]) -> int:
-    """The exit code that a status stands for: 3 if a finding is critical, else 0."""
+    """The exit code of a status with --deep: 3 if a finding is critical, else 0."""
     critical = any(finding["severity"] == "critical" for finding in found["findings"])
     return AuditFailedError.exit_code if critical else 0
 
 
 def _exit_by(codes: Sequence[int], *, deep: bool) -> None:
-    """Exit with the code of the pipeline that is worst off; without --deep a status has no say."""
+    """Exit with the largest code of the pipelines; without --deep always with 0."""
     failed = AuditFailedError.exit_code
     if deep and any(codes):
         raise typer.Exit(failed if failed in codes else max(codes))
 
 
 def _line_each(lines: Sequence[Mapping[str, Any]]) -> None:
-    """How far each pipeline is, and its state."""
+    """Print a line for each pipeline with its progress and state."""
     lines_table = table("processed up to", "state", first="pipeline")
     for found in lines:
         processed = found["processed_up_to"] or "–"

@@ -1,4 +1,4 @@
-"""test: a pipeline over sample rows, held against the windows that they must give; no engine."""
+"""test: the windows of a pipeline over sample rows, compared with the expected ones; no engine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _page(pipeline: str, rows: int, result: Result) -> None:
 
 
 def _cells(one: Difference) -> Sequence[tuple[str, str, str]]:
-    """A line for each column of a row that differs; of a whole row one line."""
+    """A line for each differing column of a row; for a missing or unexpected row one line."""
     if one.what == "missing":
         return [("", "this row", "none")]
     if one.what == "unexpected":

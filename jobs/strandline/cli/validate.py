@@ -1,4 +1,4 @@
-"""validate: whether pipeline files are right, without Spark."""
+"""validate: the mistakes in pipeline files, found without Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def validate(
 
 
 def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
-    """What is wrong with a pipeline, or what is left unchecked of one that is right."""
+    """The mistakes in a pipeline file; if it has none, what only a run can check."""
     from strandline.spec import file_of, load_spec  # noqa: PLC0415
 
     try:
@@ -65,10 +65,10 @@ def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
 
 
 def _unchecked(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
-    """What only a run can say of a pipeline's expressions.
+    """The expressions of a pipeline that only a run can check.
 
     Raises:
-        InputError: some of them are wrong; all are named.
+        InputError: expressions are wrong; the message names all of them.
     """
     from strandline.lake.known_columns import columns_in_lake  # noqa: PLC0415
     from strandline.spec.expressions import as_one, left_to_the_engine, problems_of  # noqa: PLC0415
@@ -81,7 +81,7 @@ def _unchecked(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
 
 
 def _show(results: Sequence[Mapping[str, Any]]) -> None:
-    """Each pipeline file, and what is wrong with it or left unchecked."""
+    """Print each pipeline file with its mistakes, or with what only a run can check."""
     for result in results:
         if result["valid"]:
             show.out.print(f"[green]valid[/]  {escape(result['target'])}")

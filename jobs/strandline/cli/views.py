@@ -1,4 +1,4 @@
-"""views: answers questions of Airflow's page, a line of JSON each, until nobody asks any more."""
+"""views: answers the questions of Airflow's page, one line of JSON each, until they end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.cli.groups import Places
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
 
 IDLE_S = 300.0
-"""After so long without a question it ends: its libraries take some hundred megabytes."""
+"""The idle time in seconds after which it ends, since its libraries take some hundred megabytes."""
 
 
 def views(*, at: Places) -> None:

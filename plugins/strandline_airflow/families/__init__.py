@@ -1,1 +1,1 @@
-"""The DAGs, a family a file; `factory` makes them of a folder of pipeline files."""
+"""The kinds of DAGs, one in each file; `factory` builds them from a folder of pipeline files."""

@@ -1,4 +1,4 @@
-"""A DAG that says which pipeline files are broken."""
+"""The DAG that shows the errors of broken pipeline files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ of the DAG file would stop them all.
 
 
 def broken_dag(errors: Sequence[InputError]) -> DAG:
-    """The DAG whose text names each broken file and what is wrong; it is never due by itself."""
+    """The DAG whose documentation lists each broken file with its error; it has no schedule."""
     said = "\n".join(str(error) for error in errors)
     with DAG(
         dag_id="strandline_broken",

@@ -46,8 +46,8 @@ def daily_dag(spec: PipelineSpec, *, folder: Path, lake: str | None = None) -> D
 
     Args:
         spec: the pipeline.
-        folder: of its file.
-        lake: the lake's root; None: as the connection or the environment says.
+        folder: the folder of its file.
+        lake: the lake's root; None: from the connection or the environment.
     """
     with DAG(
         dag_id=f"strandline_daily_{spec.pipeline}",

@@ -1,4 +1,4 @@
-"""Asks, by the clock, which pipelines have become stale."""
+"""The DAG that checks at fixed times which pipelines have become stale."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ have begun.
 
 
 def times_of(spec: PipelineSpec) -> set[str]:
-    """The times of the day, UTC, at which a pipeline is asked whether it is stale."""
+    """The times of the day, in UTC, at which a pipeline is checked."""
     return {alert.by for alert in spec.alerts if "stale" in alert.on}
 
 
 def watch_dag(specs: Sequence[PipelineSpec], *, folder: Path, lake: str | None = None) -> DAG:
-    """The DAG that asks pipelines with such an alert; the arguments are those of `daily_dag`."""
+    """The DAG that checks each pipeline with an alert on `stale`; arguments as of `daily_dag`."""
     times = sorted({time for spec in specs for time in times_of(spec)})
     crons = [f"{int(time[3:])} {int(time[:2])} * * *" for time in times]
     with DAG(

@@ -1,4 +1,4 @@
-"""Who may see which pipeline: whoever may read a DAG that publishes it."""
+"""Access to pipelines: a user who may read a DAG that publishes a pipeline may see it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from strandline_airflow.catalogue import published_asset, read_catalogue
 from strandline_airflow.settings import pipelines_folder
 
 SIGNED_IN = Depends(requires_access_view(AccessView.PLUGINS))
-"""Airflow authenticates nobody at a plugin's app: the app has this, and so each of its routes."""
+"""The dependency of the app, and so of each of its routes, that requires a signed-in user.
+
+Airflow itself does not authenticate requests to a plugin's app."""
 _PIPELINE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 _DAG_ID = re.compile(r"[\w.\-~:+]{1,250}")
 _DAILY = "strandline_daily_{pipeline}"
@@ -33,11 +35,11 @@ _DAILY = "strandline_daily_{pipeline}"
 def readable_pipeline(
     pipeline: str, request: Request, user: GetUserDep, session: SessionDep
 ) -> PipelineSpec:
-    """The pipeline of a path.
+    """The pipeline in a request's path.
 
     Raises:
-        HTTPException: 403: the user may not read it, whether there is one or not; 404: there is
-            none.
+        HTTPException: 403: the user may not read it, or would not if it existed; 404: it does not
+            exist.
     """
     if not _PIPELINE.fullmatch(pipeline):
         raise HTTPException(404, f"There is no pipeline {pipeline[:100]!r}.")
@@ -50,10 +52,10 @@ def readable_pipeline(
 
 
 def readable_dag(dag_id: str, request: Request, user: GetUserDep) -> str:
-    """The id of a DAG that the user may read.
+    """The DAG id in a request's path.
 
     Raises:
-        HTTPException: 403: they may not; 404: no DAG has such an id.
+        HTTPException: 403: the user may not read the DAG; 404: no DAG has this id.
     """
     if not _DAG_ID.fullmatch(dag_id):
         raise HTTPException(404, f"There is no DAG {dag_id[:100]!r}.")
@@ -76,7 +78,7 @@ def _may_read_dag(dag_id: str, request: Request, user: BaseUser) -> bool:
 
 
 def _dags_of(pipeline: str, session: Session) -> Iterable[str]:
-    """The DAGs of which a task publishes a pipeline; the daily one if Airflow knows of none."""
+    """The ids of the DAGs with a task that publishes a pipeline; of none, the daily DAG's id."""
     publishing = (
         select(TaskOutletAssetReference.dag_id)
         .join(AssetModel, AssetModel.id == TaskOutletAssetReference.asset_id)

@@ -1,4 +1,4 @@
-"""The app of the page: every route needs a signed-in user, and errors are pages with a way out."""
+"""The FastAPI app of the page: each route needs a signed-in user, and each error is a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ for one in (pages, dags, documents, reports):
 
 @app.get("/{path:path}")
 def nothing_here(path: str) -> Response:
-    """Whatever is no page: not found, but only by those who are signed in."""
+    """Answer 404 for every other path, also only to signed-in users."""
     raise HTTPException(404, "There is no such page.")
 
 
@@ -66,13 +66,13 @@ async def _not_understood(request: Request, error: RequestValidationError) -> Re
 @app.exception_handler(UnreadableError)
 @app.exception_handler(StrandlineError)
 async def _unreadable(request: Request, error: Exception) -> Response:
-    """Tables that cannot be read now, or settings that are wrong."""
+    """The page of an error while reading tables or settings."""
     return await _refused(request, HTTPException(503, str(error)))
 
 
 @app.exception_handler(NoRunsHereError)
 async def _nothing_yet(request: Request, error: Exception) -> Response:
-    """A pipeline that has not run: a page that says how it is run."""
+    """The page of a pipeline that has not run yet, with the command that runs it."""
     if not _is_for_a_browser(request):
         return await http_exception_handler(request, HTTPException(404, str(error)))
     return page(request, "nothing.html.j2", pipeline=request.path_params["pipeline"])

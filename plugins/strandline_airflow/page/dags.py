@@ -1,4 +1,4 @@
-"""From a DAG, a run of one or a task of Airflow to the pipelines that it is about."""
+"""The pages that Airflow shows beside a DAG, a DAG run or a task: the pipelines they belong to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_dag(
     run_id: _Name = None,
     task_id: _Name = None,
 ) -> Response:
-    """The pipelines of a DAG, of a run of it, or of a task; and what the run did."""
+    """The pipelines of a DAG, a DAG run or a task, and the run's attempts."""
     specs = read_catalogue(pipelines_folder()).specs
     named = [name for name in specs if name in {*_names(dag_id, run_id, task_id, session)}]
     readable = [name for name in named if may_read(name, request, user, session)]
@@ -47,7 +47,7 @@ def of_dag(
 
 
 def _runs(spec: PipelineSpec, shared: str) -> list[dict[str, Any]]:
-    """The attempts of a run; none where the run history cannot be read."""
+    """The attempts of a run; none if the run history cannot be read."""
     try:
         found: list[dict[str, Any]] = view("runs", spec, shared=shared)
     except (NoRunsHereError, UnreadableError):
@@ -56,7 +56,7 @@ def _runs(spec: PipelineSpec, shared: str) -> list[dict[str, Any]]:
 
 
 def _names(dag_id: str, run_id: str | None, task_id: str | None, session: Session) -> Iterator[str]:
-    """What the tasks of a DAG, and what a run of it was given, name as pipelines."""
+    """The names of the pipelines in a DAG's tasks and in the params of a run."""
     dag = SerializedDagModel.get_dag(dag_id, session=session)
     for task in dag.tasks if dag is not None else ():
         if task_id in {None, task.task_id}:

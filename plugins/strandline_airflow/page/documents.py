@@ -1,4 +1,4 @@
-"""The report of a pipeline inside its page, and the audits' Data Docs: neither needs a network."""
+"""The report of a pipeline and Great Expectations' Data Docs, shown without a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter()
 
 @router.get("/pipelines/{pipeline}/report")
 def report_page(request: Request, spec: ReadablePipeline) -> Response:
-    """The report, with the way back."""
+    """The report in a frame, with a link back to the pipeline."""
     folder = _reports(spec.pipeline)
     has_report = folder is not None and (folder / "report.html").is_file()
     return page(request, "report.html.j2", spec=spec, folder=folder, has_report=has_report)
@@ -25,7 +25,7 @@ def report_page(request: Request, spec: ReadablePipeline) -> Response:
 
 @router.get("/pipelines/{pipeline}/audits")
 def audits_page(request: Request, spec: ReadablePipeline) -> Response:
-    """The Data Docs of the audits, with the way back."""
+    """The Data Docs in a frame, with a link back to the pipeline."""
     folder = _reports(spec.pipeline)
     has_docs = folder is not None and (folder / "data_docs" / "index.html").is_file()
     return page(request, "audits.html.j2", spec=spec, folder=folder, has_docs=has_docs)
@@ -33,10 +33,10 @@ def audits_page(request: Request, spec: ReadablePipeline) -> Response:
 
 @router.get("/docs/{pipeline}/{path:path}")
 def data_docs(spec: ReadablePipeline, path: str) -> Response:
-    """A page of the Data Docs: of no other folder, and nothing but HTML.
+    """An HTML file of the Data Docs' folder, and of no other folder.
 
     Raises:
-        HTTPException: 404: there is no such page.
+        HTTPException: 404: the folder has no such file, or it is not HTML.
     """
     missing = HTTPException(404, "There is no such page of the audits.")
     folder = _reports(spec.pipeline)
@@ -54,6 +54,6 @@ def data_docs(spec: ReadablePipeline, path: str) -> Response:
 
 
 def _reports(pipeline: str) -> Path | None:
-    """The folder of a pipeline's report; None: it lies on an object store."""
+    """The folder of a pipeline's report; None if it is on an object store."""
     where = report_file(pipeline)
     return None if is_uri(where) else Path(where).parent

@@ -1,4 +1,4 @@
-"""Where Airflow's interface shows the page: in its navigation, and beside DAGs, runs and tasks."""
+"""The places of the page in Airflow's UI: its navigation, and tabs of DAGs, runs and tasks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ICON = (
     "stroke-width='2' stroke-linecap='round'><path d='M3 8c3-4 6-4 9 0s6 4 9 0'/>"
     "<path d='M3 14c3-4 6-4 9 0s6 4 9 0'/><path d='M4 20h1M10 20h1M15 20h1M20 20h1'/></svg>"
 )
-"""A line of the tide, and what it has left. As data: a file would be one more route to protect."""
+"""The icon as a data URL: a file would need a route, and so protection."""
 _HERE = {"dag": "?dag_id={DAG_ID}", "dag_run": "?dag_id={DAG_ID}&run_id={RUN_ID}"}
 _HERE["task"] = "?dag_id={DAG_ID}&task_id={TASK_ID}"
 
 
 def external_views() -> list[dict[str, Any]]:
-    """The page, as the plugin registers it with Airflow."""
+    """The external views that the plugin registers with Airflow."""
     look = {
         "name": "Strandline",
         "icon": _icon("%2318181b"),

@@ -1,4 +1,4 @@
-"""The pages of pipelines: all of them, one's calendar, a day, a slot, a run, what is incomplete."""
+"""The pages: all pipelines, a pipeline's calendar, a day, a slot, a run, incomplete windows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Instant = Annotated[datetime, Query()]
 
 @router.get("/")
 def overview(request: Request, user: GetUserDep, session: SessionDep) -> Response:
-    """All pipelines that the user may read: how far each is, and what is not as it must be."""
+    """The pipelines that the user may read, with their progress and their findings."""
     found = read_catalogue(pipelines_folder())
     readable = [
         spec for name, spec in found.specs.items() if may_read(name, request, user, session)
@@ -44,7 +44,7 @@ def overview(request: Request, user: GetUserDep, session: SessionDep) -> Respons
 
 @router.get("/pipelines/{pipeline}")
 def calendar(request: Request, spec: ReadablePipeline, until: _Day = None) -> Response:
-    """The calendar of completeness of a pipeline, some weeks of it."""
+    """Some weeks of a pipeline's calendar of completeness."""
     found = view("calendar", spec, until=_text(until))
     line, at_ms = _line(spec), now_ms()
     return page(
@@ -54,7 +54,7 @@ def calendar(request: Request, spec: ReadablePipeline, until: _Day = None) -> Re
 
 @router.get("/pipelines/{pipeline}/days/{day}")
 def one_day(request: Request, spec: ReadablePipeline, day: date, number: _Page = 1) -> Response:
-    """The slots of a day, and what is in quarantine of it."""
+    """The slots of a day, and its quarantined rows by reason."""
     found = view("day", spec, day=day.isoformat(), page=number)
     return page(request, "day.html.j2", spec=spec, day=day, found=found, number=number)
 
@@ -67,7 +67,7 @@ def incomplete(
     until: _Day = None,
     number: _Page = 1,
 ) -> Response:
-    """The windows that are not complete, as `strandline incomplete` lists them."""
+    """The incomplete windows, as `strandline incomplete` lists them."""
     if since is not None and until is not None and since > until:
         raise HTTPException(422, f"{since} is after {until}: give the earlier day first.")
     found = view("incomplete", spec, since=_text(since), until=_text(until), page=number)
@@ -79,7 +79,7 @@ def incomplete(
 
 @router.get("/pipelines/{pipeline}/slot")
 def slot(request: Request, spec: ReadablePipeline, start: _Instant, end: _Instant) -> Response:
-    """A slot: its windows, when it was passed, what it refused, and which runs it had."""
+    """A slot: its windows, the watermark's crossings, its late records, and its runs."""
     if start.tzinfo is None or end.tzinfo is None:
         raise HTTPException(422, "An instant needs its zone, such as 2013-01-05T06:00:00Z.")
     found = view("slot", spec, start_ms=instant_of(start), end_ms=instant_of(end))
@@ -88,7 +88,7 @@ def slot(request: Request, spec: ReadablePipeline, start: _Instant, end: _Instan
 
 @router.get("/pipelines/{pipeline}/runs/{run_id}")
 def run(request: Request, spec: ReadablePipeline, run_id: str) -> Response:
-    """What the run history says of a run."""
+    """A run, as the run history has it."""
     found = view("run", spec, run_id=run_id[:100])
     return page(request, "run.html.j2", spec=spec, run=found)
 
@@ -101,7 +101,7 @@ _RANKS = {"critical": 0, "warning": 1, "info": 3}
 
 
 def _line(spec: PipelineSpec) -> dict[str, Any]:
-    """How a pipeline is, in a line: its state, how far it is, its last run, its alarms."""
+    """A pipeline's line in the overview: state, progress, last run, findings."""
     line: dict[str, Any] = {"pipeline": spec.pipeline, "status": None, "alarms": []}
     try:
         status = view("status", spec)

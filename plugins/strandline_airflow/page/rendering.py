@@ -1,4 +1,4 @@
-"""A page as HTML: text of others is only text, and the page can load and run nothing."""
+"""Pages as HTML: values are escaped, and the policy lets a page load and run nothing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from strandline.visible import visible
 
 _CSS = Path(__file__).parent / "templates" / "page.css"
 PLAIN = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-"""The policy of a document that may have nothing but its own text."""
+"""The content security policy of a document without style, script, image or frame."""
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """A page as it is sent.
+    """The response with a rendered page.
 
     Args:
-        request: what it answers.
-        template: its name.
-        status: of the answer.
-        values: what the template takes.
+        request: the request that it answers.
+        template: the template's file name.
+        status: the HTTP status.
+        values: the template's variables.
     """
     css, policy = _style()
     at = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
@@ -45,7 +45,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 
 def headers(policy: str) -> dict[str, str]:
-    """The headers of every document: its policy, and that nothing keeps or guesses it."""
+    """The headers of every response: its policy, no caching, no guessing of content types."""
     return {
         "Content-Security-Policy": policy,
         "Cache-Control": "no-store",
@@ -55,13 +55,13 @@ def headers(policy: str) -> dict[str, str]:
 
 
 class _Links:
-    """The addresses of the pages, below where Airflow has put them."""
+    """The URLs of the pages, below the path at which Airflow has mounted the app."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def __call__(self, *path: object, **asked: object) -> str:
-        """The address of a page, by the parts of its path and what is asked of it."""
+        """The URL of a page, from the parts of its path and its query; a None is left out."""
         parts = "/".join(quote(str(part), safe="") for part in path)
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{self._root}/{parts}" + (f"?{urlencode(given)}" if given else "")
@@ -69,7 +69,7 @@ class _Links:
 
 @cache
 def _style() -> tuple[Markup, str]:
-    """The style of every page, and the policy that allows this one alone."""
+    """The style sheet of every page, and the policy that allows no other, by its hash."""
     css = _CSS.read_text(encoding="utf-8")
     digest = b64encode(sha256(css.encode()).digest()).decode()
     policy = (
@@ -105,13 +105,13 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """A value of a template; in a text control signs are written out."""
+    """A template's value; control characters of a text are written as escapes."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return visible(value, keep="\n") if is_text else value
 
 
 def instant(at: int | str | None) -> str:
-    """An instant such as `2013-12-30 14:00`, in UTC, finer only where it is; a dash for none."""
+    """An instant in UTC such as `2013-12-30 14:00`, with seconds if it has any; a dash for None."""
     if at is None:
         return NOTHING
     text = text_of(at) if isinstance(at, int) else at
@@ -120,7 +120,7 @@ def instant(at: int | str | None) -> str:
 
 
 def clock(start_ms: int, end_ms: int) -> str:
-    """The hours of a slot: `14:00 – 15:00`; with their days where it is longer than one."""
+    """The hours of a slot, `14:00 – 15:00`; with the date if it ends on another day."""
     first, last = instant(start_ms), instant(end_ms)
     if first[:10] == last[:10]:
         return f"{first[11:]} – {last[11:]}"
@@ -128,7 +128,7 @@ def clock(start_ms: int, end_ms: int) -> str:
 
 
 def ago(at: str | None, now_ms: int) -> str:
-    """How long ago an instant was, such as `2h 4m ago`; empty for none."""
+    """The time since an instant, such as `2h 4m ago`; empty for None."""
     if at is None:
         return ""
     then = datetime.fromisoformat(at.replace("Z", "+00:00"))
@@ -142,14 +142,14 @@ _GRADES = ((1.0, 5), (0.99, 4), (0.95, 3), (0.8, 2), (0.5, 1))
 
 
 def grade(share: float | None) -> int:
-    """The shade of a share, from 0 (less than half) to 5 (all); 6: there is no record."""
+    """The shade of a share, from 0 (less than half) to 5 (all); 6 for None: no record."""
     if share is None:
         return 6
     return next((shade for least, shade in _GRADES if share >= least), 0)
 
 
 def _named(states: Mapping[str, int]) -> str:
-    """Slots by state: `closed`; of several `3 closed, 1 open`."""
+    """Counts of slots by state: `3 closed, 1 open`; of a single slot only its state."""
     if sum(states.values()) == 1:
         return next(iter(states))
     return ", ".join(f"{many:,} {state}" for state, many in states.items())

@@ -1,4 +1,4 @@
-"""What the pages show: one thing is read at a time, and kept while nothing has changed."""
+"""The data of the pages, read one request at a time and cached until the pipeline changes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _MISSING = ("NoSlotError", "NoSuchRunError")
 
 
 class NoRunsHereError(Exception):
-    """A pipeline that has not run yet."""
+    """The pipeline has not run yet."""
 
 
 class UnreadableError(Exception):
-    """Tables that cannot be read now: where, what, and the way out."""
+    """A pipeline's tables cannot be read; the message has place, problem and way out."""
 
 
 def state_of(pipeline: str) -> int:
-    """When the pipeline's run history was last written; 0: it is not in a folder."""
+    """The time of the run history's last commit, in ns; 0 if the lake is on an object store."""
     log = Path(settings.lake()) / pipeline / "runs" / "_delta_log"
     return log.stat().st_mtime_ns if log.is_dir() else 0
 
 
 def now_ms() -> int:
-    """The time of the clock."""
+    """The current time in ms since 1970."""
     return int(time.time() * 1000)
 
 
@@ -41,9 +41,8 @@ def view(name: str, spec: PipelineSpec, **asked: Any) -> Any:
     """A view of a pipeline: see `strandline.pipeline.views.answers`.
 
     Raises:
-        NoRunsHereError: it has not run.
-        HTTPException: 404: there is no such thing in it; 422: what is asked is wrong; 503: others
-            are being shown.
+        NoRunsHereError: the pipeline has not run.
+        HTTPException: 404: it has no such day, slot or run; 503: too many requests are waiting.
         UnreadableError: its tables cannot be read.
     """
     pipeline = spec.pipeline

@@ -1,4 +1,4 @@
-"""A process that reads the lake for the page: kept while somebody looks, and started again."""
+"""A process that reads the lake for the page; it is kept between requests and restarted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 from strandline_airflow import settings
 
 TIMEOUT_S = 60.0
-"""The longest that an answer may take."""
+"""The longest time for an answer, in seconds."""
 ENDED = {"kind": "Ended", "exit_code": 4}
 
 
 @dataclass
 class Worker:
-    """`strandline views` in the environment of the command: this one loads none of its libraries.
+    """The process `strandline views`, which loads the libraries that Airflow's API does not have.
 
-    One question at a time. What ends it, be it a timeout, memory or a crash, ends no page but one.
+    It answers one question at a time; a timeout, a lack of memory or a crash fails this question.
     """
 
     _process: subprocess.Popen[str] | None = None
@@ -72,7 +72,7 @@ class Worker:
 
 
 def _exchanged(process: subprocess.Popen[str], line: str) -> dict[str, Any] | None:
-    """What a process answers to a line; None: it has ended, or said something else."""
+    """The answer of the process to a line; None if it has ended, or printed something else."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(line)

@@ -1,1 +1,1 @@
-"""The file that `spark-submit` starts: alone in its folder, from where imports are looked for."""
+"""The file that `spark-submit` starts. Python searches imports in its folder, so it is alone."""

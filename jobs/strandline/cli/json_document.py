@@ -1,0 +1,28 @@
+"""The JSON document of a command, on stdout or in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from strandline.cli.answer_file import VARIABLE, named_file
+from strandline.cli.console import as_json
+from strandline.errors import InputError
+
+
+def write_document(content: Any) -> None:
+    """Write a result as JSON to the file named by the environment, or else to stdout.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    text, file = as_json(content), named_file()
+    if file is None:
+        typer.echo(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        place, problem = f"{VARIABLE}={file}", f"cannot be written: {error.strerror}"
+        raise InputError(place, problem, "name a file in a folder that can be written") from None
