@@ -1,4 +1,4 @@
-"""What staged and published rows say of their slots."""
+"""Counts of accepted and refused records by slot, from staged and published rows."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _COUNTS = (c.ACCEPTED, c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED)
 
 
 def fired(windows: DataFrame) -> DataFrame:
-    """The staged windows that Flink has emitted; the others were staged to be counted."""
+    """The staged windows that Flink has emitted; others are staged only to be counted."""
     emitted = windows.where((F.col("state") != "open") & (F.col("firings") > 0))
     return emitted.drop(*_COUNTS)
 
 
 def published_part(staging: Staging, name: str, schema: StructType | None = None) -> Part:
-    """What of a staged part there is to be published: of windows those that Flink has emitted.
+    """The part of staged rows that will be published; for windows, those that Flink has emitted.
 
     Args:
-        staging: where it lies.
-        name: of the part.
-        schema: its columns, or more; None: those of its files.
+        staging: the staging.
+        name: the name of the part.
+        schema: a schema with its columns; None: read from its files.
     """
     part = staging.part(name, schema)
     if name != "windows":
@@ -46,14 +46,14 @@ def published_part(staging: Staging, name: str, schema: StructType | None = None
 
 
 def starting_from(start: str, since_ms: int | None) -> ds.Expression | None:
-    """Which rows' window or slot starts at an instant or later; None: all."""
+    """The rows whose window or slot starts at or after an instant; None: all rows."""
     if since_ms is None:
         return None
     return ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
 
 
 def counted_columns(names: Iterable[str], grid: Grid) -> list[str]:
-    """The columns of windows that `accepted_by_window` asks for, of those that they have."""
+    """The columns of windows that `accepted_by_window` reads, among those that exist."""
     there = {*names}
     accepted = c.ACCEPTED if c.ACCEPTED in there else "records"
     counts = [accepted, "late_accepted", c.IN_NEWEST_WINDOW, c.MISSED_PAIRS, c.UNFIRED]
@@ -61,12 +61,12 @@ def counted_columns(names: Iterable[str], grid: Grid) -> list[str]:
 
 
 def accepted_by_window(windows: Iterable[pa.Table], columns: Sequence[str]) -> dict[int, Accepted]:
-    """What each window accepted, over all keys, by its id.
+    """The number of records that each window accepted, over all keys, by window id.
 
-    Of published windows without the last counts: these are known for what is staged only.
+    Published windows lack the last counts, which only staged windows have.
 
     Args:
-        windows: some rows at a time.
+        windows: the rows, in batches.
         columns: see `counted_columns`.
     """
     id_, *counts = columns
@@ -79,10 +79,10 @@ def accepted_by_window(windows: Iterable[pa.Table], columns: Sequence[str]) -> d
 
 
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
-    """What became of the records of each slot of a sessions' calendar.
+    """The number of records accepted in each slot of a sessions' calendar.
 
-    See `SessionRebuild.accepted_by_slot`. A slot accepts nothing itself: its records belong to
-    sessions that may begin elsewhere.
+    See `SessionRebuild.accepted_by_slot`. The records belong to sessions that may begin in another
+    slot.
     """
     return {
         int(slot): Accepted(int(accepted), int(late), in_newest=int(accepted), unfired=sum(unfired))
@@ -91,7 +91,7 @@ def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
 
 
 def slots_accepting(windows: DataFrame, grid: Grid) -> set[int]:
-    """The ids of the windows that have accepted a record, for any key; they are not staged."""
+    """The ids of the windows that have accepted a record of any key, without staging them."""
     _, accepted, *_ = counted_columns(windows.columns, grid)
     accepting = windows.where(F.col(accepted) > 0)
     ids = accepting.select(F.unix_millis(_id_of(grid))).distinct().collect()
@@ -99,7 +99,7 @@ def slots_accepting(windows: DataFrame, grid: Grid) -> set[int]:
 
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
-    """How many records no window accepted, by the start of their newest window and the reason."""
+    """The number of records that no window accepted, by start of the newest window and reason."""
     ahead = grid.size_ms if grid.cumulative else 0
     groups = sums_by(quarantine, REFUSED_BY)
     counts = (groups[name].to_pylist() for name in ("reason", ROWS))
@@ -114,12 +114,12 @@ REFUSED_BY = ["slot_start", "reason"]
 def late_in(
     quarantine: Part, since_ms: int | None, wanted: ds.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """The staged late records of slots from an instant on, with `REFUSED_BY`.
+    """The staged late records of slots that start at or after an instant, with `REFUSED_BY`.
 
     Args:
-        quarantine: all that are staged.
+        quarantine: all staged late records.
         since_ms: the instant; None: all.
-        wanted: of them these alone; None: all.
+        wanted: a further condition; None: none.
     """
     since = starting_from(QUARANTINE.start, since_ms)
     both = since if wanted is None else wanted if since is None else wanted & since
