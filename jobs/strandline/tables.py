@@ -1,7 +1,7 @@
-"""The published tables, each said once: their columns, their keys, and by what ranges go.
+"""The published tables: their columns, keys, partitions, and the column by which ranges go.
 
-Types are named as Delta names them. `windows` and `firings` have the key columns and the aggregates
-of their pipeline beside these, `quarantine` the whole source row.
+Types have Delta's names. In addition to the columns here, `windows` and `firings` have the key
+columns and aggregates of their pipeline, and `quarantine` has all columns of the source row.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table that runs publish into.
+    """A table into which runs publish.
 
     Attributes:
-        name: below the pipeline's folder.
-        columns: its own columns with their types, those of the pipeline left out.
-        keys: the columns that identify a row, as Spark compares names: without case.
-        partition: the date that it is partitioned by.
-        start: the instant by which a row belongs to a range.
-        has_older_slots: whether a run also changes rows of slots before its range, to which late
-            records have come.
-        holds_source_rows: whether its other columns are those of landing rows, as they landed.
+        name: its folder below the pipeline's folder.
+        columns: its columns with their types, without those of the pipeline.
+        keys: the columns that identify a row; names are compared without case, as Spark does.
+        partition: the date column by which it is partitioned.
+        start: the instant that decides whether a row belongs to a range.
+        has_older_slots: whether a run also changes rows of slots before its range, because late
+            records have arrived for them.
+        holds_source_rows: whether its other columns are the unchanged columns of landing rows.
     """
 
     name: str
@@ -34,7 +34,7 @@ class PublishedTable:
     holds_source_rows: bool = False
 
     def is_of_source(self, name: str) -> bool:
-        """Whether a column, by its name in lower case, is one of landing rows."""
+        """Whether a column, given in lower case, is a column of landing rows."""
         of_ours = {*self.columns, INPUT, *(key.lower() for key in self.keys)}
         return self.holds_source_rows and name not in of_ours
 
@@ -52,7 +52,7 @@ MALFORMED_REASONS = (
     "event_time_out_of_range",
     "duplicate",
 )
-"""Why a row is malformed: the reasons of quarantine but for `late` and `no_window`."""
+"""The reasons of quarantine for malformed rows: all but `late` and `no_window`."""
 
 WINDOW_COLUMNS = {
     "window_start": "timestamp",
@@ -79,7 +79,7 @@ FIRING_COLUMNS = {
     "order_ts_ms": "long",
     "order_window_ms": "long",
 }
-"""What a firing has beside the content and the times of its window."""
+"""The columns of a firing in addition to its window's times and aggregates."""
 PAIR_COLUMNS = {
     "pair_ts": "timestamp",
     "pair_date": "date",
@@ -89,11 +89,11 @@ PAIR_COLUMNS = {
     "run_id": "string",
     "spec_fingerprint": "string",
 }
-"""What a pair has beside its key and the columns of both records."""
+"""The columns of a pair in addition to its key and the columns of both records."""
 NOT_OF_A_FIRING = frozenset({"late_accepted", "firings", "state", "closed_at"})
-"""What only the last firing of a window knows."""
+"""The columns of a window that its single firings do not have."""
 NOT_OF_A_RESULT = ("window_date", "supersedes", "supersedes_windows", "run_id", "spec_fingerprint")
-"""What a firing has that it does not have as a record of another pipeline."""
+"""The columns of a firing that it loses as an input record of another pipeline."""
 
 COMPLETENESS = PublishedTable(
     name="completeness",
@@ -121,9 +121,9 @@ COMPLETENESS = PublishedTable(
     has_older_slots=True,
 )
 UNFIRED_COLUMN = {"unfired": "long"}
-"""Counted in `completeness`, too, where windows can be dropped with records that no firing held."""
+"""A column of `completeness` if windows can be dropped with records that no firing contained."""
 INPUT = "input"
-"""Column of quarantine where there are two sources: `left` or `right`."""
+"""The column of quarantine with the side, `left` or `right`, if there are two sources."""
 QUARANTINE = PublishedTable(
     name="quarantine",
     columns={
@@ -146,7 +146,7 @@ QUARANTINE = PublishedTable(
 
 
 def windows_table(key: Iterable[str]) -> PublishedTable:
-    """The windows of a pipeline with these key columns."""
+    """The table `windows` of a pipeline with these key columns."""
     return PublishedTable(
         name="windows",
         columns=WINDOW_COLUMNS,
@@ -158,7 +158,7 @@ def windows_table(key: Iterable[str]) -> PublishedTable:
 
 
 def firings_table(key: Iterable[str]) -> PublishedTable:
-    """The firings of a pipeline with these key columns."""
+    """The table `firings` of a pipeline with these key columns."""
     of_window = {name: of for name, of in WINDOW_COLUMNS.items() if name not in NOT_OF_A_FIRING}
     return PublishedTable(
         name="firings",
@@ -171,10 +171,11 @@ def firings_table(key: Iterable[str]) -> PublishedTable:
 
 
 def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTable:
-    """The pairs of a join with these key columns.
+    """The table `pairs` of a join with these key columns.
 
-    Those of an interval join belong to a range by their own time; those `of_windows` by the start
-    of the window whose last firing held them, and one pair may be of several windows.
+    A pair of an interval join belongs to a range by its own time. A pair of windows (`of_windows`)
+    belongs to it by the start of the window whose last firing contained the pair; it may belong to
+    several windows.
     """
     window = ("window_start", "window_end") if of_windows else ()
     return PublishedTable(
@@ -189,7 +190,7 @@ def pairs_table(key: Iterable[str], *, of_windows: bool = False) -> PublishedTab
 
 
 def tables_of(key: Iterable[str], *, pairs_of_windows: bool = False) -> dict[str, PublishedTable]:
-    """All of them, in the order of publishing: who sees a window can see what it left behind."""
+    """All tables in the order of publishing: the rows that explain a window precede the window."""
     names = tuple(key)
     pairs = pairs_table(names, of_windows=pairs_of_windows)
     tables = (QUARANTINE, COMPLETENESS, firings_table(names), pairs, windows_table(names))
@@ -197,11 +198,11 @@ def tables_of(key: Iterable[str], *, pairs_of_windows: bool = False) -> dict[str
 
 
 def of_windows(tables: Iterable[PublishedTable]) -> list[str]:
-    """What a step's `publish` names under this word: `pairs`, if they are those of windows."""
+    """The names of tables with pairs of windows, for the field `publish` of a ledger step."""
     return [table.name for table in tables if table.name == "pairs" and table.start != "pair_ts"]
 
 
 def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:
-    """The tables of a run, as its ledger step says in `publish` what it brings in."""
+    """The tables of a run, from the field `publish` of its ledger step."""
     said = publish or {}
     return tables_of(said.get("key", ()), pairs_of_windows="pairs" in said.get("of_windows", ()))

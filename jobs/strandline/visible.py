@@ -1,22 +1,22 @@
-"""Text of others as text: what controls a terminal, or the order of signs, is written out."""
+"""Text without control characters: terminal controls and bidirectional marks are escaped."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Categories of Unicode: controls, formats (bidi, zero width), halves of signs, separators."""
+"""Unicode categories: controls, formats (bidi, zero width), surrogates, separators."""
 _NAMES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""A text in which control and format signs are written out: `\x1b[31m`, `a\u202eb`.
+    r"""A text with control and format characters as escapes: `\x1b[31m`, `a\u202eb`.
 
-    For whoever looks at it; a file or a table holds values as they are.
+    It is for display only; files and tables contain the unchanged values.
 
     Args:
-        text: of whatever origin.
-        keep: signs that stay, such as the line breaks of a message of several lines.
+        text: any text.
+        keep: characters that stay, such as the line breaks of a message of several lines.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""Holding an engine against what Flink itself did: scenarios in the golden format."""
+"""The comparison of an engine with recorded results of Flink, the goldens."""
 
 from strandline.conformance.answer import Answer
 from strandline.conformance.compare import Disagreement

@@ -1,4 +1,4 @@
-"""An answer to a scenario, in the words of the goldens: what Flink gave, or an engine gives."""
+"""The result of a scenario, of Flink or of an engine, in the format of the goldens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Cause = Literal["tick", "record", "end"]
 
 
 class _Row(BaseModel):
-    """A row of an answer; further fields of a golden are not compared."""
+    """A row of a result; further fields of a golden are not compared."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
@@ -36,9 +36,9 @@ class StatusRow(_Row):
 
 
 class WindowRow(_Row):
-    """A window of a key and what it holds; ids ascending, those of two inputs by their side.
+    """A window of a key with its records; ids are ascending, for two inputs separate by side.
 
-    `start` and `end` are None for a global window. A field may be left out.
+    `start` and `end` are None for a global window. Fields may be missing.
     """
 
     key: str
@@ -52,16 +52,16 @@ class WindowRow(_Row):
 
 
 class OpenRow(WindowRow):
-    """A window that the state still holds; `end_passed`: it has fired."""
+    """A window in the state at the end; `end_passed`: it has fired."""
 
     end_passed: bool
 
 
 class FiringRow(WindowRow):
-    """One firing: the watermark at it, and what caused it, when.
+    """One firing, with its watermark, its cause and its time.
 
-    `timer` is the event time that it was set for; None: a record fired it. `seq` is its place among
-    all firings, by which second windows name the results that they take in.
+    `timer` is the event time of the timer that fired it; None: a record fired it. `seq` is its
+    number among all firings, by which second windows name their input results.
     """
 
     watermark: int
@@ -81,7 +81,7 @@ class LateRow(_Row):
 
 
 class PairRow(_Row):
-    """A pair of an interval join, when it was found, and the watermark then."""
+    """A pair of an interval join, with the time and the watermark at which it was found."""
 
     left: int
     right: int
@@ -92,26 +92,26 @@ class PairRow(_Row):
 
 
 class ThenFiring(FiringRow):
-    """A firing of second windows; `seqs` are the first windows' firings in it, or their names."""
+    """A firing of second windows; `seqs` are the numbers or names of the first firings in it."""
 
     seqs: list[int | str]
 
 
 class ThenOpen(OpenRow):
-    """A second window that the state still holds."""
+    """A second window in the state at the end."""
 
     seqs: list[int | str]
 
 
 class ThenLate(_Row):
-    """A result that came too late for the second windows."""
+    """A result that was late for the second windows."""
 
     seq: int | str
     watermark: int
 
 
 class ThenAnswer(_Row):
-    """What second windows did with the results of the first."""
+    """The result of second windows over the results of the first windows."""
 
     firings: list[ThenFiring]
     late: list[ThenLate]
@@ -119,11 +119,11 @@ class ThenAnswer(_Row):
 
 
 class AnyAnswer(_Row):
-    """The fields of every answer; the order of rows means nothing.
+    """The fields of every result; the order of rows does not matter.
 
     Attributes:
-        watermarks: None where an engine does not follow every advance of the watermark.
-        valve_status: None where it does not follow the status either.
+        watermarks: the advances of the watermark; None if an engine does not compute them.
+        valve_status: the changes between idle and active; None if an engine does not compute them.
     """
 
     late: list[LateRow]
@@ -133,12 +133,12 @@ class AnyAnswer(_Row):
 
 
 class Answer(AnyAnswer):
-    """What windows did.
+    """The result of windows.
 
     Attributes:
-        then: what second windows made of that, if there are any.
-        flink_defect: Flink lost what a session held (a new window was equal to one that had grown
-            by a merge): its sessions may hold less than they should.
+        then: the result of second windows, if there are any.
+        flink_defect: whether Flink lost records of a session (a new window was equal to one that
+            had grown by a merge), so that its sessions may contain too few records.
     """
 
     firings: list[FiringRow]
@@ -150,11 +150,12 @@ class Answer(AnyAnswer):
 
 
 class PairsAnswer(AnyAnswer):
-    """What an interval join did.
+    """The result of an interval join.
 
     Attributes:
-        input_watermarks: None where an engine does not follow an input's every advance.
-        buffered: the records that are still kept, by input.
+        input_watermarks: the advances of each input's watermark; None if an engine does not compute
+            them.
+        buffered: the records in the state at the end, by input.
     """
 
     pairs: list[PairRow]

@@ -1,4 +1,4 @@
-"""Where two answers to a scenario disagree, row by row and field by field."""
+"""The differences between two results of a scenario, by rows and fields."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from strandline.conformance.answer import Answer, AnyAnswer, FiringRow, PairsAns
 
 _CONTENT = ("count", "sum", "ids")
 _PLACES = {"seq"}
-"""Places in an order, which mean nothing by themselves."""
+"""Fields with numbers in an order, which are not compared."""
 _CAUSES = {"tick": 0, "record": 1, "end": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A difference of two answers; None: there is nothing on that side."""
+    """A difference between two results; None: the row or field is missing on that side."""
 
     scenario: str
     field: str
@@ -31,12 +31,12 @@ class Disagreement:
 
 
 def compare(scenario: str, expected: AnyAnswer, got: AnyAnswer) -> list[Disagreement]:
-    """Every disagreement between the expected answer and the one that was got.
+    """All differences between the expected and the actual result.
 
-    Rows are matched by what they are about (a window by key, start and end; its firings among each
-    other in the order of their moments; a late record by id), so that one missing row is one
-    disagreement. Sections and fields that one side leaves out are not compared. Where Flink's
-    known defect has lost records of a session, more of them is no disagreement.
+    Rows are matched by their identity (a window by key, start and end; its firings in order of
+    time; a late record by id), so that a missing row is one difference. Sections and fields that
+    are missing on one side are not compared. Where a known defect of Flink has lost records of a
+    session, additional records are no difference.
     """
     return [Disagreement(scenario, *difference) for difference in _differences(expected, got)]
 
@@ -78,9 +78,9 @@ def _of_windows(expected: Answer, got: Answer) -> Iterator[_Difference]:
 
 
 def _then(answer: Answer) -> dict[str, list[Any]]:
-    """The rows of second windows, their input results named by key, window and place.
+    """The rows of second windows, with input results named by key, window and number.
 
-    Among firings of one watermark and one end the order means nothing, so their numbers do not.
+    Firings of one watermark with equal ends have no order, so their sequence numbers are replaced.
     """
     names: dict[Any, str] = {}
     for _, group in groupby(sorted(_in_order(answer.firings), key=_window), key=_window):

@@ -1,4 +1,4 @@
-"""The files of scenarios: JSON lists of {"scenario", "expected"}, plain or gzipped."""
+"""Files of scenarios: JSON lists of {"scenario", "expected"}, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUFFIXES = (".json", ".json.gz")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scenario with its answer, both as they stand in the file."""
+    """A scenario with its expected result, both as parsed JSON."""
 
     file: str
     name: str
@@ -26,10 +26,10 @@ class Case:
 
 
 def scenario_files(paths: Iterable[Path]) -> list[Path]:
-    """The files that paths name: a file is itself, a folder all scenario files below it, by name.
+    """The scenario files of some paths; a folder stands for all files below it, by name.
 
     Raises:
-        InputError: a path does not exist, is no JSON file, or is a folder without one.
+        InputError: a path does not exist, is not a JSON file, or is a folder without one.
     """
     files: list[Path] = []
     for path in paths:
@@ -48,7 +48,7 @@ def scenario_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def cases_of(paths: Iterable[Path]) -> Iterator[Case]:
-    """The cases of all files that paths name; see `scenario_files` and `read_cases`."""
+    """The cases of all files of some paths; see `scenario_files` and `read_cases`."""
     for path in scenario_files(paths):
         yield from read_cases(path)
 

@@ -1,4 +1,4 @@
-"""The shape of a scenario in a golden's file; see the goldens' README for what it means."""
+"""The JSON format of scenarios; the goldens' README explains its fields."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class GoldenRecord(_Part):
 
 
 class AnyScenario(_Part):
-    """What every scenario has."""
+    """The fields of every scenario."""
 
     name: str
     clock_start_ms: int
@@ -135,6 +135,6 @@ class GoldenTwoInputs(AnyScenario):
 
 
 def mistakes_in(error: ValidationError) -> str:
-    """The first thing that is wrong with a JSON value: its path, and what is wrong there."""
+    """The first mistake in a JSON value: its path and the problem."""
     first = error.errors()[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""Scenarios on the engine that a command has chosen, in sessions that are opened for them."""
+"""Scenarios on a chosen engine, in sessions that are opened for them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
 
 _AT_ONCE = 4
-"""So many scenarios run at the same time: on few rows an engine mostly waits for itself."""
+"""The number of scenarios at the same time; with few rows an engine mostly waits."""
 _OF_ONE_SERVER = 60
-"""After so many scenarios Sail gets a new process: it keeps some 13 MB of each until it ends."""
+"""The number of scenarios for one process of Sail, which keeps some 13 MB of each until it ends."""
 
 
 def run_on_engine(
@@ -28,7 +28,7 @@ def run_on_engine(
     Args:
         paths: files (`.json`, `.json.gz`) and folders of them.
         choice: the engine.
-        on_outcome: called with each outcome as it comes.
+        on_outcome: called with each outcome when it is known.
 
     Raises:
         InputError: a path or a file is broken, or the engine cannot be started.

@@ -1,4 +1,4 @@
-"""The pipeline files that say what scenarios of the goldens say."""
+"""Scenarios of the goldens as pipeline files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STRATEGIES = {
     "time_lag": ("time_lag", "lag"),
     "ingestion": ("ingestion", "assign_timestamps"),
 }
-"""A golden's strategy, a pipeline's, and the field that belongs to it: goldens may have others."""
+"""Watermark strategies of goldens, with the pipeline's strategy and its field."""
 
 WINDOWS: dict[str, Callable[[GoldenWindow], dict[str, Any]]] = {
     "tumbling": lambda w: {"tumbling": _duration(w.size_ms), "offset": _duration(w.offset_ms)},
@@ -65,7 +65,7 @@ JOINS: dict[str, Callable[[GoldenJoin], dict[str, Any]]] = {
     "window": lambda _: {"window": {}},
     "cogroup": lambda _: {"cogroup": {}},
 }
-"""A golden's kinds, and what a pipeline says of each."""
+"""The kinds of joins of a golden, with the pipeline's."""
 
 AGGREGATES = {
     "count": "count(*)",

@@ -1,4 +1,4 @@
-"""The record-by-record reference's answer to a scenario."""
+"""The result of a scenario by the record-by-record reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running scenarios through an engine and counting who agrees with Flink."""
+"""The run of scenarios on an engine, and the comparison of the results with Flink's."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from strandline.spec.join import IntervalJoinSpec
 _log = logging.getLogger(__name__)
 
 Engine = Callable[[Scenario], AnyAnswer]
-"""Answers a scenario; may raise `Unsupported` for what only this engine cannot do."""
+"""Computes the result of a scenario; may raise `Unsupported` for a feature it does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one scenario.
+    """The outcome of one scenario.
 
     Attributes:
-        disagreements: where the answers differ (`differ`).
-        features: what it asks for that is not there (`unsupported`).
-        failure: why it could not be run (`failed`).
+        disagreements: the differences of the results, if the verdict is `differ`.
+        features: the unsupported features, if it is `unsupported`.
+        failure: the error, if it is `failed`.
     """
 
     file: str
@@ -51,27 +51,27 @@ class ConformanceResult:
 
     @property
     def agreed(self) -> list[str]:
-        """The scenarios that agree in everything that was compared."""
+        """The scenarios without a difference."""
         return self._names("agreed")
 
     @property
     def differ(self) -> list[str]:
-        """The scenarios that disagree somewhere."""
+        """The scenarios with a difference."""
         return self._names("differ")
 
     @property
     def unsupported(self) -> list[str]:
-        """The scenarios that ask for what is not there."""
+        """The scenarios with an unsupported feature."""
         return self._names("unsupported")
 
     @property
     def failed(self) -> dict[str, str]:
-        """The scenarios that could not be run, each with the reason."""
+        """The scenarios that could not be run, with their errors."""
         return {o.scenario: o.failure for o in self.outcomes if o.verdict == "failed"}
 
     @property
     def unsupported_features(self) -> dict[str, list[str]]:
-        """The features that are not there, each with the scenarios that ask for it."""
+        """The unsupported features, with their scenarios."""
         features: dict[str, list[str]] = {}
         for outcome in self.outcomes:
             for feature in outcome.features:
@@ -80,7 +80,7 @@ class ConformanceResult:
 
     @property
     def disagreements(self) -> list[Disagreement]:
-        """Every disagreement of every scenario."""
+        """All differences of all scenarios."""
         return [d for outcome in self.outcomes for d in outcome.disagreements]
 
     @property
@@ -103,9 +103,9 @@ def run_conformance(
 
     Args:
         paths: files (`.json`, `.json.gz`) and folders of them.
-        engine: what answers.
-        at_once: how many scenarios run at the same time, in threads.
-        on_outcome: called with each outcome as it comes.
+        engine: computes the results.
+        at_once: the number of scenarios at the same time, in threads.
+        on_outcome: called with each outcome when it is known.
 
     Raises:
         InputError: a path or a file is broken.
@@ -120,7 +120,7 @@ def run_cases(
     at_once: int = 1,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> ConformanceResult:
-    """Run scenarios that are read already; arguments as of `run_conformance`."""
+    """Run parsed scenarios; arguments as of `run_conformance`."""
     outcomes = []
     with ThreadPoolExecutor(at_once) as pool:
         for outcome in pool.map(lambda case: run_case(case, engine), cases):
@@ -130,7 +130,7 @@ def run_cases(
 
 
 def run_case(case: Case, engine: Engine) -> Outcome:
-    """Run one scenario; whatever goes wrong in it is its outcome, and the others still run."""
+    """Run one scenario; any error becomes its outcome."""
     try:
         scenario = read_scenario(case.scenario)
         expected = _expected(case, scenario)

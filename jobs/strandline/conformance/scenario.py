@@ -1,4 +1,4 @@
-"""A scenario of the goldens as what a pipeline knows: a spec and its records."""
+"""A scenario of the goldens as a pipeline's spec and its records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from strandline.spec.chained import ChainedSpec
 
 
 class Unsupported(Exception):
-    """A scenario asks for features that a pipeline cannot say, or that are not built yet."""
+    """A scenario has features that pipelines or the engine do not support."""
 
     def __init__(self, *features: str) -> None:
         """Keep the features by name."""
@@ -39,9 +39,9 @@ class Scenario:
 
     Attributes:
         name: its name in the goldens.
-        spec: its pipeline; the source's columns bear the names of the golden's record fields.
-        records: its records; `payload` holds `id` and `value`, and the other fields as given.
-        start_ms: when the job's clock started.
+        spec: its pipeline; the columns have the names of the golden's record fields.
+        records: its records; `payload` has `id`, `value` and the other given fields.
+        start_ms: the start of the job's clock.
         end_of_input: whether the input ends after the last record.
     """
 
@@ -53,13 +53,13 @@ class Scenario:
 
     @property
     def horizon_ms(self) -> int:
-        """Just after the last arrival: the scenario knows no later record and no later tick."""
+        """The instant just after the last arrival: there is no later record and no later tick."""
         return max((r.arrival_ms for r in self.records), default=self.start_ms) + 1
 
 
 @dataclass(frozen=True)
 class ChainedScenario(Scenario):
-    """A scenario whose results go into second windows; `then` is their pipeline."""
+    """A scenario with second windows over its results; `then` is their pipeline."""
 
     then: ChainedSpec
 
@@ -68,8 +68,8 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
     """The scenario of a golden.
 
     Raises:
-        Unsupported: it asks for what a pipeline cannot say.
-        InputError: it is broken: a field is missing, of the wrong type or impossible.
+        Unsupported: pipelines do not support one of its features.
+        InputError: a field is missing, of the wrong type or impossible.
     """
     name = str(content.get("name"))
     shape = GoldenTwoInputs if {"join", "inputs"} & content.keys() else GoldenScenario
@@ -94,7 +94,7 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
 
 
 def _foreign_features(content: Mapping[str, Any], shape: type[AnyScenario]) -> list[str]:
-    """What no pipeline file can say; the rest of such a scenario need not make sense."""
+    """The features that pipeline files do not have."""
     kinds: list[tuple[str, Any, Container[str]]] = [
         ("join.kind", content.get("join"), JOINS),
         ("trigger.kind", content.get("trigger"), TRIGGERS),
@@ -114,7 +114,7 @@ def _foreign_features(content: Mapping[str, Any], shape: type[AnyScenario]) -> l
 
 
 def _parts(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The scenario itself, its inputs and its second windows: they have windows or watermarks."""
+    """The scenario, its inputs and its second windows: the parts with windows or watermarks."""
     inputs = content.get("inputs")
     sides = inputs.values() if isinstance(inputs, dict) else []
     return [part for part in (content, content.get("then"), *sides) if isinstance(part, dict)]
@@ -146,7 +146,7 @@ def _records(scenario: GoldenScenario | GoldenTwoInputs) -> tuple[Record, ...]:
 
 
 def _check_channels(scenario: GoldenScenario | GoldenTwoInputs) -> None:
-    """Refuse records of an input or of a channel that the scenario does not have."""
+    """Refuse records of an input or a channel that the scenario does not have."""
     channels: dict[str | None, Any] = {}
     if isinstance(scenario, GoldenScenario):
         channels[None] = scenario.channels

@@ -1,4 +1,4 @@
-"""The set-based engine on scenarios of two inputs: pairs of an interval join, or windows."""
+"""The results of scenarios with two inputs by the set-based engine."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_o
 IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
 }
-"""Columns of the answers of windows over two inputs, beside the columns of all answers."""
+"""The additional columns in results of windows over two inputs."""
 PAIRS_OF_SIDES = {name: f"array_sort(collect_set({name}_id))" for name in SIDES}
-"""The same of the pairs of a window join, whose answer has `count`, too."""
+"""The additional columns in results of window joins, which have `count`, too."""
 _LATER = "_strandline_later"
 
 
@@ -81,7 +81,7 @@ def windows_of_two(
 
 
 def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
-    """The windows of `windows_of_two` as they count records, also where their results are pairs."""
+    """The windows of `windows_of_two` with counts of records, also if their results are pairs."""
     if not isinstance(rebuild, WindowPairsRebuild):
         return rebuild
     replay = rebuild.replay
@@ -90,7 +90,7 @@ def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
 
 
 def clock_of(scenario: Scenario) -> Clock:
-    """What a run of a scenario knows."""
+    """The clock of a scenario: its horizon, and whether the input ends."""
     ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
     return Clock(scenario.horizon_ms, ended)
 

@@ -1,4 +1,4 @@
-"""The set-based engine's answer to a scenario: a backfill's functions on a table in memory."""
+"""The result of a scenario by the set-based engine, over a table in memory."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ _FIELDS = pa.schema(
 
 
 class SparkEngine:
-    """Answers scenarios in one Spark session."""
+    """Computes results of scenarios in one session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Use a session that is there; it is not stopped here."""
+        """Use an open session, which the caller stops."""
         self._spark = spark
 
     def __call__(self, scenario: Scenario) -> AnyAnswer:
-        """Observe, close, place, split and fire the scenario's records, or join them."""
+        """The result of a scenario: its windows, or its pairs."""
         _require_runnable(scenario)
         spec = scenario.spec
         if isinstance(spec, IntervalJoinSpec):
@@ -105,7 +105,7 @@ class SparkEngine:
     def _then(
         self, scenario: ChainedScenario, first: Rebuild, firings: list[dict[str, Any]]
     ) -> ThenAnswer:
-        """The same of the second windows: their records are the firings of the first."""
+        """The result of the second windows, whose records are the firings of the first."""
         spec = scenario.then.over(first.history.spec)
         columns = to_arrow_schema(_firing_rows(first).schema, timezone="UTC")
         table = from_arrow(self._spark, _as_records(firings, columns))
@@ -137,10 +137,10 @@ class SparkEngine:
 
 
 def _require_runnable(scenario: Scenario) -> None:
-    """Refuse what no engine runs.
+    """Refuse scenarios that the engine does not support.
 
     Raises:
-        Unsupported: the scenario's pipeline is such.
+        Unsupported: it does not.
     """
     features = not_yet(scenario.spec)
     if isinstance(scenario, ChainedScenario):
@@ -154,18 +154,18 @@ def _firing_rows(rebuild: Rebuild) -> DataFrame:
 
 
 def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
-    """Computed once: of equal order, each time another may come first."""
+    """The firings, computed once: each computation may order equal firings differently."""
     return _rows(_firing_rows(rebuild), *_OF_FIRING)
 
 
 def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], holding: Rebuild) -> Answer:
-    """What windows did.
+    """The result of windows.
 
     Args:
         rebuild: the windows.
-        firings: of these, as rows.
-        holding: the same windows, as their state holds records; other than `rebuild` of a join,
-            whose firings are of pairs.
+        firings: their firings as rows.
+        holding: the windows with records in their state; not `rebuild` for a join, whose firings
+            are of pairs.
     """
     content = _content if holding is rebuild else _pairs_of
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
@@ -189,7 +189,7 @@ def _late(row: Row) -> LateRow:
 
 
 def _rows(frame: DataFrame, *times: str) -> list[dict[str, Any]]:
-    """The rows of a small result, these times of theirs in ms; firings in Flink's order."""
+    """The rows of a small result with the given times in ms; firings in Flink's order."""
     rows = frame.withColumns({name: F.unix_millis(name) for name in times}).collect()
     return _in_order([row.asDict(recursive=True) for row in rows])
 
@@ -201,7 +201,7 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _as_records(firings: list[dict[str, Any]], columns: pa.Schema) -> pa.Table:
-    """Firings with the fields that records of a scenario have: their number, and their value."""
+    """Firings as records of a scenario, with their number and value."""
     columns = pa.schema([*columns, ("id", pa.int64()), ("value", pa.int64())])
     records = [
         row
@@ -225,7 +225,7 @@ def _of_all(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
-    """All records of a window, and of two inputs those of each side."""
+    """The records of a window; for two inputs the records of each side."""
     return _of_all(row) | {name: row[name] for name in IDS_OF_SIDES if name in row}
 
 
@@ -242,7 +242,7 @@ def _held(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
-    """When a window fired, and why."""
+    """The time and the cause of a window's firing."""
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])
     after: int | None = None

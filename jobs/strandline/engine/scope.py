@@ -102,18 +102,20 @@ class Rebuild(ABC):
 
     @abstractmethod
     def windows(self) -> DataFrame:
-        """The windows of every key that Flink has emitted, and the open ones (see `fire`)."""
+        """The windows of every key that Flink has emitted, and the open ones, as rows of theirs."""
 
     @abstractmethod
     def held(self) -> DataFrame:
         """The windows still in state: `open`, or `fired` and not yet closed."""
 
     @abstractmethod
-    def accepted_by_slot(self) -> DataFrame | None:
-        """How many records windows accepted: SLOT, `accepted`, `late_accepted`.
+    def accepted_by_slot(self) -> DataFrame:
+        """What became of the records of each slot of the range, over all keys.
 
-        With `unfired`, if a window may close with records that were in no firing. None: each window
-        is a slot, and counts for itself.
+        SLOT, the id of its window, and of these the counts that the form of the rebuild has:
+        `records`, those accepted; `late_accepted`; `in_newest`, those whose newest window it is;
+        `missed_pairs`, those refused that another window kept; `unfired`, those dropped with it
+        before any firing held them.
         """
 
     @abstractmethod

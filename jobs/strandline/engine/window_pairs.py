@@ -40,24 +40,16 @@ class WindowPairsRebuild(OverReplay):
         refuse_names_in_use(self.history.spec, self._columns_of_sides, of_window)
 
     def windows(self) -> DataFrame:
-        """The windows with the result of their last firing.
+        """The windows, with the result of their last firing.
 
-        `firings` counts the firings with a pair.
-
-        ACCEPTED counts the records of both sides, `records` the pairs.
+        `records` are its pairs, `firings` the firings with a pair.
         """
         spec, window = self.history.spec, window_key(self.history.spec)
-        counted = self.replay.windows()
-        if c.ACCEPTED not in counted.columns:
-            counted = counted.withColumn(c.ACCEPTED, F.col("records"))
-        # rows that only count what a window has refused have no result
-        counted = counted.drop("records", "firings", "fired_at")
-        counted = counted.withColumn(_ACCEPTS, F.col(c.ACCEPTED) > 0)
+        replayed = self.replay.windows().drop("records", "firings", "fired_at")
         last = self._last(self._results(identity(spec, self.source_columns)))
-        both = counted.join(last.withColumn(_ACCEPTS, F.lit(True)), [*window, _ACCEPTS], "left")
+        both = replayed.join(last, window, "left")
         none = long(0)
-        filled = {name: F.coalesce(name, none) for name in ("records", "firings")}
-        return both.withColumns(filled).drop(_ACCEPTS)
+        return both.withColumns({name: F.coalesce(name, none) for name in ("records", "firings")})
 
     def _last(self, results: DataFrame) -> DataFrame:
         """The last firing of each window, with the number of firings and the time of the first."""
@@ -161,7 +153,6 @@ class WindowPairsRebuild(OverReplay):
         ]
 
 
-_ACCEPTS = "_strandline_accepts"
 _NTH = "_strandline_nth_with_records"
 """The number of a firing among all of its window, those without a pair too."""
 _NAMED = "_strandline_named"

@@ -145,13 +145,13 @@ class Part:
 
         Args:
             column: in which they have it.
-            types: the part's columns are of these in the files; these may have others, too.
+            types: the part's columns are of these in the files, which have no others.
         """
         files, found = files_at(self.place), dict[str, Any]()
+        own = [(name, types.field(name).type) for name in self.schema.names]
         for name in self._names:
             of_file = ds.dataset([name], format="parquet", filesystem=files)
-            there = {field.name: field.type for field in of_file.schema}
-            if any(there.get(own) != types.field(own).type for own in self.schema.names):
+            if [(field.name, field.type) for field in of_file.schema] != own:
                 continue
             values = pc.unique(of_file.to_table(columns=[column])[column])
             if len(values) == 1 and of_file.count_rows(filter=self.wanted) == of_file.count_rows():

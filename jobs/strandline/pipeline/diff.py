@@ -19,7 +19,6 @@ from strandline.lake.staged_diff import Compared, stage_diff
 from strandline.lake.staging import Part
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import published_part
 from strandline.pipeline.judged_rows import judged, slots_that_may_go
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
@@ -72,7 +71,7 @@ def diffs(
     for name, rows in parts_of(staged).items():
         if rows is None:
             continue
-        target, part = ctx.spec.tables[name], published_part(ctx.staging, name, rows.schema)
+        target, part = ctx.spec.tables[name], ctx.staging.part(name, rows.schema)
         table = ctx.store.table(name)
         replaces_all = recreate and name in _WITH_THE_KEY
         if replaces_all or (table is not None and target.start not in columns_of(table).names):

@@ -14,15 +14,14 @@ from pyspark.sql import DataFrame
 from strandline.engine.calendar.gaps import Gaps
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.kind import kind_of
-from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.rebuild import Scope, close
 from strandline.lake.reads import dataset_of, files_started_in, started_in
 from strandline.lake.state import PipelineState
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import accepted_by_slot, slots_accepting
+from strandline.pipeline.counts import accepted_by_slot
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.plan import Plan
@@ -251,20 +250,9 @@ class _First:
         columns = landing.source_columns
         rebuilt = close(self.ctx.spark, records, columns, history, self.plan.clock, scope)
         ids = history.grid.ids_within(starts)
-        return min(
-            (id_ for id_ in _accepting(rebuilt) if ids.start <= id_ < ids.stop), default=None
-        )
-
-
-def _accepting(rebuilt: Rebuild) -> set[int]:
-    """The ids of the windows that have accepted a record."""
-    if isinstance(rebuilt, PairsOfRange):
-        return {slot for slots in rebuilt.accepted_by_input().values() for slot in slots}
-    by_slot = rebuilt.accepted_by_slot()
-    if by_slot is None:
-        return slots_accepting(rebuilt.windows(), rebuilt.history.grid)
-    found = accepted_by_slot(by_slot)
-    return {window for window, accepted in found.items() if accepted.records}
+        found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
+        accepting = (id_ for id_, accepted in found if accepted.records)
+        return min((id_ for id_ in accepting if ids.start <= id_ < ids.stop), default=None)
 
 
 def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | None:

@@ -12,12 +12,12 @@ import pyarrow.dataset as ds
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.pieces import in_pieces
-from strandline.lake.reads import columns_of, dataset_of, files_started_in, rows_of, started_in
+from strandline.lake.reads import dataset_of, files_started_in, rows_of, started_in
 from strandline.lake.schema import arrow_schema
 from strandline.lake.staging import Part
 from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import accepted_by_window, counted_columns, refused_by_newest
+from strandline.pipeline.counts import HELD, held_by_window, refused_by_newest
 from strandline.pipeline.late_records import LateRecords
 from strandline.quality.completeness import Accepted
 from strandline.tables import COMPLETENESS, QUARANTINE
@@ -50,9 +50,9 @@ def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[
     table = ctx.store.table("windows")
     if table is None:
         return {}
-    columns = counted_columns(columns_of(table).names, grid)
+    id_ = "window_end" if grid.cumulative else "window_start"
     within, files = _starting("window_start", older)
-    return accepted_by_window(rows_of(dataset_of(table, files), within, columns), columns)
+    return held_by_window(rows_of(dataset_of(table, files), within, [id_, *HELD]), id_)
 
 
 def refused_in_all(

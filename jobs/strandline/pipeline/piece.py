@@ -25,19 +25,16 @@ from strandline.model.intervals import TimeRange
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import (
     accepted_by_slot,
-    accepted_by_window,
-    counted_columns,
     fired,
     late_in,
     refused_by_newest,
-    starting_from,
 )
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.older_slots import published_before, refused_in_all
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.spec.joined import PAIRS
-from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN, windows_table
+from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN
 
 Refused = Mapping[tuple[int, str], int]
 """By the start of the newest window and by reason: the records that no window accepted."""
@@ -70,7 +67,7 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     rebuild = close(ctx.spark, records, columns, history, plan.clock, scope)
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
-    accepted = _accepted(ctx, rebuild, staged["windows"], since_ms)
+    accepted = accepted_by_slot(rebuild.accepted_by_slot())
     late = ctx.staging.part(QUARANTINE.name, staged["quarantine"].schema)
     refused = refused_by_newest(late_in(late, since_ms), history.grid)
     calendar = calendar_of(ctx, plan, rebuild, accepted, refused, late)
@@ -92,8 +89,12 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     if isinstance(rebuild, WindowPairsRebuild):
         rebuild.require_names()
     stamp = F.lit(ctx.run_id)
+
+    def emitted() -> DataFrame:
+        return fired(rebuild.windows())
+
     # late records first: their last steps are small, and leave room for the windows'
-    parts = {"quarantine": rebuild.late, "windows": rebuild.windows}
+    parts = {"quarantine": rebuild.late, "windows": emitted}
     with ThreadPoolExecutor(2) as pool:
         jobs = {
             part: pool.submit(
@@ -107,22 +108,9 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
         firings = firings.withColumn("run_id", stamp)
         staged["firings"] = ctx.staging.write("firings", firings, piece=number)
     if isinstance(rebuild, WindowPairsRebuild):
-        pairs = rebuild.pairs(fired(staged["windows"])).withColumn("run_id", stamp)
+        pairs = rebuild.pairs(staged["windows"]).withColumn("run_id", stamp)
         staged[PAIRS] = ctx.staging.write(PAIRS, pairs, piece=number)
     return staged
-
-
-def _accepted(
-    ctx: Context, rebuild: Rebuild, windows: DataFrame, since_ms: int | None
-) -> dict[int, Accepted]:
-    """The number of records accepted in each slot of the piece; sessions are counted by slot."""
-    by_slot = rebuild.accepted_by_slot()
-    if by_slot is not None:
-        return accepted_by_slot(by_slot)
-    part = ctx.staging.part("windows", windows.schema)
-    columns = counted_columns(part.schema.names, rebuild.history.grid)
-    of_piece = starting_from(windows_table(ctx.spec.source.key).start, since_ms)
-    return accepted_by_window(part.rows(of_piece, columns), columns)
 
 
 def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:

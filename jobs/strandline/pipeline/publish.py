@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
 from strandline.lake import publish as out
 from strandline.lake.days import dates_between
@@ -21,7 +22,6 @@ from strandline.lake.store import PUBLISHED
 from strandline.lake.taken_back import no_further_than
 from strandline.pipeline.abandon import take_back
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import published_part
 from strandline.pipeline.diff import (
     Change,
     parts_of,
@@ -200,7 +200,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         run: its last step, with `publish` and `diff`.
 
     Raises:
-        InputError: the staging holds less, or more, than the run has counted.
+        InputError: the staging holds less, or more, than the run has counted, or other columns.
     """
     begun, found = run.publish or {}, []
     staging = Staging(ctx.spark, ctx.store, run.run_id)
@@ -210,7 +210,10 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         if counted is not None and not any(counted.values()) and name not in begun.get("anew", ()):
             continue  # of no rows an engine may have written no file, which alone has the columns
         if name in begun["whole"]:
-            change = whole_part(targets[name], published_part(staging, name))
+            part = staging.part(name)
+            if any(map(is_ours, part.schema.names)):
+                raise InputError(ctx.place(name), "an earlier version of this program staged it")
+            change = whole_part(targets[name], part)
         else:
             rows = staging.part(f"{name}_diff")
             change = Change(targets[name], rows, counts_of(rows), whole=False)

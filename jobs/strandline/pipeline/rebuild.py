@@ -15,7 +15,6 @@ from strandline.engine.rebuild import Scope
 from strandline.lake.state import PipelineState
 from strandline.model.books import Book, added_up
 from strandline.pipeline.context import Context
-from strandline.pipeline.counts import fired
 from strandline.pipeline.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.kept_piece import stage_kept
 from strandline.pipeline.observation import Observation
@@ -113,7 +112,7 @@ def _together(
     in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
     return Staged(
         result=ctx.spec.result,
-        results=fired(part("windows")) if ctx.spec.result == "windows" else part(PAIRS),
+        results=part(ctx.spec.result),
         quarantine=part("quarantine"),
         completeness=gaps.completeness,
         firings=part("firings") if ctx.spec.firings else None,

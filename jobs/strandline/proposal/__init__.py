@@ -1,1 +1,1 @@
-"""A pipeline proposed from a table or from files: guesses, each with how sure it is and why."""
+"""The proposal of a pipeline from a table or files, as guesses with a certainty and a reason."""

@@ -1,4 +1,4 @@
-"""The channel, the key and the aggregates of a table: by names, number of values and order."""
+"""Guesses of channel, key and aggregates, by names, numbers of values and order of records."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ _NO_MEASURE = re.compile(
 )
 _MOST_CHANNELS, _MOST_KEYS = 32, 200
 _BETTER = 0.5
-"""Channels are proposed where records are so much less out of order in each than over all."""
+"""The factor by which the disorder within channels must be below that of all records, for a channel
+to be proposed."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What is proposed of the columns that are no times.
+    """The proposal for columns that are not times.
 
     Attributes:
-        channel: the column of the source partitions; None: there is one.
-        key: names of result columns with their expressions.
-        aggregates: names with their expressions.
-        guesses: a line for each.
+        channel: the column of the source partitions; None: there is a single partition.
+        key: key columns by name, with their expressions.
+        aggregates: aggregates by name, with their expressions.
+        guesses: the guesses behind them.
     """
 
     channel: str | None
@@ -64,8 +65,8 @@ def columns_of(
     Args:
         sample: some rows.
         event_ms: their event times.
-        arrival_ms: their arrivals; None: not known.
-        times: the columns that are times.
+        arrival_ms: their arrival times; None: not known.
+        times: the names of the columns that are times.
     """
     few = dict(_groups(sample, times))
     channel, of_channel = _channel(sample, few, event_ms, arrival_ms)
@@ -75,7 +76,7 @@ def columns_of(
 
 
 def _groups(sample: pa.Table, times: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """The columns with few values, each in every row, and how many there are."""
+    """The columns with few values and no nulls, with their number of values."""
     for field in sample.schema:
         kind = field.type
         text = types.is_string(kind) or types.is_large_string(kind)
@@ -115,7 +116,7 @@ def _channel(
 
 
 def disorder_of(event_ms: Millis, arrival_ms: Millis, codes: Any | None) -> Millis:
-    """How far each record's event time lies behind the largest before it, in order of arrival."""
+    """The delay, in ms, of each record's event time to the largest earlier one, by arrival."""
     known = (event_ms != NONE_MS) & (arrival_ms != NONE_MS)
     groups = np.zeros(len(event_ms), np.int64) if codes is None else codes
     found = [np.zeros(1, np.int64)]
@@ -179,7 +180,7 @@ _IN_USE = frozenset(
 
 
 def _names(columns: Sequence[str], taken: Iterable[str]) -> dict[str, str]:
-    """Legal names of result columns, each with the column itself."""
+    """Legal names of result columns, with the columns they are made from."""
     found: dict[str, str] = {}
     used = {*_IN_USE, *(name.lower() for name in taken)}
     for column in columns:

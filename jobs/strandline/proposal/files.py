@@ -1,4 +1,4 @@
-"""CSV, JSON and Parquet files as batches of rows of one schema; nothing is held but a block."""
+"""CSV, JSON and Parquet files as batches of rows with one schema, read block by block."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _PACKED = (".gz", ".zip")
 _BLOCK_BYTES = 8 * 2**20
 _BATCH_ROWS = 65_536
 _MOST_JSON_BYTES = 64 * 2**20
-"""A file that is one JSON array is read as a whole; a larger one has to be lines."""
+"""The largest file with a single JSON array, which is read as a whole; a larger one needs lines."""
 _NOT_IN_A_NAME = re.compile(r"[ ,;{}()\n\t=]+")
 _NO_VALUE = ["", "NA", "N/A", "null", "NULL", "NaN", "nan", "None", "-"]
 
 
 def files_at(places: list[str]) -> list[Path]:
-    """The files that are named, or that lie in folders or fit patterns that are named, by name.
+    """The files that are given by path, folder or pattern, sorted by name.
 
     Raises:
-        InputError: there are none, or one is of no known kind.
+        InputError: there are none, or a file has an unknown suffix.
     """
     found: list[Path] = []
     for place in places:
@@ -66,12 +66,12 @@ def digest_of(path: Path) -> str:
 
 
 def batches_of(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, a block at a time; every value of a CSV file is a text.
+    """The rows of a file in blocks; every value of a CSV file is a text.
 
-    A sign in the name of a column that no Delta table allows there becomes `_`.
+    Characters that Delta does not allow in a column's name become `_`.
 
     Raises:
-        InputError: it cannot be read as what its name says.
+        InputError: the file cannot be read in the format of its suffix.
     """
     blocks = {"parquet": _parquet, "json": _json, "csv": _csv}[_kind(path) or "csv"]
     try:
@@ -110,7 +110,7 @@ def _parquet(path: Path) -> Iterator[pa.Table]:
 
 
 def _csv(path: Path) -> Iterator[pa.Table]:
-    """The rows of a CSV file, every value a text; without a value it is null."""
+    """The rows of a CSV file, with every value a text; an empty cell is null."""
     with _opened(path) as file:
         head = file.readline().decode("utf-8-sig")
     by = max(",;\t|", key=head.count)
@@ -148,7 +148,7 @@ def _csv(path: Path) -> Iterator[pa.Table]:
 
 
 def _distinct(names: Any) -> list[str]:
-    """Names of columns: one that is empty, or stands there before, gets a number."""
+    """Distinct names of columns; an empty or repeated name gets a number."""
     found: list[str] = []
     for place, name in enumerate(map(str, names), 1):
         own = name.strip() or f"column_{place}"
@@ -177,7 +177,7 @@ def _json(path: Path) -> Iterator[pa.Table]:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """The same in types that a Delta table has."""
+    """The rows with types that Delta supports."""
     return rows.cast(pa.schema([pa.field(one.name, _plain_type(one.type)) for one in rows.schema]))
 
 

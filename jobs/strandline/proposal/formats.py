@@ -1,4 +1,4 @@
-"""The forms in which people write times as text, and how Spark reads each of them."""
+"""The formats of times in texts and numbers, with Spark's pattern for each."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NAMED = re.compile(rf"(?P<first>\d{{1,2}})(?P<by>[ -])[A-Z][a-z]{{2}}(?P=by)\d{
 _NAME_FIRST = re.compile(rf"[A-Z][a-z]{{2}} (?P<first>\d{{1,2}}), \d{{4}}{_CLOCK}")
 _COMPACT = re.compile(r"(?:19|20)\d{6}(?P<clock>\d{6})?")
 _LEAST_SHARE = 0.9
-"""So many of the values must have one form."""
+"""The smallest share of values that must have the same format."""
 
 
 @dataclass(frozen=True)
 class TextForm:
-    """How the texts of a column write times.
+    """The format of a column's times.
 
     Attributes:
-        spark: the pattern for `try_to_timestamp`; None: ISO-8601, which Spark casts by itself.
-        pandas: the same for pandas, `ISO8601` for that.
-        has_zone: whether the texts say their zone; else they are read as UTC.
+        spark: the pattern for `try_to_timestamp`; None: ISO-8601, for which a cast suffices.
+        pandas: the pattern for pandas; `ISO8601` for ISO-8601.
+        has_zone: whether the texts have a time zone; else they are in UTC.
         whole_days: whether they have no time of day.
-        is_ambiguous: whether day and month could be the other way round.
+        is_ambiguous: whether day and month could be swapped.
     """
 
     spark: str | None
@@ -46,7 +46,7 @@ class TextForm:
 
 
 def form_of(texts: Sequence[str]) -> TextForm | None:
-    """The form of most of some texts; None: they are no times, or of too many forms."""
+    """The most frequent format of some texts; None if it is too rare, or they are not times."""
     found = Counter(form for text in texts if (form := _form_of_one(text)) is not None)
     if not found:
         return None
@@ -89,7 +89,7 @@ def _iso(match: re.Match[str], text: str) -> TextForm:
 
 
 def _with_clock(spark: str, pandas: str, match: re.Match[str]) -> TextForm:
-    """A form with the time of day of a text behind its date."""
+    """A format with the time of day of a text after its date."""
     if match["hour"] is None:
         return TextForm(spark, pandas, whole_days=True)
     gap = "'T'" if match["gap"] == "T" else match["gap"]
@@ -107,7 +107,7 @@ def _with_clock(spark: str, pandas: str, match: re.Match[str]) -> TextForm:
 
 
 def _by_numbers(texts: Sequence[str]) -> TextForm | None:
-    """The form of dates in which day and month are both numbers, by what is larger than twelve."""
+    """The format of numeric dates; a part larger than twelve must be the day."""
     matches = [match for text in texts if (match := _NUMBERS.fullmatch(text))]
     first = any(int(match["first"]) > 12 for match in matches)
     second = any(int(match["then"]) > 12 for match in matches)
@@ -126,7 +126,7 @@ def _by_numbers(texts: Sequence[str]) -> TextForm | None:
 
 
 def epochs(numbers: Sequence[float]) -> Iterator[tuple[str, int]]:
-    """The unit in which numbers count from 1970, and how many are a second, if they all may."""
+    """The unit of numbers that count from 1970, and its units per second; None if it is unclear."""
     for unit, many in _EPOCHS:
         if all(_FIRST_S * many <= number < _LAST_S * many for number in numbers):
             yield unit, many

@@ -1,4 +1,4 @@
-"""A guess: what is proposed, how sure it is, and why."""
+"""A guess: a proposed value with its certainty and its reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Certainty(StrEnum):
-    """How far a guess may be relied on; TODO: a person has to decide."""
+    """The certainty of a guess; TODO: the user has to decide."""
 
     SURE = "sure"
     LIKELY = "likely"
@@ -20,10 +20,10 @@ class Guess:
     """One line of a proposal.
 
     Attributes:
-        what: the key of the pipeline file that it is for.
-        value: what is proposed, as the file says it.
-        certainty: how sure it is.
-        why: what it was guessed from.
+        what: the key of the pipeline file.
+        value: the proposed value, as text of the file.
+        certainty: its certainty.
+        why: the observation that it is based on.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""Landing files as a Delta table that is partitioned by arrival day: each file once."""
+"""The landing of files, each exactly once, in a Delta table partitioned by arrival day."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from strandline.proposal.times import DAY_MS, NONE_MS, Millis
 from strandline.proposal.typed import as_typed
 
 ARRIVAL_DATE = "arrival_date"
-"""The partition column of a table that is landed here."""
+"""The partition column of a table that `init` lands."""
 _APP = "strandline-init/"
-"""What the transactions of landed files begin with; the SHA-256 of the file follows."""
+"""The prefix of the transaction id of a landed file; the file's SHA-256 follows."""
 
 
 def arrival_days(roles: Roles, rows: pa.Table) -> pa.Array:
-    """The UTC day of each arrival; else of the event time; null: neither is known."""
+    """The UTC day of each arrival time, or else of the event time; null if neither is known."""
     arrival = roles.arrival or roles.event
     found_ms = arrival.read(rows.column(arrival.name))
     event_ms = roles.event.read(rows.column(roles.event.name))
@@ -38,20 +38,20 @@ def _days(instants_ms: Millis) -> pa.Array:
 
 
 def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
-    """Append the files that the table does not hold yet, each in a commit of its own.
+    """Append the files that the table does not contain yet, each in a separate commit.
 
-    A file is known by its content: run again, nothing lands twice, and what was added does.
+    A file is identified by its content, so that a repeated call lands only new files.
 
     Args:
-        table: the files, and their columns.
-        roles: the times, which decide about the arrival day.
-        uri: of the Delta table; it is created if need be.
+        table: the files and their columns.
+        roles: the time columns, from which the arrival day follows.
+        uri: the URI of the Delta table, which is created if it does not exist.
 
     Returns:
-        How many files were landed, and how many were there.
+        The number of landed files, and the number of files that were there before.
 
     Raises:
-        InputError: another table lies there, or a file cannot be read.
+        InputError: the URI has another table, or a file cannot be read.
         RetryableError: the store failed.
     """
     own = ARRIVAL_DATE in table.schema.names
@@ -93,10 +93,10 @@ def _table_at(uri: str) -> DeltaTable | None:
 
 
 def _require_ours(found: DeltaTable, schema: pa.Schema, uri: str) -> None:
-    """Refuse a table of other columns, or another partition.
+    """Refuse an existing table with other columns or another partition.
 
     Raises:
-        InputError: it is one.
+        InputError: the table is different.
     """
     names = [field.name for field in found.schema().fields]
     if found.metadata().partition_columns != [ARRIVAL_DATE] or set(names) != set(schema.names):

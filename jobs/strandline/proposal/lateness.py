@@ -1,4 +1,4 @@
-"""Bound, allowed lateness, `max_ahead` and the size of windows: by the sample, then by advice."""
+"""Guesses of bound, allowed lateness, `max_ahead` and window size, by a sample or the advisor."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from strandline.quality.figures import percent
 
 _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
 _LEAST_ROWS = 20
-"""So many rows a window has on average, if one of the sizes gives so many."""
+"""The smallest average number of rows in a window of the proposed size, if a size reaches it."""
 _AHEAD_MS = HOUR_MS
 _MOST_CHOICES = 10
 _BOUND_LOSES, _BOTH_LOSE = 0.01, 0.001
-"""The bound alone would lose the first share of the records, bound and lateness the second."""
+"""The largest lost share with the proposed bound alone, and with bound and allowed lateness."""
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """What is waited for, in ms.
+    """The proposed bound and allowed lateness.
 
     Attributes:
-        bound_ms: how far records may be out of order before a window is first emitted.
-        allowed_ms: how much longer it is emitted again.
-        late_share: the records that are lost all the same; None: nobody has counted them.
-        max_ahead_ms: how far event times may be after their arrival; None: no limit.
-        choices: totals of bound and allowed lateness with the share that each loses.
-        guesses: a line for each.
+        bound_ms: the bound of the watermark strategy.
+        allowed_ms: the allowed lateness.
+        late_share: the share of records that is late with them; None: not counted.
+        max_ahead_ms: the proposed `max_ahead`; None: no limit.
+        choices: the lost share by the sum of bound and allowed lateness.
+        guesses: the guesses behind them.
     """
 
     bound_ms: int
@@ -45,7 +45,7 @@ class Lateness:
 
 
 def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
-    """The size of tumbling windows: enough rows in each, and longer than the times' own unit."""
+    """The size of tumbling windows, with enough rows in each, and longer than the times' unit."""
     known = event_ms[event_ms != NONE_MS]
     low, high = np.quantile(known, (0.005, 0.995)) if len(known) else (0.0, 0.0)
     span_ms = float(high - low)
@@ -61,9 +61,9 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
 
 
 def by_sample(roles: Roles) -> Lateness:
-    """The choice by the delays of the sample.
+    """The proposal by the delays in the sample.
 
-    A record lies behind the watermark by no more than its delay exceeds the least delay of all.
+    A record is behind the watermark by at most the difference of its delay and the smallest delay.
     """
     if roles.arrival is None:
         why = "no lateness can be known without an arrival time"
@@ -78,7 +78,7 @@ def by_sample(roles: Roles) -> Lateness:
 
 
 def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:
-    """The choice by what each total lateness loses of all records, as the advisor counts it."""
+    """The proposal by the advisor's lost share of all records for each total lateness."""
     curve = [(row["total_ms"], row["share_lost"]) for row in advice["settings"]]
     why = f"of all {advice['records']:,} records, by the advisor"
     return _chosen(curve, _ahead(roles), Certainty.LIKELY, why)
@@ -109,7 +109,7 @@ def _chosen(
 
 
 def _ahead(roles: Roles) -> tuple[int | None, Guess]:
-    """The limit to how far event times may be after their arrival."""
+    """The proposed limit on event times after their arrival."""
     if roles.arrival is None:
         return None, Guess("source.max_ahead", "null", Certainty.TODO, "no arrival time")
     apart_ms = times_apart(roles.event, roles.arrival)
@@ -124,7 +124,7 @@ def _ahead(roles: Roles) -> tuple[int | None, Guess]:
 
 
 def written(ms: int) -> str:
-    """A length as a pipeline file says it: `90m`, `3h`, `0s`."""
+    """A duration as in a pipeline file: `90m`, `3h`, `0s`."""
     units = (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", 1_000))
     unit, length = next(((u, n) for u, n in units if ms >= n and ms % n == 0), ("s", 1_000))
     return f"{ms // length}{unit}" if ms % length == 0 else f"{ms}ms"

@@ -1,4 +1,4 @@
-"""From a table to a proposal: times, then the other columns, then what is waited for."""
+"""The proposal of a pipeline: its times, then its other columns, then its lateness."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Proposed:
     guesses: tuple[Guess, ...]
 
     def advised(self, advice: Mapping[str, Any]) -> Proposed:
-        """The same with what is waited for chosen by the losses of all records."""
+        """The proposal with bound and allowed lateness chosen by the advisor's counts."""
         lateness = by_advice(self.proposal.roles, advice)
         named = {guess.what: guess for guess in lateness.guesses}
         guesses = tuple(named.get(guess.what, guess) for guess in self.guesses)
         return Proposed(replace(self.proposal, lateness=lateness), guesses)
 
     def to_json(self) -> dict[str, Any]:
-        """For machines, and for who shows it."""
+        """The proposal as a JSON document."""
         return {
             "pipeline": self.proposal.name,
             "table": self.proposal.table,
@@ -57,17 +57,17 @@ class Proposed:
 
     @property
     def _first_midnight(self) -> str:
-        """The first midnight after the arrivals of the sample, up to which a run may advance."""
+        """The first midnight after the arrivals of the sample, to which a run can advance."""
         roles = self.proposal.roles
         last_ms = int((roles.arrival or roles.event).known_ms.max())
         return text_of(midnight_before(last_ms) + DAY_MS)[:10]
 
 
 def propose(table: Table) -> Proposed:
-    """A pipeline over a table, as far as a sample of it can say.
+    """The proposal of a pipeline over a table, by a sample of its rows.
 
     Raises:
-        InputError: no column reads as a time.
+        InputError: no column can be read as a time.
     """
     times = list(time_columns(table.sample))
     roles = roles_of(times, table.schema.names, table.partitions)
@@ -96,7 +96,7 @@ def propose(table: Table) -> Proposed:
 
 
 def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
-    """The partition that holds the UTC day of arrival."""
+    """The partition column with the UTC day of arrival; None if there is none."""
     what = "source.arrival_date"
     if table.files:
         why = "the partition that --land makes, the UTC day of arrival"

@@ -1,4 +1,4 @@
-"""Which time of a table is the event's, and which its arrival: by their names and their order."""
+"""Guesses of the event time and the arrival time among time columns, by names and order."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _OF_TIME = re.compile(
     re.IGNORECASE,
 )
 _MOSTLY = 0.9
-"""So many of the rows have to arrive after they happened."""
+"""The smallest share of rows whose arrival time must not be before the event time."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The times of a record, and what is known of them.
+    """The time columns of a record.
 
     Attributes:
-        event: when it happened.
-        arrival: when it reached the table; None: nothing says so.
-        guesses: a line for each.
-        problems: what is wrong with them and what to do, a sentence each.
+        event: the event time.
+        arrival: the arrival time in the table; None: no column has it.
+        guesses: the guesses behind them.
+        problems: sentences about problems, each with what to do.
     """
 
     event: TimeColumn
@@ -53,12 +53,12 @@ def roles_of(
     """The event time and the arrival time among some columns.
 
     Args:
-        times: the columns that read as times.
+        times: the columns that can be read as times.
         columns: all columns, for an error.
-        partitions: those by which the table is partitioned; they are no instants.
+        partitions: the partition columns of the table, which are not instants.
 
     Raises:
-        InputError: no column reads as a time.
+        InputError: no column can be read as a time.
     """
     chosen = [one for one in times if one.name not in partitions]
     likely = [
@@ -109,7 +109,7 @@ def roles_of(
 
 
 def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:
-    """The pair of columns that fits best, or the one column that there is."""
+    """The pair of columns with the best score, or the only column."""
     pairs = [(event, arrival) for event in times for arrival in times if event is not arrival]
     scored = [(_score(event, arrival), event, arrival) for event, arrival in pairs]
     best = max(scored, key=lambda one: one[0], default=None)
@@ -122,7 +122,7 @@ def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:
 
 
 def _score(event: TimeColumn, arrival: TimeColumn) -> float:
-    """How well two columns fit; not more than 0: they do not."""
+    """The score of two columns as event time and arrival time; 0 or less: they do not fit."""
     share = _share_in_order(event, arrival)
     if share < 0.5 or arrival.unit_ms == DAY_MS or _is_same(event, arrival):
         return 0
@@ -134,7 +134,7 @@ def _score(event: TimeColumn, arrival: TimeColumn) -> float:
 
 
 def times_apart(event: TimeColumn, arrival: TimeColumn) -> Millis:
-    """The ms from event to arrival in the rows that have both."""
+    """The time in ms from event to arrival, for rows with both times."""
     both = (event.values_ms != NONE_MS) & (arrival.values_ms != NONE_MS)
     apart_ms: Millis = arrival.values_ms[both] - event.values_ms[both]
     return apart_ms

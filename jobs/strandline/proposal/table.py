@@ -1,4 +1,4 @@
-"""The table that a proposal is made from: a Delta table, or files; its columns and a sample."""
+"""The input of a proposal: a Delta table or files, with its columns and a sample."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from strandline.proposal.typed import Types, as_one
 
 _SAMPLE_ROWS = 20_000
 _PARTS = 40
-"""The sample is of so many parts of the table at most, spread over it."""
+"""The largest number of files or blocks in the sample, spread over the table."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is known of a table before a line of a pipeline is written.
+    """The input of a proposal.
 
     Attributes:
-        name: a short one, for the pipeline.
-        said: as the pipeline file names it.
-        sample: some of its rows, in its order.
-        rows: how many it has.
-        partitions: the columns by which a Delta table is partitioned.
-        files: the files to land; empty: it is a Delta table.
+        name: the proposed name of the pipeline.
+        said: the table's name in the pipeline file.
+        sample: some of its rows, in the table's order.
+        rows: its number of rows.
+        partitions: the partition columns of a Delta table.
+        files: the files to land; empty for a Delta table.
         schema: its columns.
     """
 
@@ -48,20 +48,20 @@ class Table:
 
     @property
     def is_landed(self) -> bool:
-        """Whether a pipeline can read it as it lies."""
+        """Whether it is a Delta table, which a pipeline can read."""
         return not self.files
 
 
 def table_at(places: list[str], lake: Lake, name: str | None) -> Table:
-    """The table, or the files, of `--from`.
+    """The table or the files of `--from`.
 
     Args:
-        places: as typed: one table (a path, a URI, a path below the lake), or files.
-        lake: where tables lie.
-        name: of the pipeline; None: by the table.
+        places: the texts of the option: one table (a path, a URI, a path below the lake), or files.
+        lake: the lake's root.
+        name: the pipeline's name; None: the table's name.
 
     Raises:
-        InputError: there is no such table or file, it cannot be read, or it has no rows.
+        InputError: the table or a file does not exist, cannot be read, or has no rows.
     """
     delta = _delta_at(places[0], lake) if len(places) == 1 else None
     found = _of_files(places, name) if delta is None else _of_delta(*delta, name)
@@ -75,7 +75,7 @@ def table_at(places: list[str], lake: Lake, name: str | None) -> Table:
 
 
 def _delta_at(place: str, lake: Lake) -> tuple[str, DeltaTable] | None:
-    """The Delta table at a path, or below the lake, and how a pipeline names it."""
+    """The Delta table at a path or below the lake, and its name in a pipeline file."""
     for said, uri in _places_of(place, lake):
         try:
             if DeltaTable.is_deltatable(uri):
@@ -139,14 +139,14 @@ def _of_files(places: list[str], name: str | None) -> Table:
 
 
 class _Sample:
-    """Some rows of each of some blocks, fewer of each as more of them come."""
+    """A sample of rows from a sequence of blocks of unknown length."""
 
     def __init__(self) -> None:
         self.blocks: list[pa.Table] = []
         self._every, self._seen = 1, 0
 
     def take(self, block: pa.Table) -> None:
-        """Keep the first rows of every so many blocks."""
+        """Add the first rows of a block; with more blocks, fewer blocks and rows are kept."""
         if self._seen % self._every == 0:
             self.blocks.append(_some_rows(block, _SAMPLE_ROWS))
         self._seen += 1
@@ -157,7 +157,7 @@ class _Sample:
 
 
 def _some_rows(rows: pa.Table, many: int) -> pa.Table:
-    """So many rows at most, spread over all of them, in their order; a copy."""
+    """A copy of at most a number of rows, spread over all rows in their order."""
     if rows.num_rows <= many:
         return rows
     places = np.linspace(0, rows.num_rows - 1, many).astype(np.int64)
@@ -165,12 +165,12 @@ def _some_rows(rows: pa.Table, many: int) -> pa.Table:
 
 
 def _spread(parts: list[Any], many: int) -> list[Any]:
-    """So many of some parts at most, spread over all of them."""
+    """At most a number of parts, spread over all parts."""
     return parts[:: max(1, -(-len(parts) // many))]
 
 
 def short_name(text: str) -> str:
-    """A legal name of a pipeline, made of the last part of a path."""
+    """A legal name of a pipeline, made from the last part of a path."""
     last = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
     stem = last.split(".")[0] or last
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-").lower()

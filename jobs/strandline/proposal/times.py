@@ -1,4 +1,4 @@
-"""The columns of a table that read as times, each with the cast that it needs."""
+"""The columns of a table that can be read as times, with the cast that each needs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from strandline.proposal.formats import TextForm, epochs, form_of
 
 DAY_MS, HOUR_MS, MINUTE_MS = 86_400_000, 3_600_000, 60_000
 NONE_MS = np.iinfo(np.int64).min
-"""Where a value is no time."""
+"""The placeholder, in ms, of a value that is not a time."""
 Millis = npt.NDArray[np.int64]
-"""Milliseconds since 1970 in UTC, `NONE_MS` where there is none."""
+"""Milliseconds since 1970 in UTC, or `NONE_MS`."""
 _MOST_TEXTS = 2_000
-"""So many values of a column decide about its form."""
+"""The number of values of a column that decide on its format."""
 
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """A column that reads as a time.
+    """A column that can be read as a time.
 
     Attributes:
-        name: of the column.
-        expression: what the pipeline file says for it.
-        said: its kind, in words.
-        read: its values in ms, of any part of the table.
-        values_ms: those of the sample.
-        is_number: whether it counts from 1970: it may be a number of something else.
-        is_ambiguous: whether day and month could be the other way round.
-        has_zone: whether its values are instants; else they are read as UTC.
+        name: the column's name.
+        expression: its expression in the pipeline file, with a cast if needed.
+        said: its format in words.
+        read: reads its values in ms from any part of the table.
+        values_ms: the values of the sample in ms.
+        is_number: whether it is a number that may count from 1970, or be something else.
+        is_ambiguous: whether day and month could be swapped.
+        has_zone: whether its values have a time zone; else they are in UTC.
     """
 
     name: str
@@ -50,13 +50,13 @@ class TimeColumn:
 
     @property
     def known_ms(self) -> Millis:
-        """The values that are times."""
+        """The sample's values that are times."""
         known: Millis = self.values_ms[self.values_ms != NONE_MS]
         return known
 
     @property
     def unit_ms(self) -> int:
-        """The length that all values are multiples of: a day, an hour, a minute, or a second."""
+        """The largest unit that divides all values: a day, an hour, a minute or a second, in ms."""
         least = 0
         for value in np.unique(self.known_ms)[:5_000]:
             least = gcd(least, int(value))
@@ -64,12 +64,12 @@ class TimeColumn:
 
 
 def quoted(name: str) -> str:
-    """A column's name inside an expression."""
+    """A column's name as it is written in an expression."""
     return f"`{name.replace('`', '``')}`"
 
 
 def time_columns(sample: pa.Table) -> Iterator[TimeColumn]:
-    """The columns of a sample that read as times, in their order."""
+    """The columns of a sample that can be read as times, in their order."""
     for field in sample.schema:
         column = sample.column(field.name)
         if column.null_count == len(column):
@@ -151,7 +151,7 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
 
 
 def _some(column: pa.ChunkedArray) -> list[Any]:
-    """Some values of a column, spread over it, that are not null."""
+    """Some non-null values of a column, spread over all rows."""
     known = column.drop_null()
     step = max(1, len(known) // _MOST_TEXTS)
     return list(known.take(pa.array(range(0, len(known), step))).to_pylist())

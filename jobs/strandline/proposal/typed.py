@@ -1,4 +1,4 @@
-"""The types of columns whose values are texts, as in CSV: the narrowest that takes all of them."""
+"""The types of columns with texts, as in CSV: the narrowest type that fits all values."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _LADDER = (pa.int64(), pa.float64(), pa.bool_(), pa.string())
-"""A column has the first of these that all of its values fit."""
+"""The types in order; a column gets the first type that fits all its values."""
 _CODE = r"^[+-]?0[0-9]"
-"""A number that begins so is a code, which a number would lose the zero of."""
+"""Matches a code with leading zeros, which would be lost in a number."""
 
 
 class Types:
-    """The types of columns, narrowed block by block."""
+    """The types of columns, determined block by block."""
 
     def __init__(self) -> None:
-        """Know no column yet."""
+        """Start without columns."""
         self._steps: dict[str, int] = {}
         self._given: dict[str, pa.DataType] = {}
         self._seen: set[str] = set()
 
     def see(self, rows: pa.Table) -> None:
-        """Take the values of a block in."""
+        """Add the values of a block."""
         for field in rows.schema:
             if field.type != pa.string():
                 self._see_typed(field)
@@ -36,7 +36,7 @@ class Types:
                 self._seen.add(field.name)
 
     def _see_typed(self, field: pa.Field) -> None:
-        """A type that a file has, beside the one of the files before."""
+        """Combine a file's type with the type of earlier files."""
         before = self._given.setdefault(field.name, field.type)
         if before != field.type:
             numbers = all(
@@ -49,7 +49,7 @@ class Types:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns with the types that all of their values fit; without a value: a text."""
+        """The columns with the types that fit all their values; text for a column of nulls."""
         names = dict.fromkeys([*self._steps, *self._given])
         return pa.schema([pa.field(name, self._type(name)) for name in names])
 
@@ -62,12 +62,12 @@ class Types:
 
 
 def as_typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows by a schema; a column that a block lacks is null."""
+    """The rows cast to a schema; a missing column is null."""
     return pa.table([_column(rows, field) for field in schema], schema=schema)
 
 
 def as_one(blocks: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Several blocks as one table of a schema."""
+    """Several blocks as one table with a schema."""
     found = [as_typed(block, schema) for block in blocks]
     return pa.concat_tables(found) if found else schema.empty_table()
 

@@ -1,4 +1,4 @@
-"""The pipeline file of a proposal, with a comment for each guess."""
+"""The text of a proposed pipeline file, with a comment for each guess."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "non
 
 @dataclass(frozen=True)
 class Proposal:
-    """All that a pipeline file is written from.
+    """The contents of a proposed pipeline file.
 
     Attributes:
-        name: of the pipeline.
-        table: as the file names it.
-        arrival_date: the partition of the arrival days; None: there is none.
+        name: the pipeline's name.
+        table: the table's name in the file.
+        arrival_date: the partition column of the arrival days; None: there is none.
         roles: event time and arrival time.
         columns: channel, key and aggregates.
-        size_ms: of the windows.
-        lateness: what is waited for.
+        size_ms: the size of the windows.
+        lateness: bound, allowed lateness and `max_ahead`.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Proposal:
 
     @property
     def text(self) -> str:
-        """The pipeline file."""
+        """The text of the pipeline file."""
         return "\n".join([*self._head(), *self._source(), *self._rules(), *self._rest()]) + "\n"
 
     def _head(self) -> Iterator[str]:
@@ -111,13 +111,13 @@ class Proposal:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML says it: as it is where that is plain, else quoted."""
+    """A text as a YAML scalar: plain if possible, else quoted."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _line(said: str, comment: str) -> str:
-    """A line with its comment, beside those of the lines around it."""
+    """A line with its comment, aligned with the comments of other lines."""
     return f"{said:<33} # {comment}"
 
 

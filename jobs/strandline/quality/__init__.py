@@ -1,1 +1,1 @@
-"""Judging a run before it is published, and showing what came of it."""
+"""Data quality: the audit of a run before it is published, its findings, and the report."""

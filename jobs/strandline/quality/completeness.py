@@ -1,4 +1,4 @@
-"""The calendar: a row for each slot, over all keys, with what became of its records."""
+"""The table `completeness`: a row for each slot, over all keys, with its records by outcome."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a window accepted, over all keys.
+    """The record counts of a window, over all keys.
 
     Attributes:
-        records: the records that it accepted.
-        late_accepted: those of them that fired it at once.
-        in_newest: those of them whose newest window it is.
-        missed_pairs: the records that it refused and another window kept.
-        unfired: the records that were dropped with it before any firing held them.
+        records: accepted records.
+        late_accepted: accepted records that arrived after the window had fired.
+        in_newest: accepted records whose newest window it is.
+        missed_pairs: records that it refused and another window accepted.
+        unfired: records that were dropped with it before a firing contained them.
     """
 
     records: int = 0
@@ -46,12 +46,12 @@ def completeness(
     """The rows of `completeness` for some slots.
 
     Args:
-        slots: the slots that have a record (`Calendar.slots`), or gaps (`Gaps.listed`).
-        accepted: what each window accepted, by its id.
+        slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`).
+        accepted: the record counts of each window, by its id.
         refused: the records that no window accepted, by their newest window's id and by reason.
-        spec_fingerprint: of the pipeline.
-        run_id: of the run.
-        may_go_unfired: whether windows can be dropped with records that no firing held.
+        spec_fingerprint: the fingerprint of the pipeline's rules.
+        run_id: the run's id.
+        may_go_unfired: whether windows can be dropped with records that no firing contained.
         gap: whether the slots are gaps.
     """
     slots = slots.reset_index(drop=True)
@@ -85,13 +85,13 @@ def completeness(
 
 
 def in_ms(moments: pd.Series[Any]) -> pd.Series[int]:
-    """Instants that know their zone, as milliseconds since 1970."""
+    """Instants with a time zone, as milliseconds since 1970."""
     in_utc = pd.to_datetime(moments, utc=True).dt.tz_localize(None)
     return in_utc.astype("datetime64[ms]").astype("int64")
 
 
 def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
-    """The channels of each slot, none of a gap; slots of the same channels share one list."""
+    """The channels of each slot, empty for a gap; slots with the same channels share one list."""
     if "channels_heard" not in slots:
         return pd.Series([[] for _ in range(len(slots))], dtype=object)
     lists: dict[tuple[str, ...], list[str]] = {}
@@ -105,7 +105,7 @@ def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _several(slots: pd.DataFrame) -> pd.Series[Any]:
-    """How many gaps a row stands for; null: it is one slot."""
+    """The number of gaps in a row of the table; null for a single slot."""
     if "slots" not in slots:
         return pd.Series([None] * len(slots), dtype=object)
     return pd.Series([None if pd.isna(n) else int(n) for n in slots["slots"]], dtype=object)

@@ -1,4 +1,4 @@
-"""How durations and shares are worded."""
+"""Durations and shares as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def duration(duration_ms: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share such as `0.26 %`, never rounded to 0 or 100 unless it is; a dash of nothing."""
+    """A share such as `0.26 %`, rounded to 0 or 100 only if exact; a dash if the whole is 0."""
     if not whole:
         return NOTHING
     share = 100 * part / whole
@@ -37,7 +37,7 @@ _STILL_COMING = ("open", "fired")
 
 
 def share_so_far(share: float | None, state: str) -> str:
-    """The share of a slot that is complete: `97.6 %`; `100 % so far` while it takes records."""
+    """The complete share of a slot: `97.6 %`; `100 % so far` while it accepts records."""
     if share is None:
         return NOTHING
     return percent(share, 1) + (" so far" if state in _STILL_COMING else "")

@@ -1,4 +1,4 @@
-"""The pipeline YAML as frozen, validated values."""
+"""Pipeline files as frozen, validated values."""
 
 from strandline.spec.loading import (
     file_of,

@@ -1,4 +1,4 @@
-"""Alerts when something is wrong: which events, and to which connection; Airflow sends them."""
+"""The key `alerts`: the events to report, and the Airflow connections that receive them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from strandline.spec.values import SpecModel, refuse_at
 
 Event: TypeAlias = Literal["failed", "rejected", "warning", "stale", "silent_channel"]
-"""A run has failed for good; its audit was rejected; it has published with a warning; nothing has
-arrived, or been processed, in time; a channel no longer speaks."""
+"""The events: a run has failed without retries left; its audit has failed; it was published with a
+warning; no arrival or no run in time; a channel is silent."""
 _TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _CONNECTION = r"^[A-Za-z0-9_.\-]{1,200}$"
 
@@ -46,7 +46,8 @@ class Alert(SpecModel):
     Attributes:
         on: the events that are sent.
         to: the id of an Airflow connection: of type smtp for an e-mail, http for a webhook.
-        by: of `stale`, when the day before has to be processed, in UTC; by default 09:00.
+        by: for `stale`, the time of day, in UTC, by which yesterday must be processed; by default
+            09:00.
     """
 
     on: Annotated[tuple[Event, ...], BeforeValidator(_events), Field(min_length=1)]

@@ -14,7 +14,7 @@ from strandline.spec.watermark import NoWatermarks
 from strandline.spec.windowed import WindowedSpec
 
 WHEN_PUBLISHED: Literal["published"] = "published"
-"""The schedule of who runs whenever the other pipeline has published."""
+"""The value of `schedule` for a run after each publication of the other pipeline."""
 
 
 class Upstream(SpecModel):
@@ -26,7 +26,7 @@ class Upstream(SpecModel):
     Attributes:
         pipeline: the other pipeline.
         table: `windows`, the last firing of each; or `firings`, every one.
-        key: as for any source; [] is one window for all.
+        key: the key columns, as for any source; [] is one window for all records.
     """
 
     pipeline: PipelineName
@@ -58,7 +58,7 @@ class ChainedSpec(WindowedSpec):
         return self
 
     def over(self, upstream: PipelineSpec) -> ResultsSpec:
-        """The same as a pipeline of records: the results of the other pipeline."""
+        """The runnable pipeline, whose records are the results of the other pipeline."""
         said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
         return ResultsSpec.model_construct(
             **said | {"schedule": None},
@@ -84,7 +84,7 @@ class ResultsSpec(PipelineSpec):
     Attributes:
         upstream: the other pipeline.
         last_firings: whether only the last firing of each window counts.
-        when_published: whether it is run whenever the other pipeline has published.
+        when_published: whether it runs after each publication of the other pipeline.
     """
 
     upstream: PipelineSpec
@@ -103,9 +103,9 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def by_slots(self) -> bool:
-        """Whether a changed result changes the slots of its event time alone.
+        """Whether a changed result changes only the slots of its event time.
 
-        Not of sessions; and windows that fire early have fired before their ends.
+        False for sessions, and for windows that fire before their ends.
         """
         both = (self, self.upstream)
         return not self.fires_at_times and not any(one.window.merging for one in both)

@@ -1,4 +1,4 @@
-"""The columns of a table as its Delta schema says them, and which of them may stand where."""
+"""The columns of a table by its Delta schema, and the types that an expression may have."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal
 from strandline.spec.sql import Path
 
 ColumnType = str | Mapping[str, Any] | None
-"""As the JSON of Delta's and Spark's schemas says it (`long`, a map with `fields`); None: any."""
+"""A type as in the JSON of a Delta or Spark schema (`long`, a map with `fields`); None: unknown."""
 Columns = Mapping[str, ColumnType]
 """The columns of a table by their names."""
 Wanted = Literal["time", "date", "condition", "sequence", "gap", "number", "any"]
-"""What an expression over a record is asked for."""
+"""The required kind of value of an expression over a record."""
 Problem = tuple[str, str]
-"""What is wrong, and the way out."""
+"""A problem and the way out."""
 
 _OF_SPARK = {
     "byte": "tinyint",
@@ -24,7 +24,7 @@ _OF_SPARK = {
     "long": "bigint",
     "timestampNtz": "timestamp_ntz",
 }
-"""What Spark's SQL calls types that a schema calls otherwise."""
+"""The names in Spark SQL of types that have another name in a schema."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _TIMES = ("string", "timestamp", "timestamp_ntz", "date")
 
@@ -35,19 +35,19 @@ def columns_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
 
 
 def sql_name(kind: ColumnType) -> str | None:
-    """The type as Spark's SQL names it; None: unknown."""
+    """The type's name in Spark SQL; None if it is unknown."""
     if kind is None or isinstance(kind, str):
         return None if kind is None else _OF_SPARK.get(kind, kind)
     return str(kind["type"])  # a struct, an array, a map: what is inside matters to nobody here
 
 
 def misfit(wanted: Wanted, text: str, kind: str) -> Problem | None:
-    """What is wrong with an expression that gives a type, and the way out; None: it fits.
+    """The problem of an expression with a type that is not allowed; None if the type is allowed.
 
     Args:
-        wanted: what it is asked for.
+        wanted: the required kind of value.
         text: the expression.
-        kind: what it gives, as Spark's SQL names it.
+        kind: the expression's type, by its name in Spark SQL.
     """
     fits, problem, way_out = _RULES[wanted]
     if fits(kind):
@@ -79,12 +79,12 @@ _RULES: dict[Wanted, tuple[Callable[[str], bool], str, str]] = {
 
 
 def column_named(name: str, columns: Columns) -> str | None:
-    """The column of a name, compared as Spark does, without case; None: there is none."""
+    """The column with a name, compared without case as Spark does; None if there is none."""
     return next((own for own in columns if own.lower() == name.lower()), None)
 
 
 def type_at(path: Path, columns: Columns) -> ColumnType:
-    """The type of a column, or of a field inside one; None: unknown, or there is none."""
+    """The type of a column or of a field inside it; None if it is unknown or missing."""
     own = column_named(path[0], columns)
     kind = None if own is None else columns[own]
     for name in path[1:]:
@@ -93,7 +93,7 @@ def type_at(path: Path, columns: Columns) -> ColumnType:
 
 
 def missing(path: Path, columns: Columns) -> Problem | None:
-    """What is wrong with a column, or a field inside one, that is not there; None: it is."""
+    """The problem of a missing column or field; None if it exists."""
     own = column_named(path[0], columns)
     if own is None:
         return f"there is no column {path[0]}", _perhaps(path[0], columns, "columns")
@@ -111,7 +111,7 @@ def missing(path: Path, columns: Columns) -> Problem | None:
 
 
 def _fields(kind: ColumnType) -> Columns | None:
-    """The fields of a type, those of its elements where it is an array; None: not known here."""
+    """The fields of a struct, or of an array's elements; None if they are not known."""
     if kind is None:
         return None
     if isinstance(kind, str):
@@ -122,7 +122,7 @@ def _fields(kind: ColumnType) -> Columns | None:
 
 
 def _inside(kind: ColumnType, name: str) -> ColumnType:
-    """The type of a field; None: unknown, as inside arrays and maps."""
+    """The type of a field; None if it is unknown, as inside arrays and maps."""
     if kind is None or isinstance(kind, str) or kind["type"] != "struct":
         return None
     fields = columns_of(kind)
@@ -131,7 +131,7 @@ def _inside(kind: ColumnType, name: str) -> ColumnType:
 
 
 def _perhaps(name: str, columns: Columns, what: str) -> str:
-    """The names that may be meant, and all that there are."""
+    """A hint with similar names and all existing names."""
     by_lower = {own.lower(): own for own in columns}
     near = [by_lower[one] for one in get_close_matches(name.lower(), by_lower)]
     known = f"its {what} are {', '.join(columns)}" if columns else f"it has no {what}"

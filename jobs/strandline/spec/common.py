@@ -1,4 +1,4 @@
-"""What every pipeline file says, whatever it computes."""
+"""The keys that every pipeline file has."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from strandline.spec.quality import Quality
 from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
 
 EngineName: TypeAlias = Literal["spark", "connect", "sail"]
-"""Apache Spark in this process or on a cluster; behind Spark Connect; Sail in this process."""
+"""Apache Spark in this process or on a cluster; a Spark Connect server; Sail in this process."""
 Overridden: TypeAlias = Literal["keep", "redo"]
-"""What scheduled runs do with windows that a run by rules of its own has published."""
+"""The treatment, by scheduled runs, of windows published by a run with overridden rules."""
 _FIXED_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
 
@@ -36,10 +36,10 @@ def _in_order(value: Any) -> Any:
 
 
 class OnAsset(SpecModel):
-    """A schedule by an asset of Airflow: whenever a DAG has updated it.
+    """A schedule by an asset of Airflow: the pipeline runs after each update of the asset.
 
     Attributes:
-        asset: its name, or its URI (with `://`).
+        asset: the asset's name, or its URI (with `://`).
     """
 
     asset: Annotated[str, Field(min_length=1, max_length=1500)]
@@ -62,18 +62,20 @@ def _schedule(value: Any) -> Any:
 
 
 class CommonSpec(SpecModel):
-    """A name, the quality that is asked for, and how it runs.
+    """The name of a pipeline, its quality rules, and the settings of its runs.
 
     Attributes:
-        pipeline: its name, and that of its folder in the lake and of its DAG.
-        quality: what must hold for the data of a run.
-        spark: Spark configuration of its runs.
-        engine: what it runs on; by default `spark`.
-        schedule: cron, in UTC, or an asset of Airflow; null: by hand only.
-        overridden: what scheduled runs do with windows that a run by rules of its own published.
-        alerts: which events Airflow sends to whom; by default none.
-        quarantine_days: how long quarantine is kept; by default always.
-        max_bytes: the most that a run may read of the landing table, such as 20GB.
+        pipeline: its name, which is also the name of its folder in the lake, and part of its DAG's.
+        quality: the rules that the data of a run must meet.
+        spark: the Spark settings of its runs.
+        engine: the engine; by default `spark`.
+        schedule: a cron expression in UTC, or an asset of Airflow; null: it runs by hand only.
+        overridden: the treatment, by scheduled runs, of windows published by a run with overridden
+            rules.
+        alerts: the events that Airflow sends, and their receivers; by default none.
+        quarantine_days: the number of days for which quarantine is kept; by default unlimited.
+        max_bytes: the largest number of bytes that a run may read of the landing table, such as
+            20GB.
     """
 
     pipeline: PipelineName
@@ -94,5 +96,5 @@ class CommonSpec(SpecModel):
 
     @property
     def cron(self) -> str | None:
-        """The schedule by the clock, in UTC; None: by an asset, by other results or by hand."""
+        """The cron expression, in UTC; None if it runs by an asset, by other results or by hand."""
         return self.schedule if isinstance(self.schedule, str) else None

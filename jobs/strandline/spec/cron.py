@@ -1,4 +1,4 @@
-"""When a schedule fires, in UTC: read with croniter, as Airflow reads it."""
+"""The times of a cron schedule in UTC, by croniter as in Airflow."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _FIRST_MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 _NIGHTS = 62
-"""A schedule's longest pause lies around one of so many nights, or within a day."""
+"""The number of nights that are searched for a schedule's longest interval."""
 
 
 def next_after(schedule: str | None, instant_ms: int) -> int | None:
-    """The first instant, in ms, after another at which a schedule fires.
+    """The first scheduled instant, in ms, after an instant.
 
-    None: there is no schedule, it never fires, or only Airflow knows what it means (`@once`).
+    None if there is no schedule, it never fires, or only Airflow can read it (`@once`).
     """
     at = datetime_of(instant_ms)
     fires = _fires_from(schedule, at)
@@ -30,9 +30,9 @@ def next_after(schedule: str | None, instant_ms: int) -> int | None:
 
 @cache
 def longest_interval_ms(schedule: str | None) -> int:
-    """The longest time in ms between two runs of a schedule; a day where none is known.
+    """The longest time in ms between two scheduled runs; a day if it is not known.
 
-    Of `0 6 * * 1-5` three days: from Friday to Monday.
+    For `0 6 * * 1-5` it is three days, from Friday to Monday.
     """
     fires = _fires_from(schedule, _FIRST_MIDNIGHT)
     if fires is None:
@@ -50,7 +50,7 @@ def longest_interval_ms(schedule: str | None) -> int:
 
 
 def _fires_from(schedule: str | None, at: datetime) -> croniter | None:
-    """The instants after another at which a schedule fires; None: there is none."""
+    """The scheduled instants after an instant; None if there is no schedule."""
     from croniter import CroniterBadDateError, croniter  # noqa: PLC0415 - few ask
 
     if schedule is None or not croniter.is_valid(schedule):

@@ -1,4 +1,4 @@
-"""What an editor shows of a pipeline file's keys: the docstrings of the models, in their schema."""
+"""Descriptions in the JSON schema of pipeline files, taken from the models' docstrings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LENGTH = r"\s*-?[0-9]+(ms|s|m|h|d)\s*"
 DURATION = {"type": "string", "pattern": f"^{LENGTH}$", "examples": ["200ms", "5m", "1h"]}
 """Schema of a duration."""
 LATENESS = DURATION | {"pattern": f"^{LENGTH.replace('-?', '')}$"}
-"""Schema of the same, zero or more."""
+"""Schema of a duration of zero or more."""
 TWO_BOUNDS = {"type": "array", "items": DURATION, "minItems": 2, "maxItems": 2}
 """Schema of the bounds of an interval join."""
 LIMIT = {"anyOf": [{"enum": ["default", None]}, LATENESS]}
-"""Schema of a length that is the program's by default; null: none."""
+"""Schema of a limit as a duration: `default` is chosen by the program, null means no limit."""
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 SHARES = {
     "anyOf": [
@@ -34,7 +34,7 @@ SHARES = {
         },
     ]
 }
-"""Schema of the most that may be malformed: of all, or of some reasons."""
+"""Schema of the largest malformed share: of all rows, or by reason."""
 SETTINGS = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "boolean"]},
@@ -57,7 +57,7 @@ KEY = {
 COLUMNS = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": TEXT, "minItems": 1}],
 }
-"""Schema of a list of columns; one alone needs no list."""
+"""Schema of a list of columns; a single column needs no list."""
 CHANNELS = {
     "anyOf": [
         {"enum": ["discovered", None]},
@@ -75,19 +75,19 @@ SIZE = {
 
 
 def at_least(least: int) -> dict[str, Any]:
-    """Schema of a whole number of at least so many."""
+    """Schema of a whole number with a minimum."""
     return {"type": "integer", "minimum": least}
 
 
 def text(pattern: str) -> dict[str, Any]:
-    """Schema of a text that is matched as a whole by a pattern."""
+    """Schema of a text that matches a pattern as a whole."""
     return {"type": "string", "pattern": f"^({pattern})$"}
 
 
 def with_descriptions(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Write the docstrings of a model into its schema: its own, and those of its fields.
+    """Write the docstring of a model, and the descriptions of its fields, into its schema.
 
-    A field is described in a section `Attributes:` of the model, or of a model that it extends.
+    A field is described in the section `Attributes:` of the model, or of a base class.
     """
     first = model.__doc__ or ""
     schema["description"] = _lines_joined(_ATTRIBUTES.split(first)[0])
@@ -104,7 +104,7 @@ def with_descriptions(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 def _attributes_of(model: type[BaseModel]) -> dict[str, str]:
-    """The texts of the sections `Attributes:` of a model and of those that it extends."""
+    """The texts of the sections `Attributes:` of a model and its base classes."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         _, *sections = _ATTRIBUTES.split(vars(one).get("__doc__") or "")
@@ -115,7 +115,7 @@ def _attributes_of(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _unindented(section: str) -> list[str]:
-    """The lines of a section, so that each name stands behind four spaces."""
+    """The lines of a section, with each name indented by four spaces."""
     lines = section.rstrip().splitlines()
     depth = len(lines[0]) - len(lines[0].lstrip())
     return [f"    {line[depth:]}" for line in lines]

@@ -1,4 +1,4 @@
-"""YAML of any content, read within bounds: it is a value, or one error that says what is wrong."""
+"""YAML documents of any content, read with limits on size and depth."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from strandline.errors import InputError
 _MOST_BYTES = 256 * 2**10
 _MOST_LEVELS = 40
 _MOST_NODES = 20_000
-"""Values of a document, those that an alias repeats counted again."""
+"""The largest number of values in a document; values repeated by an alias count again."""
 _MOST_BITS = 128
 _BOOLEAN, _TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML within bounds; what only looks like a date (2013-13-01) stays a text."""
+    """A YAML loader with limits; a text that only looks like a date (2013-13-01) stays a text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -26,7 +26,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Count levels and values while they are read, so that no document outgrows its reader."""
+        """Count levels and values while reading, and refuse a document beyond the limits."""
         is_alias = self.check_event(yaml.AliasEvent)
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         before = self._nodes
@@ -44,28 +44,28 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
-        """A text that can be written again."""
+        """A text without lone surrogates, which could not be written again."""
         text = super().construct_scalar(node)
         if any("\ud800" <= sign <= "\udfff" for sign in str(text)):
             _refuse("half of a sign (a surrogate)", node.start_mark)
         return str(text)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        """A whole number of a size that people write."""
+        """A whole number of limited length."""
         number = super().construct_yaml_int(node)
         if number.bit_length() > _MOST_BITS:
             _refuse(f"a number of more than {_MOST_BITS} bits", node.start_mark)
         return int(number)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A map; a key `on` is that text, as in YAML 1.2, and not the boolean of YAML 1.1."""
+        """A map; a key `on` is the text, as in YAML 1.2, and not the boolean of YAML 1.1."""
         for key_node, _ in node.value:
             if key_node.value == "on" and key_node.tag == _BOOLEAN:
                 key_node.tag = _TEXT
         return super().construct_mapping(node, deep)
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
-        """A date or an instant, or else the text as it is, to be judged later."""
+        """A date or an instant; else the unchanged text, which is validated later."""
         try:
             return super().construct_yaml_timestamp(node)
         except (ValueError, OverflowError):
@@ -73,10 +73,10 @@ class _Loader(yaml.SafeLoader):
 
 
 class _UniqueKeyLoader(_Loader):
-    """YAML that refuses a key given twice: the last one would win, silently."""
+    """A YAML loader that refuses duplicate keys, of which PyYAML silently uses the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A map, each of its keys once."""
+        """A map without duplicate keys."""
         seen: set[str] = set()
         for key_node, _ in node.value:
             key = str(key_node.value)
@@ -97,12 +97,11 @@ def read_document(path: Path, *, unique_keys: bool = True) -> Any:
     """The value of a YAML file.
 
     Args:
-        path: of the file.
-        unique_keys: whether a key that is given twice is refused; else the last one wins.
+        path: the file.
+        unique_keys: whether duplicate keys are refused; else the last one counts.
 
     Raises:
-        InputError: it cannot be read, is no YAML, or is larger, deeper or more repetitive than any
-            pipeline.
+        InputError: the file cannot be read, is not YAML, or exceeds the limits of size and depth.
     """
     try:
         with path.open("rb") as file:
@@ -115,7 +114,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> Any:
 
 
 def document_of(written: bytes, *, origin: str, unique_keys: bool = True) -> Any:
-    """The value of a YAML document; see `read_document`. `origin` is what an error names."""
+    """The value of a YAML document; see `read_document`. Errors name `origin`."""
     if len(written) > _MOST_BYTES:
         raise InputError(origin, f"larger than {_MOST_BYTES:,} bytes", "no pipeline is")
     loader = _UniqueKeyLoader if unique_keys else _Loader

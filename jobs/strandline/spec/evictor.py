@@ -1,4 +1,7 @@
-"""What a window lets go of as it fires; each evictor is a map whose first key is its kind."""
+"""The kinds of evictors, which remove records from a window when it fires.
+
+Each is a map whose first key is its kind.
+"""
 
 from __future__ import annotations
 
@@ -19,34 +22,37 @@ class _AnyEvictor(SpecModel):
 
     @property
     def goes_by_order(self) -> bool:
-        """Whether what goes depends on the order in which the records stand in the window."""
+        """Whether the evicted records depend on the order of the records in the window."""
         return True
 
 
 class CountEvictor(_AnyEvictor):
-    """`{count: 10}`: all but the last so many that have arrived."""
+    """`{count: 10}`: evicts all records but the last ten by arrival."""
 
     count: Annotated[int, BeforeValidator(records_from(0)), WithJsonSchema(described.at_least(0))]
 
 
 class TimeEvictor(_AnyEvictor):
-    """`{time: 5m}`: what is at least this much older than the newest event time."""
+    """`{time: 5m}`: evicts records at least this much older than the newest event time."""
 
     time: Lateness
 
     @property
     def goes_by_order(self) -> bool:
-        """It goes by event times alone."""
+        """False: it depends on event times only."""
         return False
 
     @property
     def reach_ms(self) -> int:
-        """`time`; no longer than event times lie apart, so that no sum overflows."""
+        """`time`, limited to the range of event times so that no sum overflows."""
         return min(self.time, END_OF_INSTANTS_MS - LEAST_INSTANT_MS)
 
 
 class DeltaEvictor(_AnyEvictor):
-    """`{delta: 3.0, of: EXPRESSION}`: whose value is at least this far from the last arrival's."""
+    """`{delta: 3.0, of: EXPRESSION}`: evicts records whose value is far from the last arrival's.
+
+    The threshold is inclusive.
+    """
 
     delta: Distance
     of: Expression

@@ -1,7 +1,7 @@
-"""Whether the expressions of a pipeline are right: what is wrong with each, without a session.
+"""Validation of a pipeline's expressions without a session.
 
-Their answers may depend on the records alone: not on their order, on chance, on the clock or on who
-runs the pipeline. Else a rerun would give other numbers.
+The value of an expression may depend on records only: not on their order, on randomness, on the
+clock or on the user. Otherwise a rerun would give other numbers.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from strandline.spec.sql import Call, NotUnderstood, Sql, read_sql
 from strandline.spec.used_expressions import Use, uses_of
 
 Tables = Mapping[str, Columns | None]
-"""The columns of a pipeline's tables by `Use.table`; None: not known, so that none is missed."""
+"""The columns of a pipeline's tables by `Use.table`; None: unknown, and no column is missing."""
 _FROM_THE_RECORD = "compute from the record's own columns"
 
 
 def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputError]:
-    """All that is wrong with the expressions of a pipeline, each with its place.
+    """All problems of a pipeline's expressions, each with its place.
 
     Args:
         spec: the pipeline.
-        tables: the columns that the expressions are over.
-        origin: what each place begins with: the file, or the pipeline's name.
+        tables: the columns of the tables that the expressions read.
+        origin: the first part of each place: the file, or the pipeline's name.
     """
     found: dict[str, InputError] = {}  # a side says what the other one said of an expression, too
     for use in uses_of(spec):
@@ -46,7 +46,7 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
 
 
 def as_one(problems: Sequence[InputError], origin: str) -> InputError:
-    """Several errors as one: of a single one itself, else a line for each."""
+    """One error with a line for each of several errors; a single error unchanged."""
     if len(problems) == 1:
         return problems[0]
     lines = "".join(f"\n  {problem}" for problem in problems)
@@ -54,7 +54,7 @@ def as_one(problems: Sequence[InputError], origin: str) -> InputError:
 
 
 def expressions_of(spec: PipelineSpec, tables: Tables) -> Iterator[Use]:
-    """What a pipeline says that is more than a column by its exact name."""
+    """The expressions of a pipeline, without those that are a column's exact name."""
     for use in uses_of(spec):
         columns = tables.get(use.table)
         if use.wanted != "column" and (columns is None or use.text not in columns):
@@ -62,7 +62,7 @@ def expressions_of(spec: PipelineSpec, tables: Tables) -> Iterator[Use]:
 
 
 def left_to_the_engine(spec: PipelineSpec, tables: Tables) -> Iterator[tuple[Use, str]]:
-    """The expressions that only the engine can judge, and why."""
+    """The expressions that only the engine can validate, with the reason."""
     for use in expressions_of(spec, tables):
         sql = read_sql(use.text)
         if isinstance(sql, NotUnderstood):
@@ -86,12 +86,12 @@ def _problems_of_use(use: Use, columns: Columns | None) -> Iterator[Problem]:
 
 
 def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> Iterator[Problem]:
-    """What is wrong with a column by its exact name, or an expression over one record.
+    """The problems of an expression over one record, or of a column's exact name.
 
     Args:
         text: the expression.
-        wanted: what it is asked for.
-        columns: those that it is over; None: not known.
+        wanted: the required kind of value.
+        columns: the columns of its table; None: not known.
     """
     if columns is not None and text in columns:
         yield from _misfit(text, wanted, sql_name(columns[text]))
@@ -121,7 +121,7 @@ def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> It
 
 
 def problems_of_aggregate(text: str, columns: Columns | None) -> Iterator[Problem]:
-    """What is wrong with an aggregate over records; `columns`: see `problems_of_record`."""
+    """The problems of an aggregate over records; `columns`: see `problems_of_record`."""
     sql = read_sql(text)
     if isinstance(sql, NotUnderstood):
         yield from _not_written(text, sql)
@@ -164,7 +164,7 @@ def _not_written(text: str, found: NotUnderstood) -> Iterator[Problem]:
 
 
 def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:
-    """The columns and fields that an expression reads and that are not there."""
+    """The missing columns and fields of an expression."""
     if columns is None:
         return
     for path in dict.fromkeys(read.path for read in sql.reads):
@@ -175,7 +175,7 @@ def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Proble
 
 
 def _of_chance(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:
-    """What an expression depends on beside its records: chance, the clock, who runs it."""
+    """The parts of an expression that depend on randomness, the clock or the user."""
     bare = {path[0].lower() for path in _bare_calls(sql, columns)}
     calls = [*sql.calls, *(_bare(name) for name in sorted(bare))]
     for call in {call.name: call for call in calls}.values():
@@ -199,14 +199,14 @@ def _bare_calls(sql: Sql, columns: Columns | None) -> Iterator[tuple[str, ...]]:
 
 
 def _is_bare_call(path: tuple[str, ...], columns: Columns | None) -> bool:
-    """Whether a name calls a function without parentheses: no column has it."""
+    """Whether a name that is no column calls a function without parentheses."""
     if columns is None or len(path) > 1 or path[0].lower() not in known.WITHOUT_PARENTHESES:
         return False
     return column_named(path[0], columns) is None
 
 
 def _type_of(text: str, sql: Sql, columns: Columns | None) -> str | None:
-    """The type that an expression certainly gives, as Spark's SQL names it."""
+    """The certain type of an expression, by its name in Spark SQL."""
     if sql.certain_type is not None or columns is None or len(sql.reads) != 1:
         return sql.certain_type
     path = sql.reads[0].path

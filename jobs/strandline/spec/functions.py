@@ -1,7 +1,7 @@
-"""Functions of a user's own: their modules travel as text, and are called alike everywhere.
+"""User-defined functions over windows, whose modules are shipped to workers as text.
 
-It runs in Spark's workers, too. The module travels there by its content, so it needs nothing of the
-library.
+This module itself runs in Spark's workers, too, and is shipped there by its content: it imports
+nothing of the library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RAISED_BY = "strandline process: "
-"""What the message of an error begins with that a function has made, wherever it was called."""
+"""The beginning of the message of an error that a user-defined function has raised."""
 SIMPLE_TYPES = (
     "boolean",
     "tinyint",
@@ -37,7 +37,7 @@ SIMPLE_TYPES = (
     "date",
     "timestamp",
 )
-"""The types of columns that a function can return, by the names that Spark has for them."""
+"""The types of columns that a function can return, by their names in Spark."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY = re.compile(r"array<(.+)>")
 _STRUCT = re.compile(r"struct<(.+)>")
@@ -46,24 +46,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WindowTimes(NamedTuple):
-    """The window that a function is called for: it holds `start`, and not `end`."""
+    """The window of a function call: `start` is inclusive, `end` is exclusive."""
 
     start: datetime
     end: datetime
 
 
 class ProcessError(Exception):
-    """A function has failed, or has not returned what it says: see `RAISED_BY`."""
+    """A function has failed, or its result does not match `returns`: see `RAISED_BY`."""
 
 
 Function = Callable[[dict[str, Any], WindowTimes, "pa.Table", int | None], Any]
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """The type of a column, as it is named in `returns`.
+    """The type of a column in `returns`.
 
     Raises:
-        ValueError: it is none that a function can return.
+        ValueError: a function cannot return this type.
     """
     import pyarrow as pa  # noqa: PLC0415 - whoever only reads a pipeline's file needs none
 
@@ -103,7 +103,7 @@ def _fields_of(text: str) -> dict[str, pa.DataType]:
 
 
 def _split_outside_brackets(text: str) -> Iterator[str]:
-    """The parts of a text between those commas that no bracket is around."""
+    """The parts of a text between commas outside of brackets."""
     depth, begin = 0, 0
     for place, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -114,7 +114,7 @@ def _split_outside_brackets(text: str) -> Iterator[str]:
 
 
 def times_of(start_ms: int, end_ms: int) -> WindowTimes:
-    """A window by its milliseconds."""
+    """A window by its bounds in milliseconds since 1970."""
     start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (start_ms, end_ms))
     return WindowTimes(start, end)
 
@@ -127,7 +127,7 @@ def result_of(
     watermark_ms: int | None,
     returns: Mapping[str, str],
 ) -> dict[str, pa.Array]:
-    """What a function returns for a firing: a value a column, null where it returns no row.
+    """The result of a function for a firing: a value for each column, null if it returns no row.
 
     Raises:
         ProcessError: it fails, or returns several rows, other columns, or values of other types.
@@ -173,10 +173,10 @@ def _column(name: str, value: Any, kind: str) -> pa.Array:
 
 
 def _require_fields(value: Any, kind: pa.DataType) -> None:
-    """Refuse what Arrow would pass over: a struct that lacks a field, or has another one.
+    """Refuse a struct with missing or unknown fields, which Arrow would accept.
 
     Raises:
-        ValueError: there is one.
+        ValueError: a field is missing or unknown.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -212,7 +212,7 @@ def _in_one_line(text: str) -> str:
 
 
 class _Files(MetaPathFinder, Loader):
-    """Finds the modules of one name, and all below it, in files that are at hand as text."""
+    """An import hook for a module and its submodules, whose sources are given as texts."""
 
     def __init__(self, top: str, files: Mapping[str, str], digest: str) -> None:
         self.strandline_top, self.digest = top, digest
@@ -221,7 +221,7 @@ class _Files(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module, if it is one of the files."""
+        """The specification of a module among the files; else None."""
         if fullname.partition(".")[0] != self.strandline_top:
             return None
         stem = fullname.replace(".", "/")
@@ -234,7 +234,7 @@ class _Files(MetaPathFinder, Loader):
         return spec_from_loader(fullname, self, origin=origin, is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run a module; a folder need not have one of its own."""
+        """Run a module; a package without an `__init__.py` runs nothing."""
         origin = module.__spec__.origin if module.__spec__ else None
         source = self._files.get(origin or "", "")
         # trusted as the pipeline is that names it
@@ -242,10 +242,10 @@ class _Files(MetaPathFinder, Loader):
 
 
 def function_of(files: Mapping[str, str], name: str) -> Function:
-    """A function by `package.module:function`, from files by their paths.
+    """The function `package.module:function`, imported from sources by their paths.
 
     Raises:
-        ProcessError: its module fails as it is imported, or has no such function.
+        ProcessError: the import of its module fails, or the module has no such function.
     """
     module_name, _, function_name = name.partition(":")
     top = module_name.partition(".")[0]

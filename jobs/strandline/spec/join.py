@@ -18,7 +18,7 @@ from strandline.spec.windowed import WindowedSpec
 
 _KINDS = ("interval", "window", "cogroup")
 SIDES = ("left", "right")
-"""The names of the sides, in the order in which they are asked."""
+"""The names of the sides, in the order of Flink's inputs 1 and 2."""
 
 
 class Side(Source):
@@ -28,12 +28,12 @@ class Side(Source):
 
     @property
     def arrival_is_event_time(self) -> bool:
-        """Whether ingestion replaces every event time by the arrival."""
+        """Whether the event time of each record is its arrival time (strategy `ingestion`)."""
         return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
 
 class Sources(SpecModel):
-    """`{left: …, right: …}`: their keys bear the same names, in the same order."""
+    """`{left: …, right: …}`: both sources, whose keys have the same names in the same order."""
 
     left: Side
     right: Side
@@ -76,19 +76,19 @@ class Interval(SpecModel):
 
     @property
     def lower_ms(self) -> int:
-        """The least right.ts - left.ts of a pair."""
+        """The smallest right.ts - left.ts of a pair, in ms."""
         return self.interval[0] + (not self.lower_inclusive)
 
     @property
     def upper_ms(self) -> int:
-        """The largest right.ts - left.ts of a pair."""
+        """The largest right.ts - left.ts of a pair, in ms."""
         return self.interval[1] - (not self.upper_inclusive)
 
 
 class OverWindows(SpecModel):
-    """`{window: {}}` or `{cogroup: {}}`: in each window every pair, or all of both sides.
+    """`{window: {}}` or `{cogroup: {}}`: a join per window of all pairs, or of both sides' records.
 
-    Of a cogroup one side may be empty.
+    In a cogroup one side may be empty.
     """
 
     window: Empty | None = None
@@ -128,11 +128,12 @@ _LONGEST_GAP_MS = 300_000
 
 
 def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
-    """One side of a join as a pipeline of its own: what is read and observed of it, and how.
+    """One side of a join as a pipeline, which is how its records are read and observed.
 
-    Of an interval join its windows are sessions, for which a record counts by its event time alone.
-    Their gap says how closely the watermark is noted: as closely as pairs lie, within five minutes.
-    A record at the watermark itself is not late, so a slot closes a millisecond after it fires.
+    For an interval join its windows are sessions, so that a record is judged by its event time
+    alone. Their gap is the resolution of the stored watermark: the length of the interval, at most
+    five minutes. A record at the watermark itself is not late, so a slot closes one millisecond
+    after it fires.
     """
     side: Side = getattr(spec.sources, name)
     windows: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Pipelines of two sources as they are run: what both have landed, judged together."""
+"""Runnable pipelines of two sources."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from strandline.spec.source import Source
 from strandline.spec.watermark import NoWatermarks
 
 PAIRS = "pairs"
-"""The table that an interval join publishes in place of `windows`, a window join beside them."""
+"""The table of an interval join in place of `windows`, and of a window join in addition to it."""
 
 
 class TwoSourcesSpec(PipelineSpec):
-    """A pipeline whose records are those of two sources.
+    """A pipeline over the records of two sources.
 
-    Its channels bear the name of their side. It has no watermark of its own: that follows from
-    those of both sides.
+    Its channels are prefixed with the name of their side. Its watermark follows from the
+    watermarks of both sides.
 
     Attributes:
-        left: what is read and observed of the left source.
-        right: the same of the right one.
+        left: the left source as a pipeline.
+        right: the right source as a pipeline.
     """
 
     left: PipelineSpec
@@ -51,10 +51,10 @@ class TwoSourcesSpec(PipelineSpec):
 
 
 class JoinedSpec(TwoSourcesSpec):
-    """A pipeline whose results are pairs of the records of two sources.
+    """An interval join: a pipeline whose results are pairs of records of two sources.
 
     Attributes:
-        join: which records are a pair.
+        join: the interval between the event times of a pair.
     """
 
     join: Interval
@@ -71,12 +71,12 @@ class JoinedSpec(TwoSourcesSpec):
 
     @property
     def days_follow_each_other(self) -> bool:
-        """See `PipelineSpec`; one side whose days do is enough."""
+        """See `PipelineSpec`; true if it is true for one of the sides."""
         return any(side.days_follow_each_other for side in self.sides.values())
 
     @property
     def kept_ms(self) -> dict[str, int]:
-        """How long after its event time a record of each side waits for partners."""
+        """The time in ms for which a record of each side is kept in state after its event time."""
         return {"left": max(self.join.upper_ms, 0), "right": max(-self.join.lower_ms, 0)}
 
     @property
@@ -87,12 +87,12 @@ class JoinedSpec(TwoSourcesSpec):
 
     @property
     def layout(self) -> dict[str, Any]:
-        """See `PipelineSpec`; pairs lie by their event time, whatever the bounds."""
+        """See `PipelineSpec`; the layout of pairs does not depend on the interval."""
         return super().layout | {"window": PAIRS}
 
 
 class CogroupSpec(TwoSourcesSpec):
-    """A pipeline of windows over the records of two sources, behind one valve."""
+    """A cogroup: windows over the records of two sources, whose channels share one valve."""
 
     @staticmethod
     def of(spec: WindowJoinSpec) -> CogroupSpec:
@@ -102,7 +102,7 @@ class CogroupSpec(TwoSourcesSpec):
 
     @property
     def days_follow_each_other(self) -> bool:
-        """See `PipelineSpec`: where the valve stands depends on all days before."""
+        """See `PipelineSpec`: the valve's state depends on all days before."""
         return True
 
     @property
@@ -117,10 +117,10 @@ class CogroupSpec(TwoSourcesSpec):
 
 
 class WindowPairsSpec(CogroupSpec):
-    """A pipeline of windows over two sources whose results are the pairs of their records.
+    """A window join: windows over two sources, whose results aggregate pairs of records.
 
-    A pair is a record of the left source beside one of the right. What is counted of them has their
-    columns under the name of their side; a window without a pair has no result.
+    A pair is a record of the left source with a record of the right source. Aggregates read their
+    columns as `left.COLUMN` and `right.COLUMN`; a window without a pair has no result.
     """
 
     @property
@@ -135,7 +135,7 @@ class WindowPairsSpec(CogroupSpec):
 
     @property
     def windows_count_all(self) -> bool:
-        """See `PipelineSpec`: they count pairs, and those without one are not published."""
+        """See `PipelineSpec`: windows count pairs, and a window without a pair is not published."""
         return False
 
     @property
@@ -156,7 +156,7 @@ def _of_both(spec: IntervalJoinSpec | WindowJoinSpec) -> dict[str, Any]:
 
 
 def _both(left: Source, right: Source) -> Source:
-    """What is said of both sources together."""
+    """The join of a value of the left and of the right source."""
     declared = [side.declared_channels for side in (left, right)]
     listed = [
         f"{name}/{channel}"

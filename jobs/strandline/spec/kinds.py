@@ -13,7 +13,7 @@ class Empty(SpecModel):
 
 
 def kind_among(kinds: Sequence[str]) -> Callable[[Any], str | None]:
-    """The kind of a value, written or parsed, among some; None: it is of none of them."""
+    """The kind of a raw or parsed value among some kinds; None if it is none of them."""
 
     def kind(value: Any) -> str | None:
         keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", ())
@@ -24,10 +24,10 @@ def kind_among(kinds: Sequence[str]) -> Callable[[Any], str | None]:
 
 
 def checked_kind(what: str, kinds: Sequence[str]) -> Callable[[Any], Any]:
-    """A check that a value is of one of some kinds; else the error names them.
+    """A validator that a value has one of some kinds.
 
     Raises:
-        ValueError: it is of none of them.
+        ValueError: it has another kind; the message names the allowed kinds.
     """
     kind = kind_among(kinds)
 

@@ -1,6 +1,6 @@
-"""What the answers of Spark SQL's own functions depend on: the one place that says it.
+"""Sets of Spark SQL's built-in functions, by what their results depend on.
 
-A law on Spark holds these sets against every function that `SHOW FUNCTIONS` lists.
+A test on Spark compares these sets with every function of `SHOW FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ ORDER_DEPENDENT = {
     "vector_avg": _SUMS,
     "vector_sum": _SUMS,
 }
-"""Aggregates whose answer may change with the order of the records, or with how they are spread
-over tasks; and what to write instead."""
+"""Aggregates whose result may change with the order of the records or with their partitioning; and
+what to write instead."""
 SORTABLE = frozenset({"array_agg", "collect_list", "collect_set"})
-"""Those whose answer a `SORTERS` call right around them puts in order."""
+"""Order-dependent aggregates that are allowed directly inside a call of one of `SORTERS`."""
 SORTERS = frozenset({"array_sort", "sort_array"})
 ORDERED_WITHIN_GROUP = frozenset({"listagg", "mode", "string_agg"})
-"""Those that WITHIN GROUP (ORDER BY …) puts in order."""
+"""Order-dependent aggregates that are allowed with WITHIN GROUP (ORDER BY …)."""
 
 AGGREGATES = frozenset(ORDER_DEPENDENT) | _names(
     """
@@ -79,7 +79,7 @@ monotonically_increasing_id rand randn random randstr reflect shuffle spark_part
 try_reflect uniform uuid
 """
 )
-"""Functions that draw, that go by where a row lies, or that call what nobody knows."""
+"""Functions that are random, depend on a row's file or partition, or call unknown code."""
 CLOCKS = _names("curdate current_date current_time current_timestamp localtimestamp now")
 """Functions that read the clock."""
 OF_THE_SESSION = _names(
@@ -88,30 +88,30 @@ current_catalog current_database current_path current_schema current_user sessio
 version
 """
 )
-"""Functions that answer by who asks, and where."""
+"""Functions whose result depends on the user, the session or the machine."""
 WITHOUT_PARENTHESES = _names(
     "current_date current_time current_timestamp current_user localtimestamp session_user user"
 )
-"""Functions that a name without parentheses calls, where no column has it."""
+"""Functions that can be called without parentheses if no column has their name."""
 CHANGED_BY_ARGUMENTS = {("unix_timestamp", 0): CLOCKS, ("aes_encrypt", 2): CHANCE}
-"""Functions that belong to another set with so many arguments: they read the clock, or draw."""
+"""Functions that read the clock, or are random, with a certain number of arguments."""
 OTHER_ROWS = _names(
     """
 explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer
 session_window stack variant_explode variant_explode_outer window
 """
 )
-"""Functions that change how many rows there are: `window` leaves out those without a time."""
+"""Functions that change the number of rows: `window` drops rows without a time."""
 OF_NEIGHBOURS = _names("cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number")
-"""Functions that only OVER (…) makes sense of."""
+"""Functions that need OVER (…)."""
 UNITS_FIRST = _names("date_add date_diff dateadd datediff timestampadd timestampdiff")
-"""Functions whose first of three arguments is the name of a unit, which is no column."""
+"""Functions whose first of three arguments is the name of a unit, and not a column."""
 CONVERSIONS = _names(
     """
 bigint binary boolean date decimal double float int smallint string time timestamp tinyint
 """
 )
-"""Functions named as the type that they cast to."""
+"""Functions with the name of the type to which they cast."""
 _OF_A_ROW = CONVERSIONS | _names(
     """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and approx_top_k_estimate array
@@ -169,9 +169,9 @@ weekday weekofyear width_bucket window_time xpath xpath_boolean xpath_double xpa
 xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
 """
 )
-"""Functions whose answer follows from their arguments alone."""
+"""Functions whose result depends on their arguments only."""
 
 KNOWN = (
     _OF_A_ROW | AGGREGATES | CHANCE | CLOCKS | OF_THE_SESSION | OTHER_ROWS | OF_NEIGHBOURS
 )  # fmt: skip
-"""All functions that are known here; whatever else an expression calls, the engine is asked of."""
+"""All known functions; whether another function is allowed is asked of the engine."""

@@ -20,16 +20,16 @@ from strandline.spec.window import CountWindow, Global
 from strandline.spec.windowed import WindowedSpec
 
 TEST_SUFFIX = ".test.yaml"
-"""Of the file that lies beside a pipeline's, and is its test."""
+"""The suffix of a pipeline's test file, in the same folder as the pipeline's file."""
 OVERRIDABLE = {"allowed_lateness": ("allowed_lateness",), "bound": ("watermark", "bound")}
-"""What a run by hand may say in place of the file, and where the file says it."""
+"""The rules that a run by hand may override, with their paths in the file."""
 
 
 def parse_any(content: Any, *, origin: str) -> AnySpec:
-    """The spec of an already parsed YAML document, whether the engine runs it yet or not.
+    """The spec of a parsed YAML document, whether the engine supports it yet or not.
 
     Raises:
-        InputError: some key or value is wrong; all of them are named, a line each.
+        InputError: keys or values are wrong; the message has a line for each.
     """
     if not isinstance(content, dict):
         raise InputError(origin, "not a pipeline", "a pipeline file is a map of keys")
@@ -43,17 +43,17 @@ def parse_any(content: Any, *, origin: str) -> AnySpec:
 
 
 def parse_spec(content: Any, *, origin: str) -> PipelineSpec:
-    """The spec of an already parsed YAML document.
+    """The spec of a parsed YAML document.
 
     Raises:
-        InputError: some key or value is wrong; all of them are named, a line each. Or the engine
-            does not run such a pipeline yet.
+        InputError: keys or values are wrong (the message has a line for each), or the engine does
+            not support such a pipeline yet.
     """
     return runnable(parse_any(content, origin=origin), origin=origin)
 
 
 def _shape(content: dict[Any, Any]) -> type[AnySpec]:
-    """What a document is about, by the keys that only such a pipeline has."""
+    """The model for a document, by the keys that only one kind of pipeline has."""
     source, join = content.get("source"), content.get("join")
     if "sources" in content or "join" in content:
         by_interval = isinstance(join, dict) and "interval" in join
@@ -69,13 +69,13 @@ def load_spec(
 
     Args:
         path: the file; a pipeline whose results it reads is defined in the same folder.
-        overrides: what counts in place of what the file says: `allowed_lateness`, `bound`.
-        behind: the pipelines that read this one's results.
+        overrides: rules in place of the file's: `allowed_lateness`, `bound`.
+        behind: the pipelines that read this pipeline's results, to find cycles.
 
     Raises:
-        InputError: the file is missing, is not YAML, is not a valid pipeline, or the engine does
-            not run such a pipeline yet; or it reads results that there are none of; or the
-            function that it names is not there.
+        InputError: the file is missing, is not YAML or not a valid pipeline; the engine does not
+            support such a pipeline yet; the pipeline whose results it reads does not exist; or its
+            function does not exist.
     """
     content = read_document(path)
     origin = path.name
@@ -99,7 +99,7 @@ def load_spec(
 
 
 def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:
-    """Why a pipeline takes no bound, and the way out; None: it should have a watermark."""
+    """The reason why a pipeline has no bound, and the way out; None if it has a watermark."""
     shape = _shape(content)
     if shape is ChainedSpec:
         upstream = content["source"]["pipeline"]
@@ -114,7 +114,7 @@ def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:
 def _over_its_upstream(
     spec: ChainedSpec, path: Path, origin: str, behind: tuple[str, ...]
 ) -> PipelineSpec:
-    """A pipeline that reads another one's results, with that one."""
+    """A pipeline that reads results, combined with the pipeline that publishes them."""
     place, name = f"{origin}: source.pipeline", spec.source.pipeline
     after = (*behind, spec.pipeline)
     if name in after:
@@ -139,10 +139,10 @@ def _over_its_upstream(
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a folder of pipeline files that is none.
+    """Check that the folder of pipeline files is a folder.
 
     Raises:
-        InputError: it is a file, or not there.
+        InputError: it is a file, or does not exist.
     """
     if not folder.is_dir():
         place = "--pipelines"
@@ -150,7 +150,7 @@ def require_folder(folder: Path) -> None:
 
 
 def spec_files(folder: Path) -> list[Path]:
-    """The pipeline files of a folder, by name; without the tests of pipelines."""
+    """The pipeline files of a folder, sorted by name, without test files."""
     files = (p for p in folder.glob("*.y*ml") if p.suffix in {".yaml", ".yml"})
     return sorted(path for path in files if not path.name.endswith(TEST_SUFFIX))
 
@@ -162,12 +162,12 @@ def find_spec(
     *,
     behind: tuple[str, ...] = (),
 ) -> PipelineSpec:
-    """The spec of a pipeline by its name; a broken file breaks only its own pipeline.
+    """The spec of a pipeline by its name; errors in files of other pipelines do not matter.
 
     `overrides`, `behind`: see `load_spec`.
 
     Raises:
-        InputError: no file, or more than one, defines the pipeline; or its file is wrong.
+        InputError: no file or several files define the pipeline, or its file is wrong.
     """
     return load_spec(file_of(folder, pipeline), overrides, behind=behind)
 
@@ -176,7 +176,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
     """The file that defines a pipeline.
 
     Raises:
-        InputError: no file, or more than one, does.
+        InputError: no file or several files define it.
     """
     require_folder(folder)
     found: list[Path] = []
@@ -196,7 +196,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
 
 
 def name_in(path: Path) -> str:
-    """The pipeline that a file defines; a file that cannot say stands for its own stem."""
+    """The name of the pipeline in a file; the file's stem if the file cannot be read."""
     try:
         content = read_document(path, unique_keys=False)
     except InputError:

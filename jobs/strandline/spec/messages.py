@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a pipeline, in one line for people: place, value, way out."""
+"""The errors of pydantic as lines with place, value and way out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TAGGED = {
     ("sources", "right", "watermark", "emit"),
     ("source", "channels"),
 }
-"""The places where one of several shapes may stand: pydantic names the shape next."""
+"""The keys with values of several shapes: in pydantic's locations the shape's name follows."""
 
 _OF_A_ZONE = {"timezone", "time_zone", "tz", "zone", "dst"}
-"""Keys by which people ask for windows in local time."""
+"""Keys that users try for windows in local time."""
 _NO_ZONE = (
     "windows are aligned to UTC and one fixed offset, as Flink's are, and do not follow summer "
     "time; remove it, and give an offset: {tumbling: 1d, offset: -1h} begins days at 23:00 UTC, "
@@ -84,7 +84,7 @@ def _problem(detail: ErrorDetails, context: dict[str, Any]) -> str:
 
 
 def _path(location: Sequence[int | str]) -> list[str]:
-    """The YAML path of a location: without the shapes of unions and the marks of keys."""
+    """The YAML path of pydantic's location, without the names of shapes and marks of keys."""
     path: list[str] = []
     of_a_shape: tuple[str, ...] = ()
     for part in location:
@@ -98,7 +98,7 @@ def _path(location: Sequence[int | str]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    """A value much as YAML writes it; a long one shortened."""
+    """A value in a form like YAML; a long value is shortened."""
     plain = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
         return plain[value]

@@ -1,7 +1,7 @@
-"""What Sail computes otherwise than Spark: refused there by name, with the way out.
+"""Expressions with another result on Sail than on Spark, which are refused on Sail.
 
-A law on both engines holds this against Spark's answers (`tests/expressions`). What differs only at
-the ends of what can be said, such as whole numbers that overflow, is not refused: the law lists it.
+A test compares both engines with Spark's recorded results (`tests/expressions`). Differences at
+extreme values only, such as overflows of whole numbers, are not refused; the test lists them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strandline.spec.sql import NotUnderstood
 from strandline.spec.types_on_sail import OF_TIMES_OF_DAY, RULES
 
 TypeOf = Callable[[str], str | None]
-"""The type of an expression over the table, as the engine says it; None: it cannot say it."""
+"""Asks the engine for the type of an expression over the table; None: the engine has no answer."""
 
 ON_SPARK = "give --engine spark"
 _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
@@ -57,14 +57,14 @@ BY_NAME: dict[str, Problem] = {
         OF_TIMES_OF_DAY,
     ),
 }  # fmt: skip
-"""Functions whose answer differs, how, and what to write instead."""
+"""Functions with a different result: the difference, and what to write instead."""
 
 _WORDS = {"case", "if", "cast", "try_cast", "div", "between", "in", "rlike", "extract"}
-"""Operations that are no calls of functions."""
+"""Words for operations that are not function calls."""
 
 
 def names_not_on_sail(text: str) -> Iterator[Problem]:
-    """What is wrong with an expression on Sail, whatever its columns are."""
+    """The problems of an expression on Sail that do not depend on the types of its columns."""
     operations = operations_of(text)
     if isinstance(operations, NotUnderstood):
         yield (
@@ -80,11 +80,11 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
 
 
 def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
-    """What is wrong with an expression on Sail by the types of its parts.
+    """The problems of an expression on Sail that depend on the types of its parts.
 
     Args:
-        text: the expression; one that is not understood gives nothing.
-        type_of: asks the engine.
+        text: the expression; if it cannot be parsed, no problem is found.
+        type_of: asks the engine for a type.
     """
     operations = operations_of(text)
     if isinstance(operations, NotUnderstood):

@@ -1,4 +1,4 @@
-"""The single operations of an expression, each with the texts that an engine can be asked of."""
+"""The operations of an expression, with the SQL of their operands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Substring: "substring",
     exp.Overlay: "overlay",
 }
-"""What is no call of a function by its name."""
+"""The names of operations that are not function calls."""
 
 
 _LITERALS = (exp.Literal, exp.RawString, exp.Null, exp.Boolean)
@@ -45,11 +45,11 @@ _LITERALS = (exp.Literal, exp.RawString, exp.Null, exp.Boolean)
 
 @dataclass(frozen=True)
 class Operand:
-    """What an operation is of.
+    """An operand of an operation.
 
     Attributes:
-        text: its SQL; None: it names an argument of a lambda, and cannot be asked alone.
-        literal: its value as it is written; None: it is none.
+        text: its SQL; None: it contains an argument of a lambda, so that it has no type alone.
+        literal: its literal as written; None: it is not a literal.
     """
 
     text: str | None
@@ -61,11 +61,11 @@ class Operation:
     """A call of a function, an operator, a CASE or a CAST.
 
     Attributes:
-        name: in lower case, as `_OPERATORS` and Spark's functions are called.
-        operands: what it is of; of a CASE its branches.
-        to: of a CAST the type, as SQL writes it.
-        type_is_given: whether the type of its result matters to nobody: it stands right in a
-            CAST, or is compared.
+        name: its name in lower case, of `_OPERATORS` or of a function of Spark.
+        operands: its operands; for a CASE its branches.
+        to: the target type of a CAST in SQL.
+        type_is_given: whether the type of its result does not matter, since it is directly cast or
+            compared.
     """
 
     name: str
@@ -105,7 +105,7 @@ def _operation(node: exp.Expr, bound: frozenset[str]) -> Operation:
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """What an operation is of, from left to right; of a CASE its branches alone."""
+    """The operands of an operation from left to right; for a CASE its branches only."""
     if isinstance(node, exp.Anonymous):
         return [inner for one in node.expressions for inner in _of_distinct(one)]
     if isinstance(node, exp.Case):

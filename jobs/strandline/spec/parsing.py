@@ -1,4 +1,4 @@
-"""Parsing Spark SQL by sqlglot; imported where there is an expression to parse: it takes 0.2 s."""
+"""The parsing of Spark SQL by sqlglot, whose import takes 0.2 s and so is done only when needed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SYNTAX_OF_THEIR_OWN = {
 }
 """Functions with words between their arguments: CAST(x AS INT), EXTRACT(HOUR FROM x)."""
 _OWN = ("builtin.", "system.builtin.")
-"""What may stand before the name of one of Spark's own functions."""
+"""The qualifiers of Spark's built-in functions."""
 _BRACKETS = {"L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET", "L_BRACE", "R_BRACE"}
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _NOW = {"now", "today", "tomorrow", "yesterday"}
-"""What TIMESTAMP'now' says: a literal that reads the clock."""
+"""The text of the literal TIMESTAMP'now', which reads the clock."""
 
 
 def _named_column(name: str) -> exp.Expr:
@@ -32,7 +32,7 @@ def _named_column(name: str) -> exp.Expr:
 
 
 class _AsWritten(Spark):
-    """Spark's SQL in which every function keeps the name that it is called by."""
+    """sqlglot's dialect of Spark, with functions kept under the names in the text."""
 
     class Parser(SparkParser):
         STRICT_CAST: ClassVar = True  # else a CAST is parsed as if it were TRY_CAST
@@ -57,7 +57,7 @@ _dialect = _AsWritten()
 
 
 def parse(text: str) -> Sql | NotUnderstood:
-    """What an expression calls and reads."""
+    """The function calls and the columns of an expression."""
     try:
         tree = tree_of(text)
         return tree if isinstance(tree, NotUnderstood) else _pieces(tree)
@@ -66,7 +66,7 @@ def parse(text: str) -> Sql | NotUnderstood:
 
 
 def tree_of(text: str) -> exp.Expr | NotUnderstood:
-    """An expression, taken to pieces."""
+    """The syntax tree of an expression."""
     try:
         tokens = _dialect.tokenize(f"SELECT {text}")
     except SqlglotError:
@@ -87,7 +87,7 @@ def tree_of(text: str) -> exp.Expr | NotUnderstood:
 
 
 def sql_of(tree: exp.Expr) -> str:
-    """A part of an expression, written as SQL."""
+    """The SQL of a part of an expression."""
     return str(tree.sql(dialect=_dialect))
 
 
@@ -117,11 +117,11 @@ def _pieces(tree: exp.Expr) -> Sql:
 
 
 _Found = tuple[exp.Expr, Any, tuple[str, ...]]
-"""A call with its name, or a column with its path; and the calls that it stands in."""
+"""A call with its name, or a column with its path; and the calls around it."""
 
 
 def _found(node: exp.Expr, within: tuple[str, ...], bound: frozenset[str]) -> Iterator[_Found]:
-    """The calls, columns and stars of an expression, but for the names that lambdas bind."""
+    """The calls, columns and stars of an expression, without the arguments of lambdas."""
     if isinstance(node, exp.Query):
         return  # what it reads are the columns of others
     if isinstance(node, exp.Star):
@@ -172,7 +172,7 @@ def _of_a_call(
 
 
 def _path_of(node: exp.Expr) -> Path | None:
-    """The path of a column or of a field inside one; None: it is neither."""
+    """The path of a column or of a field inside it; None for other parts."""
     if isinstance(node, exp.Column):
         return None if isinstance(node.this, exp.Star) else tuple(one.name for one in node.parts)
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
@@ -182,7 +182,7 @@ def _path_of(node: exp.Expr) -> Path | None:
 
 
 def _qualified(node: exp.Dot) -> tuple[str | None, exp.Expr]:
-    """The names before the last part of a dotted expression, where all are plain names; and it."""
+    """The qualifying names and the last part of a dotted expression, if all are plain names."""
     names, above = [], node.this
     while isinstance(above, exp.Dot) and isinstance(above.expression, exp.Identifier):
         names.append(above.expression.name)
@@ -194,7 +194,7 @@ def _qualified(node: exp.Dot) -> tuple[str | None, exp.Expr]:
 
 
 def _called(node: exp.Expr | None) -> exp.Anonymous | None:
-    """The call that WITHIN GROUP, FILTER and IGNORE NULLS say more of."""
+    """The call inside WITHIN GROUP, FILTER and IGNORE NULLS."""
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
     return node if isinstance(node, exp.Anonymous) else None
@@ -205,13 +205,13 @@ def _is_distinct(call: exp.Anonymous) -> bool:
 
 
 def _is_counted(star: exp.Expr) -> bool:
-    """Whether it is the one of count(*), which counts rows."""
+    """Whether a star is that of count(*), which counts rows."""
     call = star.parent
     return isinstance(call, exp.Anonymous) and call.name.lower() == "count"
 
 
 def _reads_the_clock(cast: exp.Cast) -> bool:
-    """Whether it is TIMESTAMP'now'; or a CAST of 'now', which Spark itself refuses."""
+    """Whether a part is TIMESTAMP'now', or a CAST of 'now', which Spark itself refuses."""
     literal, kind = cast.this, cast.to.this
     is_time = kind in exp.DataType.TEMPORAL_TYPES
     return is_time and isinstance(literal, exp.Literal) and literal.name.strip().lower() in _NOW
@@ -230,7 +230,7 @@ def _certain_type(tree: exp.Expr) -> str | None:
 
 
 def _selects_one(statement: exp.Expr) -> bool:
-    """Whether it is SELECT and one expression, and nothing else."""
+    """Whether a statement is SELECT with exactly one expression."""
     said = {name for name, value in statement.args.items() if value}
     return (
         isinstance(statement, exp.Select)
@@ -240,7 +240,7 @@ def _selects_one(statement: exp.Expr) -> bool:
 
 
 def _unbalanced(brackets: list[str]) -> str | None:
-    """What is wrong with the brackets of an expression; None: each is closed in its turn."""
+    """The problem of an expression's brackets; None if they are balanced."""
     opened: list[str] = []
     for bracket in brackets:
         if bracket not in _PAIRS:
@@ -251,6 +251,6 @@ def _unbalanced(brackets: list[str]) -> str | None:
 
 
 def _where(error: ParseError) -> str:
-    """The word that a parser could not go on from."""
+    """The word at which the parser stopped."""
     word = error.errors[0].get("highlight") if error.errors else None
     return f"it stops making sense at {word!r}" if word else "it makes no sense"

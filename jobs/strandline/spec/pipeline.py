@@ -1,4 +1,4 @@
-"""One pipeline: the whole of its YAML file as one frozen value."""
+"""A pipeline: its YAML file as a frozen value."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS, PublishedTable, ta
 
 
 def channel_of(side: str, channel: str) -> str:
-    """The name of a channel of a side among those of both; of one source alone its own name."""
+    """The name of a side's channel among the channels of both sides; unchanged for one source."""
     return f"{side}/{channel}" if side else channel
 
 
 OWN_PREFIX = "_strandline_"
-"""What the names of the engine's own columns begin with, without case."""
+"""The prefix of the engine's own columns, compared without case."""
 
 
 class PipelineSpec(WindowedSpec):
-    """A pipeline, as its YAML file says; every time is in whole milliseconds."""
+    """A pipeline of a YAML file; all times are whole milliseconds."""
 
     source: Source
     watermark: Watermark
@@ -55,19 +55,19 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def without_where(self) -> PipelineSpec:
-        """The pipeline as if no row of its source were left out."""
+        """The pipeline without its condition `where`."""
         source = self.source.model_copy(update={"where": None})
         return self.model_copy(update={"source": source})
 
     @property
     def without_bound(self) -> PipelineSpec:
-        """The pipeline with a watermark that has no bound; its loss curve is the same."""
+        """The pipeline with a bound of zero, which has the same loss curve."""
         return self.model_copy(update={"watermark": self.watermark.without_bound})
 
     def under(self, overrides: Mapping[str, str]) -> PipelineSpec:
-        """The pipeline by rules in place of its own: `{"allowed_lateness": "6h"}`.
+        """The pipeline with overridden rules, such as `{"allowed_lateness": "6h"}`.
 
-        A bound that its watermark does not have is left out.
+        A bound is ignored if its watermark strategy has none.
         """
         said = {name: parse_duration(text) for name, text in overrides.items()}
         changed: dict[str, Any] = {n: ms for n, ms in said.items() if n == "allowed_lateness"}
@@ -78,7 +78,7 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def total_lateness_ms(self) -> int:
-        """Bound plus allowed lateness, in ms: the sum that decides which records are lost."""
+        """Bound plus allowed lateness, in ms: the sum decides which records are late."""
         return (self.watermark.bound_ms or 0) + self.allowed_lateness
 
     @property
@@ -88,7 +88,7 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def sides(self) -> Mapping[str, PipelineSpec]:
-        """The pipelines of the sources by the names of their sides; of one source without a name.
+        """The pipelines of the sources by side; the side of a single source is the empty text.
 
         Example:
             `{"": spec}`, or `{"left": left, "right": right}`.
@@ -97,29 +97,29 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def has_two_sources(self) -> bool:
-        """Whether its records are those of two sources."""
+        """Whether it reads two sources."""
         return len(self.sides) > 1
 
     @property
     def reads_results_of(self) -> str | None:
-        """The name of the pipeline whose results are its records, and whose watermark is its own.
+        """The name of the pipeline whose results are its records, and whose watermark it has.
 
-        None: its records are rows of landing tables.
+        None if its records are rows of landing tables.
         """
         return None
 
     @property
     def landing_tables(self) -> list[str]:
-        """The names of the landing tables that it reads itself."""
+        """The names of the landing tables that it reads; none if it reads results."""
         return [side.source.table for side in self.sides.values()]
 
     @property
     def has_channels(self) -> bool:
-        """Whether records of a source name a channel."""
+        """Whether a source has a channel column."""
         return any(side.source.channel is not None for side in self.sides.values())
 
     def waited_for(self, at_ms: int) -> list[str]:
-        """The declared channels that hold the watermark back at an instant, in their order."""
+        """The declared channels that are not retired at an instant, in their order."""
         retired = self.retired_by(at_ms)
         declared = (
             channel_of(name, channel)
@@ -139,36 +139,36 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def result(self) -> str:
-        """The table that holds its results."""
+        """The name of the table with its results: `windows` or `pairs`."""
         return "windows"
 
     @property
     def has_pairs_of_windows(self) -> bool:
-        """Whether it publishes, beside its windows, the pairs of their records."""
+        """Whether it publishes pairs of records in addition to its windows."""
         return False
 
     @property
     def ids_of_sides(self) -> dict[str, tuple[str, ...]]:
-        """The columns that identify the records of each of two sources, where some are named."""
+        """The columns that identify the records of each of two sources, if they are declared."""
         return {}
 
     @property
     def tables(self) -> dict[str, PublishedTable]:
-        """The tables of any pipeline with its key, by their names, in the order of publishing."""
+        """The tables for its key by name, in the order of publishing."""
         return tables_of(self.source.key, pairs_of_windows=self.has_pairs_of_windows)
 
     @property
     def keeps(self) -> set[str]:
-        """The tables of results that it publishes into."""
+        """The tables of results that it publishes."""
         beside = {"firings": self.firings, "pairs": self.has_pairs_of_windows}
         return {self.result, *(name for name, is_kept in beside.items() if is_kept)}
 
     @property
     def days_follow_each_other(self) -> bool:
-        """Whether what is observed of a day of arrivals depends on the days before it, too.
+        """Whether the observation of an arrival day depends on the days before it.
 
-        A channel that is silent may be so since yesterday, a record out of order or a repetition of
-        one of then.
+        Examples: a channel may have gone idle the day before; a record may be out of order with, or
+        a duplicate of, a record of the day before.
         """
         counts_order = self.watermark.violation_handler is not None
         repeats = self.source.deduplicate is not None
@@ -176,7 +176,7 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def spec_fingerprint(self) -> str:
-        """Of all that decides the numbers; not of quality, schedule and Spark's settings."""
+        """A hash of all rules that decide the results; not of quality, schedule or settings."""
         parts = {"source", "watermark", "window", "allowed_lateness", "aggregates"}
         # a pipeline without them has the fingerprint that it had before there were any
         usual: tuple[Any, ...] = (None, EventTime(), {})
@@ -186,9 +186,9 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def layout(self) -> dict[str, Any]:
-        """What its published rows are laid out by: `window`, `key` and, of sessions, `slot`.
+        """The layout of its published rows: `window`, `key` and, for sessions, `slot`.
 
-        Another one is another pipeline: its rows do not lie among those of this one.
+        Rows of different layouts cannot be in one table.
         """
         slot = {"slot": self.quality.session_slot} if self.window.merging else {}
         # what a window says by default is not kept: there may be more of it in later versions
@@ -197,7 +197,7 @@ class PipelineSpec(WindowedSpec):
 
     @property
     def timeline_fingerprint(self) -> str:
-        """Of all that decides the timeline: source, watermark and the grid of thresholds."""
+        """A hash of all that decides the timeline: source, watermark and grid of thresholds."""
         more = {}
         if self.window.merging:
             more["slot"] = self.quality.session_slot
@@ -207,7 +207,7 @@ class PipelineSpec(WindowedSpec):
 def refuse_names_in_use(
     key: Iterable[str], aggregates: Iterable[str], returns: Iterable[str]
 ) -> None:
-    """Refuse names that would stand twice among the columns of a result."""
+    """Refuse names that would occur twice among the columns of a result."""
     in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
     for place, names in (("source.key", key), ("aggregates", aggregates), ("returns", returns)):
         for name in names:

@@ -1,4 +1,4 @@
-"""`process: package.module:function`: a Python function of the user's own, beside the file."""
+"""The key `process`: a user-defined Python function in a module beside the pipeline's file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from strandline.spec.functions import SIMPLE_TYPES, arrow_type
 from strandline.spec.values import SpecModel
 
 ARGUMENTS = ("key", "window", "records", "watermark")
-"""What the function is called with, in this order."""
+"""The arguments of the function, in order."""
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _OF_TYPES = re.compile(r"\w+(?!\w*:)")
-"""The words of a type that name no field."""
+"""Words in the text of a type that are not names of fields."""
 
 
 class Process(SpecModel):
-    """A function, with the text of its module and of all that belongs to it.
+    """A function with the sources of its module or package.
 
     Attributes:
         name: `package.module:function`.
-        files: by their paths below the folder of the pipeline files: the module, or its whole
-            package. They are part of what the pipeline says, and so of its fingerprint.
+        files: sources by path below the folder of the pipeline files: the module, or its whole
+            package. They are part of the pipeline's fingerprint.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Process(SpecModel):
         return self.name.partition(":")[2]
 
     def found_in(self, folder: Path, place: str) -> Process:
-        """The same with its files: none of them is run here.
+        """The function with its sources, which are read but not run.
 
         Args:
-            folder: of the pipeline files.
-            place: where it is named.
+            folder: the folder of the pipeline files.
+            place: the place of its name, for errors.
 
         Raises:
-            InputError: there is no such module or function, or it cannot be called so.
+            InputError: the module or function does not exist, or has other arguments.
         """
         top = self.module.partition(".")[0]
         if top in sys.stdlib_module_names or _is_installed(top, folder):
@@ -96,11 +96,11 @@ ProcessField = Annotated[
     Process, BeforeValidator(_named), WithJsonSchema(described.text(_NAME.pattern))
 ]
 ReturnedType = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string"})]
-"""The type of a column that a function returns, as Spark names it."""
+"""The type of a column that a function returns, by its name in Spark."""
 
 
 def _is_installed(top: str, folder: Path) -> bool:
-    """Whether a module of this name would be found without the folder."""
+    """Whether a module of this name is installed, so that it would be imported instead."""
     found = PathFinder.find_spec(top)
     if found is None:
         return False
@@ -110,7 +110,7 @@ def _is_installed(top: str, folder: Path) -> bool:
 
 
 def _files_of(folder: Path, top: str, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """The module of a folder, or all modules of a package, by their paths."""
+    """The source of a module, or of all modules of a package, by path."""
     paths = sorted((folder / top).rglob("*.py")) if whole else [folder / f"{top}.py"]
     for path in paths:
         if path.is_file():
@@ -141,7 +141,7 @@ def _check(source: str, path: str, name: str, place: str) -> None:
 
 
 def _takes_all(arguments: ast.arguments) -> bool:
-    """Whether a function can be called with all arguments by their places."""
+    """Whether a function can be called with all arguments by position."""
     most = len(arguments.posonlyargs) + len(arguments.args)
     needed = most - len(arguments.defaults)
     fits = needed <= len(ARGUMENTS) and (most >= len(ARGUMENTS) or arguments.vararg is not None)

@@ -1,4 +1,4 @@
-"""What a run must satisfy before anything is published."""
+"""The key `quality`: the rules that a run must meet before it is published."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.spec.values import Length, SpecModel, parse_length, refuse_at
 from strandline.tables import MALFORMED_REASONS
 
 DEFAULT: Literal["default"] = "default"
-"""What a key says that leaves a limit to the program; `null` asks for none."""
+"""The value of a limit that the program chooses; `null` means no limit."""
 _Default: TypeAlias = Literal["default"]
 Severity: TypeAlias = Literal["allow", "warn", "fail"]
 
@@ -25,7 +25,7 @@ def _expectation(value: Any) -> str:
 
 
 class ExpectationSpec(BaseModel):
-    """One Great Expectations expectation; what is not named here are its own arguments."""
+    """An expectation of Great Expectations; keys without a field here are its arguments."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -35,7 +35,7 @@ class ExpectationSpec(BaseModel):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the expectation itself."""
+        """The arguments of the expectation."""
         return dict(self.model_extra or {})
 
 
@@ -47,7 +47,7 @@ def _share(value: Any) -> float:
 
 
 def _malformed_share(value: Any) -> Any:
-    """A share of all rows, or one for each of some reasons."""
+    """A share of all rows, or a share for each of some reasons."""
     if value is None or value == DEFAULT:
         return value
     if not isinstance(value, dict):
@@ -73,21 +73,21 @@ _Limit = Annotated[
 
 
 class Quality(SpecModel):
-    """The judgement: what must hold for the data of a run, and the pipeline's own expectations.
+    """The quality rules for the data of a run, and the pipeline's own expectations.
 
     Attributes:
-        max_late_share: the most of the records of a run that may be late; null: any.
-        gaps: what empty slots between others mean: allow, warn or fail.
-        slot: the calendar's slot where windows give none.
-        expectations: any expectation of Great Expectations, each a map with its `type`.
-        max_removed_share: the most of the published windows of a range that a run may remove
-            without `--accept`; null: any.
-        max_malformed_share: the most of the rows of a run's arrival days that may be malformed; or
-            of those of some reasons, a share each.
-        fresh_within: how long before the horizon, in ms, the last arrival may lie.
-        volume: whether the records of an arrival day may be far fewer or more than usual.
-        silent_after: how long before the horizon, in ms, the last arrival of a channel may lie.
-        watermark_ahead: whether the watermark may lie ahead of the horizon.
+        max_late_share: the largest share of a run's records that may be late; null: no limit.
+        gaps: the treatment of empty slots between others: allow, warn or fail.
+        slot: the length of the calendar's slots, if it does not follow from the windows.
+        expectations: any expectations of Great Expectations, each a map with its `type`.
+        max_removed_share: the largest share of the published windows of a range that a run may
+            remove without `--allow-removals`; null: no limit.
+        max_malformed_share: the largest share of malformed rows on a run's arrival days; or a share
+            for each of some reasons.
+        fresh_within: the longest time, in ms, from the last arrival to the horizon.
+        volume: the treatment of arrival days with far fewer or more records than usual.
+        silent_after: the longest time, in ms, from a channel's last arrival to the horizon.
+        watermark_ahead: the treatment of a watermark ahead of the horizon.
     """
 
     max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None

@@ -1,4 +1,4 @@
-"""What the engine runs of all that a pipeline file can say: the one place that knows."""
+"""The features of pipeline files that the engine supports, and the refusal of others."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from strandline.spec.trigger import Continuous, Never
 from strandline.spec.windowed import WindowedSpec
 
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
-"""All that a pipeline file can say."""
+"""The spec of any valid pipeline file."""
 MOST_TIMES = 10_000
-"""So often a window may fire before its end: each firing is a row, for each key."""
+"""The largest number of timed firings of a window before its end: each is a row for each key."""
 
 
 _LANDING = "landing"
-"""The folder of a lake where tables land, by the guide."""
+"""The folder of a lake in which the guide puts landing tables."""
 
 
 def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
-    """The same spec, if the engine runs it.
+    """The spec as a runnable pipeline.
 
     Raises:
-        InputError: it does not, or not yet.
+        InputError: the engine does not support it, or not yet.
     """
     if isinstance(spec, WindowedSpec) and _evicts_of_sessions_by_order(spec):
         raise InputError(
@@ -73,7 +73,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
 
 
 def _joined(spec: JoinSpec, origin: str) -> JoinedSpec | CogroupSpec:
-    """A join as a pipeline that lands and publishes, unless none does all that it asks for."""
+    """A join as a runnable pipeline; an error if it has a feature that no pipeline supports."""
     for place, problem, way_out in _not_in_a_pipeline(spec):
         raise InputError(f"{origin}: {place}", problem, way_out)
     return JoinedSpec.of(spec) if isinstance(spec, IntervalJoinSpec) else CogroupSpec.of(spec)
@@ -92,7 +92,7 @@ def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:
 
 
 def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
-    """Refuse a name whose folder of the lake holds what has landed, not what the pipeline makes."""
+    """Refuse the name of the folder with the landing tables."""
     tables = (normpath(table) for table in spec.landing_tables)
     folders = {table.partition("/")[0] for table in tables} | {_LANDING}
     if spec.pipeline.casefold() in {folder.casefold() for folder in folders}:
@@ -104,11 +104,12 @@ def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
 
 
 def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
-    """Why results that go into one window have no order, and the way out; None: they have one.
+    """The reason why results in one window have no order, and the way out; None if they have one.
 
-    Results of one advance of the watermark come by the times of their timers. Results of
-    different keys wait for the same ones, and so do overlapping windows that fire early. For early
-    firings the first result counts, and of those that wait for one time the event time alone.
+    Flink fires the results of one watermark advance in the order of their timers. Results of
+    different keys, and of overlapping windows that fire early, have equal timers and so no order.
+    An early firing counts by its first result only, and of results with equal timers by the event
+    time only.
     """
     upstream, keys = spec.upstream, set(spec.source.key.values())
     never = isinstance(spec.fires_by, Never) and spec.evicts_by is None
@@ -128,7 +129,7 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
 
 
 def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
-    """What of a join no pipeline lands and publishes yet: place, problem, way out."""
+    """The unsupported features of a join: place, problem, way out."""
     starts = {}
     for name in SIDES:
         side = getattr(spec.sources, name)
@@ -149,7 +150,7 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
 
 
 def times_of_a_window(spec: WindowedSpec) -> int:
-    """How often a window on a grid can fire before its end; a session at least, of one record."""
+    """The number of timed firings of a window before its end; of a session with one record."""
     trigger = spec.fires_by
     if not isinstance(trigger, Continuous):
         return 0
@@ -157,7 +158,7 @@ def times_of_a_window(spec: WindowedSpec) -> int:
 
 
 def not_yet(spec: AnySpec) -> dict[str, str]:
-    """What the reference knows and the engine does not run yet: kinds by their YAML paths."""
+    """The kinds that the reference has and the engine does not support yet, by YAML path."""
     found: dict[str, str] = {}
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
         found |= {f"sources.{name}.channels": what for name, what in _sides_not_yet(spec)}
@@ -169,7 +170,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
 
 
 def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
-    """Sides whose discovered channels are not placed exactly beside those of the other side."""
+    """The sides with discovered channels whose order among the other side's is not exact."""
     sides = [(name, getattr(spec.sources, name)) for name in SIDES]
     per_record = any(side.watermark.emission_interval_ms is None for _, side in sides)
     for name, side in sides:
@@ -192,7 +193,7 @@ def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """The key that names a value's kind."""
+    """The key of a value's kind."""
     own = [name for name in type(value).__annotations__ if not name.startswith("_")]
     own = [name for name in own if getattr(value, name) is not None]
     return own[0].removesuffix("_")

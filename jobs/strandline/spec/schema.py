@@ -1,7 +1,7 @@
-"""The JSON schema of pipeline files: what an editor completes, shows and underlines.
+"""The JSON schema of pipeline files, for completion and checks in editors.
 
-It knows keys, kinds and forms. What depends on several keys at once, and every expression, is
-checked by `strandline validate` alone.
+It describes keys, kinds and formats. Rules about several keys, and expressions, are checked only by
+`strandline validate`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of a pipeline file, in draft 7, which every editor reads."""
+    """The schema of a pipeline file in draft 7, which all editors support."""
     kinds = (PipelineSpec, ChainedSpec, IntervalJoinSpec, WindowJoinSpec)
     references, definitions = models_json_schema([(kind, "validation") for kind in kinds])
     plain, chained, by_interval, by_window = (references[kind, "validation"] for kind in kinds)
@@ -33,6 +33,6 @@ def json_schema() -> dict[str, Any]:
 
 
 def _says(part: str, key: str) -> dict[str, Any]:
-    """A file in which a part has a key."""
+    """The schema of a file in which a part has a key."""
     inside = {"type": "object", "required": [key]}
     return {"type": "object", "required": [part], "properties": {part: inside}}

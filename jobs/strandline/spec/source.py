@@ -1,4 +1,4 @@
-"""Where a pipeline's records come from and how their columns are read."""
+"""The key `source`: the landing table of a pipeline, and the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from strandline.spec.values import (
 
 
 def _within(value: Any) -> int:
-    """The milliseconds of a time of arrival such as `1d of arrival`."""
+    """The milliseconds of a time between arrivals such as `1d of arrival`."""
     words = value.split() if isinstance(value, str) else []
     if words[1:] != ["of", "arrival"]:
         msg = "not a time of arrival; write a duration and `of arrival`: 1d of arrival"
@@ -37,7 +37,7 @@ def _within(value: Any) -> int:
 
 
 def key_of(value: Any) -> Any:
-    """A list of columns is short for a map of each name to itself."""
+    """The key as a map of names to expressions; a list of columns maps each name to itself."""
     if value is None:
         return {}
     if isinstance(value, str):
@@ -54,7 +54,7 @@ def key_of(value: Any) -> Any:
 
 
 def _columns(value: Any) -> Any:
-    """A list of columns; one column alone stands for a list of it."""
+    """A list of columns; a single column needs no list."""
     columns = [value] if isinstance(value, str) else value
     if not isinstance(columns, list | tuple) or not columns:
         msg = "not a list of columns; write [a, b]"
@@ -83,7 +83,7 @@ _Channels = Annotated[
 
 
 Key = Annotated[dict[Name, Expression], BeforeValidator(key_of), WithJsonSchema(described.KEY)]
-"""The key columns and what they are of; {} is one window for all."""
+"""The key columns with their expressions; {} is one window for all records."""
 ColumnNames = Annotated[
     tuple[Text, ...], BeforeValidator(_columns), WithJsonSchema(described.COLUMNS)
 ]
@@ -91,12 +91,12 @@ ColumnNames = Annotated[
 
 
 class Deduplicate(SpecModel):
-    """Records equal in `columns` count once: the first to arrive.
+    """Of records with equal `columns` only the first to arrive counts.
 
     Attributes:
-        columns: the columns in which they are equal.
-        within: the longest pause, exclusive: `1d of arrival`. A record counts again if no equal
-            one, whether it counted or not, arrived less than this before it.
+        columns: the columns that are compared.
+        within: the longest pause between duplicates, exclusive: `1d of arrival`. A record counts
+            again if no equal record, counted or not, arrived less than this before it.
     """
 
     columns: ColumnNames
@@ -108,7 +108,7 @@ class Deduplicate(SpecModel):
 
     @property
     def days_back(self) -> int:
-        """How many days before its own a record that is repeated may have arrived."""
+        """The number of days before its own on which an earlier duplicate may have arrived."""
         return -(-(self.within - 1) // DAY_MS)
 
 
@@ -120,22 +120,23 @@ class Source(SpecModel):
             `catalog.schema.table`.
         arrival_date: the partition column with the UTC day of arrival, which prunes reads; null:
             the table has none.
-        arrival_time: when a record reached the table.
-        event_time: when it happened; texts are cast, numbers need an expression such as
-            timestamp_millis(ms).
-        channel: the source partition of a record: each has its own watermark. null: there is one.
-        channels: all of them, so that one which has not come yet holds windows back; or
-            `discovered`.
+        arrival_time: the time at which a record reached the table.
+        event_time: the time at which it happened; texts are cast, numbers need an expression such
+            as timestamp_millis(ms).
+        channel: the source partition of a record, each of which has its own watermark; null: there
+            is only one.
+        channels: the names of all channels, so that a channel without records holds windows back;
+            or `discovered`.
         retired: channels that have ended, each with the instant.
-        key: windows are of each value of these columns; [] is one window for all.
-        sequence: the order of records of one arrival instant, such as a Kafka offset.
-        id: the columns that identify a record; by default the whole row does.
-        start: when the job's clock started; by default the midnight of the first arrival day.
-        where: a condition; other rows are not this pipeline's at all.
-        valid: a condition; other records go to quarantine as `invalid`.
-        deduplicate: equal records count once.
+        key: the key columns, as in Flink's keyBy; [] is one window for all records.
+        sequence: the order of records with equal arrival times, such as a Kafka offset.
+        id: the columns that identify a record; by default all columns.
+        start: the start of the job's clock; by default the midnight of the first arrival day.
+        where: a condition; rows that do not meet it are ignored.
+        valid: a condition; records that do not meet it go to quarantine as `invalid`.
+        deduplicate: the columns by which duplicates are recognized.
         max_ahead: records whose event time is more than this after their arrival are malformed.
-        ready_after: how long after its midnight a day of arrivals is over.
+        ready_after: the time after its midnight at which an arrival day counts as complete.
     """
 
     table: Expression
@@ -185,7 +186,10 @@ class Source(SpecModel):
 
     @property
     def declared_channels(self) -> tuple[str, ...] | None:
-        """The fixed set in probe order; one nameless channel if none is given; None: discovered."""
+        """The declared channels in order; None if channels are discovered.
+
+        Without a channel column it is one nameless channel.
+        """
         if self.channels == "discovered":
             return None
         return ("",) if self.channels is None else self.channels

@@ -1,4 +1,4 @@
-"""A Spark SQL expression as it is written: what it calls and reads, without a session."""
+"""The function calls and columns of a Spark SQL expression, found without a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from strandline.spec import known_functions as known
 
 Path = tuple[str, ...]
-"""The names of a column and of the fields inside it, from the outside in."""
+"""The names of a column and of nested fields, the column first."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Call:
     """A call of a function.
 
     Attributes:
-        name: in lower case; of a catalog's function with the names before it, `a.b.f`.
-        arguments: how many there are.
-        within: the names of the calls that it is an argument of, from the outside in.
-        is_ordered: whether WITHIN GROUP says in which order it takes the records.
-        is_distinct: whether it takes equal values once.
+        name: its name in lower case; a function of a catalog with its qualifiers, `a.b.f`.
+        arguments: the number of its arguments.
+        within: the names of the calls around it, the outermost first.
+        is_ordered: whether it has WITHIN GROUP (ORDER BY …).
+        is_distinct: whether it has DISTINCT.
     """
 
     name: str
@@ -31,17 +31,17 @@ class Call:
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it is of many records."""
+        """Whether it is an aggregate."""
         return self.name in known.AGGREGATES
 
     @property
     def is_known(self) -> bool:
-        """Whether it is one of Spark's own functions that are known here."""
+        """Whether it is a known built-in function of Spark."""
         return self.name in known.KNOWN
 
     @property
     def depends_on_order(self) -> bool:
-        """Whether the order of the records may change its answer."""
+        """Whether its result may depend on the order of the records."""
         if self.name not in known.ORDER_DEPENDENT:
             return False
         if self.name in known.SORTABLE:
@@ -53,36 +53,36 @@ class Call:
         )
 
     def is_of(self, functions: frozenset[str]) -> bool:
-        """Whether it is one of some functions, as it is called."""
+        """Whether it calls one of some functions."""
         by_arguments = known.CHANGED_BY_ARGUMENTS.get((self.name, self.arguments))
         return self.name in functions if by_arguments is None else by_arguments is functions
 
 
 @dataclass(frozen=True)
 class Read:
-    """A column that is read, or a field inside of it; `within` as of a `Call`."""
+    """A column, or a nested field, that is read; `within` as in `Call`."""
 
     path: Path
     within: tuple[str, ...]
 
     @property
     def is_in_an_aggregate(self) -> bool:
-        """Whether an aggregate takes it, or a function that may be one for all that is known."""
+        """Whether it is inside an aggregate, or inside an unknown function that may be one."""
         return any(name in known.AGGREGATES or name not in known.KNOWN for name in self.within)
 
 
 @dataclass(frozen=True)
 class Sql:
-    """What an expression calls and reads.
+    """The function calls and columns of an expression.
 
     Attributes:
-        calls: of functions, from left to right.
-        reads: of columns; the names that a lambda gives its arguments are none.
-        reads_all: whether a `*` stands for all columns; that of count(*) does not.
-        over: whether it looks at other rows: OVER (…).
-        asks_tables: whether it asks tables of its own: (SELECT …).
-        certain_type: the type of what it gives, as Spark names it, where its outermost part says
-            it: CAST, a comparison, a literal; None: it does not.
+        calls: the function calls from left to right.
+        reads: the columns; arguments of lambdas are not among them.
+        reads_all: whether it contains a `*` for all columns; the star of count(*) is not one.
+        over: whether it contains a window function: OVER (…).
+        asks_tables: whether it contains a subquery: (SELECT …).
+        certain_type: its type, by Spark's name, if its outermost part decides it: a CAST, a
+            comparison, a literal; else None.
     """
 
     calls: tuple[Call, ...]
@@ -94,22 +94,22 @@ class Sql:
 
     @property
     def is_distinct(self) -> bool:
-        """Whether some aggregate takes equal values once."""
+        """Whether an aggregate has DISTINCT."""
         return any(call.is_distinct for call in self.calls)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The functions that it calls and that nobody knows here."""
+        """The unknown functions among its calls."""
         return tuple(dict.fromkeys(call.name for call in self.calls if not call.is_known))
 
 
 @dataclass(frozen=True)
 class NotUnderstood:
-    """An expression that cannot be taken to pieces here.
+    """An expression that sqlglot cannot parse.
 
     Attributes:
-        reason: why.
-        is_wrong: whether Spark cannot either: a bracket or a quote is not closed.
+        reason: the parser's reason.
+        is_wrong: whether Spark cannot parse it either: a bracket or a quote is not closed.
     """
 
     reason: str
@@ -118,7 +118,7 @@ class NotUnderstood:
 
 @lru_cache(maxsize=10_000)
 def read_sql(text: str) -> Sql | NotUnderstood:
-    """What an expression calls and reads; the library that parses it is loaded by the first one."""
+    """The function calls and columns of an expression; the first call imports sqlglot."""
     from strandline.spec.parsing import parse  # noqa: PLC0415
 
     return parse(text)

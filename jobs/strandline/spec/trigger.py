@@ -1,4 +1,7 @@
-"""When a window fires, other than at its end; each trigger is a map whose first key is its kind."""
+"""The kinds of triggers, which decide when a window fires.
+
+Each is a map whose first key is its kind.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ class _AnyTrigger(SpecModel):
 
     @property
     def fires_at_end(self) -> bool:
-        """Whether a window fires once the watermark has reached its end, with all it holds."""
+        """Whether a window fires with all its records when the watermark reaches its end."""
         return True
 
 
 class EventTime(_AnyTrigger):
-    """`{event_time: {}}`: at the window's end, and with each record that comes late."""
+    """`{event_time: {}}`: fires at the window's end, and again with each late accepted record."""
 
     event_time: Empty = Empty()
 
@@ -36,12 +39,12 @@ class EventTime(_AnyTrigger):
 class _Early(_AnyTrigger):
     @property
     def fires_early(self) -> bool:
-        """It may."""
+        """True."""
         return True
 
 
 class Continuous(_Early):
-    """`{continuous: 10m}`: at every multiple of an interval, too."""
+    """`{continuous: 10m}`: fires also at every multiple of an interval."""
 
     continuous: Length
 
@@ -49,20 +52,20 @@ class Continuous(_Early):
 class _ByRecords(_Early):
     @property
     def fires_at_end(self) -> bool:
-        """It does not: only records fire it."""
+        """False: only records fire it."""
         return False
 
 
 class Count(_ByRecords):
-    """`{count: 100}`: at every so many records, and never at the end."""
+    """`{count: 100}`: fires at every hundredth record, and never at the window's end."""
 
     count: AtLeastOne
 
 
 class Delta(_ByRecords):
-    """`{delta: 5.0, of: EXPRESSION}`: where a value is further than this from the last that fired.
+    """`{delta: 5.0, of: EXPRESSION}`: fires at a value further than this from the last that fired.
 
-    The first record of a window is the reference; it never fires at the end.
+    It compares with the window's first record until one has fired. It never fires at the end.
     """
 
     delta: Distance
@@ -76,12 +79,12 @@ class Never(_AnyTrigger):
 
     @property
     def fires_at_end(self) -> bool:
-        """It does not."""
+        """False."""
         return False
 
 
 class EndOfInput(_AnyTrigger):
-    """`{end_of_input: {}}`: a global window fires once the input has ended."""
+    """`{end_of_input: {}}`: a global window fires when the input has ended."""
 
     end_of_input: Empty = Empty()
 

@@ -1,7 +1,7 @@
-"""What Sail computes otherwise than Spark by the types of what it is given; see `on_sail`.
+"""Operations with another result on Sail than on Spark for certain types; see `on_sail`.
 
-Each rule says of an operation, given the types of its operands as far as the engine can say them,
-what Sail does, and what to write instead; None: it does as Spark.
+Each rule takes an operation with the types of its operands, as far as the engine knows them, and
+returns what Sail does and what to write instead; None if Sail does what Spark does.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ OF_ANOTHER_TYPE = {
     "datediff": "INT",
     "regexp_count": "INT",
 }
-"""Functions that give another type of whole number than the one that Spark gives."""
+"""Functions with another type of whole number than on Spark."""
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""Whole numbers, and the digits of the DECIMAL that each is beside another one."""
+"""The types of whole numbers, with the digits of the DECIMAL to which each is widened."""
 _FLOATS = {"float", "double"}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _NUMBER = re.compile(r"-?\s*\d+")
 _OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
-"""What a regular expression calls digits, words and blanks: Java's are those of ASCII."""
+"""Character classes of regular expressions, which Java limits to ASCII."""
 
 
 def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """CASE and IF: Sail gives the type of the first branch, Spark the widest."""
+    """CASE and IF: Sail has the type of the first branch, Spark the widest type."""
     known = [kind for kind in types if kind != "void"]
     if None in known:
         is_right = _of_one_kind(operation.operands)
@@ -81,7 +81,7 @@ def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | No
 
 
 def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """DOUBLE beside DECIMAL: Sail makes DECIMAL of both, and so rounds to 15 digits."""
+    """DOUBLE with DECIMAL: Sail converts both to DECIMAL, and so rounds to 15 digits."""
     if any(map(_is_decimal, types)) and any(kind in _FLOATS for kind in types):
         return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
     return None
@@ -171,7 +171,7 @@ def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None
 
 
 def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Functions that order values: Sail puts nulls inside of them last."""
+    """Functions that order values: Sail puts nested nulls last."""
     by = types[1:] if operation.name in {"max_by", "min_by"} else types[:1]
     if len(types) == 3:
         return "gives one value", "array_sort(collect_list(x))"
@@ -255,9 +255,9 @@ def _is_nested(kind: str | None) -> bool:
 
 
 _JOINS = ("||", "concat", "concat_ws", "format_string", "printf")
-"""Operations that make texts of whatever they are given."""
+"""Operations that convert operands of any type to text."""
 _OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
-"""Functions of texts, which are given numbers, too."""
+"""Functions of texts that also accept numbers."""
 RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("case", "if"), (_choice,)),
     **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
@@ -295,4 +295,4 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     "regexp_count": (_pattern, _another_type),
     **dict.fromkeys(("listagg", "make_date", "string_agg"), (_untyped,)),
 }  # fmt: skip
-"""What is asked of each operation, given the types of what it is of."""
+"""The rules for each operation."""

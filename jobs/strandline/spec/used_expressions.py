@@ -1,4 +1,4 @@
-"""Which expressions a pipeline says, where, over which columns, and what each is asked for."""
+"""The expressions of a pipeline, with their place, their table and the required kind of value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from strandline.spec.trigger import Delta
 from strandline.spec.watermark import CandidateExpression, Punctuated
 
 TableName = Literal["", "left", "right", "both", "pairs"]
-"""Over which columns an expression is: of the one source; of a side; of the records of both sides
-in one table; of pairs of them."""
+"""The table that an expression reads: the single source, a side, the records of both sides, or
+their pairs."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Use:
 
     Attributes:
         place: its path in the pipeline's file.
-        text: the expression itself.
-        wanted: what it is asked for; `aggregate`: of many records; `column`: a column by its exact
+        text: the expression.
+        wanted: the required kind of value; `aggregate`: an aggregate; `column`: a column's exact
             name.
-        table: over which columns.
+        table: the table that it reads.
     """
 
     place: str
@@ -36,7 +36,7 @@ class Use:
 
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:
-    """The expressions of a pipeline, in the order in which its file may say them."""
+    """The expressions of a pipeline, in the order of the keys of its file."""
     for name, side in spec.sides.items():
         place = f"sources.{name}" if name else "source"
         of_watermark = f"{place}.watermark" if name else "watermark"
@@ -52,7 +52,7 @@ def uses_of(spec: PipelineSpec) -> Iterator[Use]:
 
 
 def _of_side(spec: PipelineSpec, place: str, of_watermark: str, table: TableName) -> Iterator[Use]:
-    """The expressions of a source and of its watermark; of results the key alone."""
+    """The expressions of a source and its watermark; for results only the key."""
     if spec.reads_results_of is None:
         yield from _of_source(spec, place, of_watermark, table)
     else:

@@ -25,7 +25,7 @@ _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
 class SpecModel(BaseModel):
-    """A frozen part of a spec that refuses keys it does not know."""
+    """A frozen part of a spec that refuses unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -36,12 +36,12 @@ class SpecModel(BaseModel):
 
 
 def refuse_at(path: str, value: Any, problem: str) -> NoReturn:
-    """Refuse a value that lies deeper than the part that finds it wrong.
+    """Refuse a value that is nested in the part whose validator refuses it.
 
     Args:
-        path: where the value lies, below the part.
+        path: the value's path below the part.
         value: the offending value; None: there is none.
-        problem: what is wrong, and after a semicolon the way out.
+        problem: the problem and, after a semicolon, the way out.
     """
     error = "located"
     raise PydanticCustomError(
@@ -50,10 +50,10 @@ def refuse_at(path: str, value: Any, problem: str) -> NoReturn:
 
 
 def parse_duration(value: Any) -> int:
-    """Milliseconds of a duration such as `200ms`, `30s`, `5m`, `1h`, `-1d`.
+    """The milliseconds of a duration such as `200ms`, `30s`, `5m`, `1h`, `-1d`.
 
     Raises:
-        ValueError: it is not a whole number with a unit, or does not fit 64 bits of milliseconds.
+        ValueError: it is not a whole number with a unit, or does not fit into 64 bits.
     """
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
@@ -69,10 +69,10 @@ def parse_duration(value: Any) -> int:
 
 
 def parse_bytes(value: Any) -> int:
-    """The bytes of a size such as `500MB`, `20GB`, `1TB` (powers of ten), or of a whole number.
+    """The bytes of a size such as `500MB`, `20GB`, `1TB` (powers of ten), or a whole number.
 
     Raises:
-        ValueError: it is neither, or not more than zero.
+        ValueError: it is neither, or not positive.
     """
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     match = _SIZE.fullmatch(text.strip())
@@ -84,7 +84,9 @@ def parse_bytes(value: Any) -> int:
 
 
 def parse_instant(value: Any) -> int:
-    """Milliseconds of an ISO-8601 instant; a date is midnight, no zone is UTC, floored to 1 ms.
+    """The milliseconds since 1970 of an ISO-8601 instant, rounded down.
+
+    A date is its midnight; an instant without a zone is in UTC.
 
     Raises:
         ValueError: it is not an instant of the years 0001 to 9999.
@@ -119,7 +121,7 @@ def _non_negative(duration_ms: int) -> int:
 
 
 def parse_length(value: Any) -> int:
-    """Milliseconds of a duration that is more than zero.
+    """The milliseconds of a positive duration.
 
     Raises:
         ValueError: it is not a duration, or not positive.
@@ -132,7 +134,7 @@ def parse_length(value: Any) -> int:
 
 
 def records_from(least: int) -> Callable[[Any], int]:
-    """Reads a number of records, of at least so many."""
+    """A parser of a number of records with a minimum."""
 
     def number_of(value: Any) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and least <= value < _LONG:

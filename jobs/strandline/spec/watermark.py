@@ -1,4 +1,4 @@
-"""The watermark generator of a channel, when it emits, and how channels combine."""
+"""The key `watermark`: the watermark strategy of a channel, its emission, and the combination."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.spec.values import Expression, Lateness, Length, SpecModel, refu
 
 
 class Periodic(SpecModel):
-    """Emission on ticks, every so many milliseconds; zero is Flink's "off"."""
+    """Periodic emission with an interval in milliseconds; zero switches it off, as in Flink."""
 
     every: Lateness
 
@@ -37,20 +37,20 @@ class _Generator(SpecModel):
     """Attributes of every strategy.
 
     Attributes:
-        emit: when the watermark becomes visible: `per_record`, or on ticks, `{every: 200ms}`.
-        idleness: a channel without records for so long holds nothing back.
+        emit: the emission of the watermark: `per_record`, or periodic, `{every: 200ms}`.
+        idleness: the time without records after which a channel is idle and holds nothing back.
         combine: whether channels combine as inputs of the operator (`valve`), or as splits of one
-            source.
-        bound: how far event times may be out of order.
-        lag: how far the watermark lags behind processing time.
-        marker: a condition: the records that carry a watermark.
-        candidate: the watermark that a record offers, a timestamp or null.
-        assign_timestamps: whether the event time of a record is its arrival.
-        on_violation: what is done about records that are out of order.
+            source (`splits`).
+        bound: the largest expected delay of event times, as Flink's bounded out-of-orderness.
+        lag: the distance of the watermark to processing time.
+        marker: a condition for the records that carry a watermark.
+        candidate: an expression for the watermark of a record: a timestamp, or null for none.
+        assign_timestamps: whether the event time of a record is its arrival time.
+        on_violation: the handling of records out of order.
     """
 
     bound_field: ClassVar[str | None] = None
-    """The field that says how far the watermark lags by choice; None: there is none."""
+    """The name of the field with the bound or lag; None if the strategy has neither."""
 
     emit: Annotated[_Emission, BeforeValidator(_emit)] = Field(
         default_factory=lambda: Periodic.model_validate({"every": "200ms"})
@@ -60,49 +60,49 @@ class _Generator(SpecModel):
 
     @property
     def bound_ms(self) -> int | None:
-        """The bound, or the lag behind processing time, in ms; None: the strategy has neither."""
+        """The bound or lag in ms; None if the strategy has neither."""
         return None if self.bound_field is None else getattr(self, self.bound_field)
 
     @property
     def without_bound(self) -> Self:
-        """The same with a bound, or lag, of zero: its watermark is higher by just so much."""
+        """The strategy with a bound or lag of zero: its watermark is higher by the bound or lag."""
         if self.bound_field is None:
             return self
         return self.model_copy(update={self.bound_field: 0})
 
     @property
     def interval_ms(self) -> int | None:
-        """The emission interval in ms; 0: never; None: per record."""
+        """The emission interval in ms; 0: it never emits; None: it emits per record."""
         return None if self.emit == "per_record" else self.emit.every
 
     @property
     def idleness_in_effect(self) -> bool:
-        """Whether channels can go idle at all: only periodic emission judges idleness."""
+        """Whether channels can go idle: only periodic emission judges idleness."""
         return self.idleness is not None and bool(self.interval_ms)
 
     @property
     def candidate(self) -> Candidate | None:
-        """The rule of a generator that goes by the largest event time, None for the others."""
+        """The watermark as a function of the largest event time; None for other generators."""
         return None
 
     @property
     def lag_ms(self) -> int | None:
-        """How far the watermark lags behind processing time, where it goes by that."""
+        """The lag to processing time in ms; None if the strategy does not use processing time."""
         return None
 
     @property
     def goes_by_the_clock(self) -> bool:
-        """Whether ticks alone decide what is offered, and records nothing."""
+        """Whether the watermark depends on processing time only, and not on records."""
         return self.lag_ms is not None and bool(self.interval_ms)
 
     @property
     def emission_interval_ms(self) -> int | None:
-        """The interval at which what records offer becomes visible; 0: never; None: at once."""
+        """The interval in ms at which records' watermarks are emitted; 0: never; None: at once."""
         return self.interval_ms
 
     @property
     def violation_handler(self) -> Literal["warn", "fail"] | None:
-        """What is done about records that break an assumed order; None: they are not counted."""
+        """The handling of records that violate ascending order; None if they are not counted."""
         return None
 
 
@@ -116,7 +116,7 @@ class BoundedOutOfOrderness(_Generator):
 
     @property
     def candidate(self) -> Candidate:
-        """The bound and one millisecond behind the largest event time."""
+        """The largest event time minus the bound minus one millisecond."""
         return Candidate(self.bound + 1)
 
 
@@ -130,7 +130,7 @@ class LegacyBoundedOutOfOrderness(_Generator):
 
     @property
     def candidate(self) -> Candidate:
-        """The bound behind the largest event time, without the one millisecond."""
+        """The largest event time minus the bound."""
         return Candidate(self.bound)
 
 
@@ -141,7 +141,7 @@ class Ascending(_Generator):
 
     @property
     def candidate(self) -> Candidate:
-        """One millisecond behind the largest event time: an equal one is not late."""
+        """The largest event time minus one millisecond: a record with an equal time is not late."""
         return Candidate(1)
 
 
@@ -153,7 +153,7 @@ class LegacyAscending(_Generator):
 
     @property
     def candidate(self) -> Candidate:
-        """As for ascending: a violation moves nothing."""
+        """As for ascending; a violation does not change the watermark."""
         return Candidate(1)
 
     @property
@@ -163,19 +163,19 @@ class LegacyAscending(_Generator):
 
 
 class Punctuated(_Generator):
-    """The event time of each marked record, at once."""
+    """The event time of each marked record, emitted at once."""
 
     strategy: Literal["punctuated"]
     marker: Expression
 
     @property
     def emission_interval_ms(self) -> None:
-        """At once, whatever the interval of the ticks."""
+        """None: it emits at once, whatever the interval is."""
         return
 
 
 class TimeLag(_Generator):
-    """Processing time − lag, on every probe."""
+    """Processing time − lag, at every emission."""
 
     bound_field: ClassVar[str | None] = "lag"
 
@@ -196,12 +196,12 @@ class Ingestion(_Generator):
 
     @property
     def lag_ms(self) -> int:
-        """One millisecond: a record of this very millisecond is not late."""
+        """One millisecond: a record of the current millisecond is not late."""
         return 1
 
 
 class CandidateExpression(_Generator):
-    """The candidate watermark of a record by an expression; null offers nothing."""
+    """The watermark of a record by an expression; null for none."""
 
     strategy: Literal["expression"]
     candidate_: Expression = Field(alias="candidate")

@@ -17,12 +17,12 @@ _LIKE_A_DURATION = re.compile(r"\s*-?\d[\d.]*\s*[A-Za-z]*\s*")
 
 
 class WindowRule(SpecModel):
-    """Any kind of windows, as the rest of the program asks of it.
+    """A kind of windows.
 
     Attributes:
         merging: whether windows of a key that overlap are merged. Flink: `MergingWindowAssigner`.
-        all_time: whether a key has one window, whatever the event times are.
-        overlapping: whether a record may lie in several windows.
+        all_time: whether a key has a single window for all event times.
+        overlapping: whether a record may be in several windows.
     """
 
     merging: ClassVar[bool] = False
@@ -31,17 +31,20 @@ class WindowRule(SpecModel):
 
     @property
     def least_length_ms(self) -> int:
-        """The length of a window in ms, of a session of one record; 0: it is not known, or none."""
+        """The length of a window in ms, for sessions that of a session with one record.
+
+        It is 0 if it is not known, as for gaps by record, or there is none.
+        """
         return 0
 
     @property
     def gap_of_record(self) -> str | None:
-        """The expression that gives each record the gap of its session; None: there is none."""
+        """The expression for the session gap of each record; None if there is none."""
         return None
 
     @property
     def leaves_gaps(self) -> bool:
-        """Whether there are event times that lie in no window."""
+        """Whether there are event times in no window, as with a slide longer than the size."""
         return False
 
 
@@ -119,7 +122,7 @@ class Session(WindowRule):
 
     @property
     def gap_ms(self) -> int | None:
-        """The gap in ms; None: each record has its own."""
+        """The gap in ms; None if each record has its own."""
         return self.session if isinstance(self.session, int) else None
 
     @property
@@ -161,7 +164,7 @@ class Cumulative(WindowRule):
 
 
 class Global(WindowRule):
-    """`{global: {}}`: all records of a key, whatever their event times."""
+    """`{global: {}}`: one window for all records of a key. Flink: `GlobalWindows`."""
 
     all_time: ClassVar[bool] = True
 
@@ -169,9 +172,9 @@ class Global(WindowRule):
 
 
 class CountWindow(WindowRule):
-    """`{count: N, every: SLIDE}`: the last N records of a key, fired at every SLIDE-th of them.
+    """`{count: N, every: SLIDE}`: the last N records of a key, fired at every SLIDE-th record.
 
-    Without `every` each record is in one window. Flink: `countWindow`.
+    Without `every`, each record is in exactly one window. Flink: `countWindow`.
     """
 
     all_time: ClassVar[bool] = True
@@ -181,9 +184,9 @@ class CountWindow(WindowRule):
 
 
 GridWindow = Tumbling | Sliding | Cumulative
-"""Windows whose starts lie on a grid: they have an `assigner`."""
+"""Windows whose starts are on a grid; they have an `assigner`."""
 WindowOfAllTime = Global | CountWindow
-"""One window a key, whatever the event times are."""
+"""Windows of which a key has only one, for all event times."""
 Window = Annotated[
     Annotated[Tumbling, Tag("tumbling")]
     | Annotated[Sliding, Tag("sliding")]

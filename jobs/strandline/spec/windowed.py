@@ -1,4 +1,4 @@
-"""Windows with all that belongs to them: the trigger, the evictor, the lateness, the result."""
+"""Windows with their trigger, evictor, allowed lateness and result."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from strandline.spec.window import CountWindow, Global, WindowField
 
 
 class WindowedSpec(CommonSpec):
-    """A pipeline of windows, wherever its records come from.
+    """A pipeline of windows over any source.
 
     Attributes:
-        window: their kind: `{tumbling: 1h}`, `{sliding: 3h, every: 1h}`, `{session: 30m}`,
-            `{cumulative: 1d, step: 1h}`, `{global: {}}` or `{count: 100}`.
-        trigger: when a window fires, other than at its end.
-        evictor: what a window lets go of as it fires.
-        allowed_lateness: how long after its end a window still takes records, and fires again.
-        aggregates: what is computed of each window: a name, and a Spark SQL aggregate.
-        process: a Python function of one's own, `package.module:function`.
-        returns: the columns of its result, with their types.
-        firings: whether every firing is published, too, and not only the last of each window.
+        window: the kind of windows: `{tumbling: 1h}`, `{sliding: 3h, every: 1h}`,
+            `{session: 30m}`, `{cumulative: 1d, step: 1h}`, `{global: {}}` or `{count: 100}`.
+        trigger: the trigger; by default windows fire at their end.
+        evictor: the evictor, which removes records from a window when it fires.
+        allowed_lateness: the time after its end during which a window accepts records and fires
+            again.
+        aggregates: the aggregates of each window: names with Spark SQL expressions.
+        process: a user-defined Python function, `package.module:function`.
+        returns: the columns of its result with their types.
+        firings: whether all firings are published in addition to the last firing of each window.
     """
 
     window: WindowField
@@ -96,17 +97,17 @@ class WindowedSpec(CommonSpec):
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The columns of the content of windows: the aggregates, and what a function returns."""
+        """The result columns of a window: the aggregates, and the columns of the function."""
         return (*self.aggregates, *self.returns)
 
     @property
     def hands_over_records(self) -> bool:
-        """Whether the records of each firing are asked for, not only what is counted of them."""
+        """Whether a result needs the single records of each firing, and not only aggregates."""
         return self.process is not None
 
     @property
     def fires_by(self) -> Trigger:
-        """The trigger: the one that is given, or the one of this kind of windows."""
+        """The given trigger, or the default of this kind of windows."""
         if self.trigger is not None:
             return self.trigger
         if isinstance(self.window, CountWindow):
@@ -116,53 +117,53 @@ class WindowedSpec(CommonSpec):
 
     @property
     def evicts_by(self) -> Evictor | None:
-        """The evictor: the one that is given, or the one of windows that count and slide."""
+        """The given evictor, or that of sliding count windows; else None."""
         if isinstance(self.window, CountWindow) and self.window.every is not None:
             return CountEvictor(count=self.window.count)
         return self.evictor
 
     @property
     def lets_records_go(self) -> bool:
-        """Whether the last firing of a window need not hold all that it accepted."""
+        """Whether the last firing of a window may lack records that the window accepted."""
         return self.fires_by.purging or self.evicts_by is not None or self.may_go_unfired
 
     @property
     def windows_count_all(self) -> bool:
-        """Whether the `records` of a published window are all that it accepted."""
+        """Whether the column `records` of a published window counts all its accepted records."""
         return not self.lets_records_go
 
     @property
     def may_go_unfired(self) -> bool:
-        """Whether a window may be dropped with records that no firing has held."""
+        """Whether a window may be dropped with records that no firing contained."""
         return not self.fires_by.fires_at_end
 
     @property
     def goes_by_order(self) -> bool:
-        """Whether what a window fires with depends on the order in which its records came."""
+        """Whether the firings of a window depend on the arrival order of its records."""
         evictor = self.evicts_by
         return self.may_go_unfired or (evictor is not None and evictor.goes_by_order)
 
     @property
     def empties_as_it_fires(self) -> bool:
-        """Whether nothing is left in a window that has fired: that purges it, or evicts all."""
+        """Whether a window is empty after a firing: the trigger purges it, or all is evicted."""
         evictor = self.evicts_by
         evicts_all = isinstance(evictor, TimeEvictor) and evictor.time == 0
         return self.fires_by.purging or evicts_all
 
     @property
     def fires_at_times(self) -> bool:
-        """Whether a window fires as the watermark reaches times before its end, too."""
+        """Whether a window fires also at times before its end."""
         return isinstance(self.fires_by, Continuous)
 
     @property
     def last_may_lack_records(self) -> bool:
-        """Whether the last firing of a window, ended or not, need not hold all that it accepted."""
+        """Whether the last firing of a window may lack accepted records, also before its end."""
         return self.lets_records_go or self.fires_at_times
 
     @property
     def is_replayed(self) -> bool:
-        """Whether records go one by one through the window operator, and not as sets.
+        """Whether windows are computed by the replay of single records, and not by aggregations.
 
-        Under the default trigger sets do, unless the records of each firing are asked for.
+        The default trigger needs no replay, unless a result needs the records of each firing.
         """
         return self.last_may_lack_records or self.hands_over_records

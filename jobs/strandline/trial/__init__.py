@@ -1,1 +1,1 @@
-"""A pipeline tested without a lake: sample rows beside its file, and the windows they must give."""
+"""Tests of pipelines without a lake: sample rows and the expected windows, in a file each."""

@@ -1,4 +1,4 @@
-"""The aggregates of a pipeline over the records of a window in memory."""
+"""Spark SQL aggregates over rows in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strandline.trial.expressions import not_computed, of_tree
 from strandline.trial.values import ThrownError
 
 Aggregate = Callable[[Sequence[Row]], Any]
-"""Gives the value of an aggregate over some rows."""
+"""Computes an aggregate of some rows."""
 
 
 def _sum(values: Sequence[Any]) -> Any:
@@ -47,19 +47,19 @@ _AGGREGATES: dict[str, Callable[[Sequence[Any]], Any]] = {
     "some": lambda values: any(values) if values else None,
     "any": lambda values: any(values) if values else None,
 }
-"""Of the values that are not null."""
+"""The aggregates over non-null values."""
 _PART = "strandline_part_"
 
 
 def aggregate(text: str, place: str) -> Aggregate:
-    """What computes an aggregate: `sum(a) / count(*)`.
+    """A function that computes an aggregate, such as `sum(a) / count(*)`.
 
     Args:
         text: Spark SQL.
-        place: where the pipeline says it, for errors.
+        place: the place of the expression, for errors.
 
     Raises:
-        InputError: it is not understood, or calls what no test computes.
+        InputError: it cannot be parsed, or calls a function that tests do not support.
     """
     tree = tree_of(text)
     if isinstance(tree, NotUnderstood):
@@ -74,7 +74,7 @@ def aggregate(text: str, place: str) -> Aggregate:
 
 
 def _as_column(node: exp.Expr, parts: dict[str, Aggregate], place: str) -> exp.Expr:
-    """A call of an aggregate as a column that has its value; everything else as it is."""
+    """A call of an aggregate replaced by a column with its value; other parts unchanged."""
     call = node.this if isinstance(node, exp.Filter) else node
     if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in _AGGREGATES:
         return node

@@ -1,4 +1,4 @@
-"""Conditions of Spark SQL: true, false or, of what is not known, null."""
+"""Conditions of Spark SQL with three values: true, false, or null for unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strandline.trial.values import ThrownError, compared
 
 Row = Mapping[str, Any]
 Evaluate = Callable[[Row], Any]
-"""Gives the value of an expression on a row."""
+"""Computes an expression on a row."""
 _EQUAL = compared(lambda a, b: bool(a == b))
 
 
@@ -51,7 +51,7 @@ def negated(of: Evaluate) -> Evaluate:
 
 
 def same(left: Evaluate, right: Evaluate) -> Evaluate:
-    """`left <=> right`: null is the same as null."""
+    """`left <=> right`: null equals null."""
 
     def value(row: Row) -> bool:
         a, b = left(row), right(row)
@@ -76,10 +76,10 @@ def among(of: Evaluate, others: Sequence[Evaluate]) -> Evaluate:
 
 
 def like(text: Any, pattern: Any) -> bool:
-    r"""`text LIKE pattern`: `%` stands for any signs, `_` for one; behind `\` for themselves.
+    r"""`text LIKE pattern`: `%` matches any characters, `_` one; `\` escapes them and itself.
 
     Raises:
-        ThrownError: another sign stands behind `\`, or none.
+        ThrownError: another character, or none, follows a `\`.
     """
     parts = re.findall(r"\\.?|%|_|[^\\%_]+", str(pattern), re.DOTALL)
     said = {"%": ".*", "_": "."}
@@ -91,7 +91,7 @@ def like(text: Any, pattern: Any) -> bool:
 
 
 def chosen(branches: Sequence[tuple[Evaluate, Evaluate]], otherwise: Evaluate | None) -> Evaluate:
-    """The value of the first branch whose test is true; of none the other one, or null."""
+    """The value of the first branch whose test is true; else the default, or null."""
 
     def value(row: Row) -> Any:
         for test, then in branches:

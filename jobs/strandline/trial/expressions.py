@@ -1,7 +1,7 @@
-"""Spark SQL over rows in memory: as much as a pipeline's test needs; the rest is refused by name.
+"""A subset of Spark SQL over rows in memory, for tests of pipelines; the rest is refused by name.
 
 Values are Python's: int, float, bool, str, datetime (UTC), date; None is null. Decimals are
-computed as doubles. `tests/unit/trial/test_as_spark.py` holds the answers against Spark's.
+computed as doubles. `tests/unit/trial/test_as_spark.py` compares the results with Spark's.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _SECONDS = {
 
 
 def evaluator(text: str, place: str) -> Evaluate:
-    """What evaluates an expression; columns are found whatever their case.
+    """A function that computes an expression on a row; names of columns ignore case.
 
     Args:
         text: Spark SQL.
-        place: where the pipeline says it, for errors.
+        place: the place of the expression, for errors.
 
     Raises:
-        InputError: it is not understood, or calls what no test computes.
+        InputError: it cannot be parsed, or calls a function that tests do not support.
     """
     tree = tree_of(text)
     if isinstance(tree, NotUnderstood):
@@ -59,7 +59,7 @@ def evaluator(text: str, place: str) -> Evaluate:
 
 
 def of_tree(tree: exp.Expr, place: str) -> Evaluate:
-    """See `evaluator`; of a part of an expression."""
+    """A function that computes a part of an expression; see `evaluator`."""
     if isinstance(tree, exp.Anonymous):
         return _call(tree, place)
     make = _MAKERS.get(type(tree))
@@ -69,7 +69,7 @@ def of_tree(tree: exp.Expr, place: str) -> Evaluate:
 
 
 def not_computed(tree: exp.Expr, place: str) -> InputError:
-    """The refusal of what no test computes."""
+    """The error for a part that tests do not support."""
     what = f"{tree.this}()" if isinstance(tree, exp.Anonymous) else sql_of(tree)
     way_out = "leave it out of the test's pipeline, or try the pipeline with strandline plan"
     return InputError(place, f"strandline test does not compute {what}", way_out)
@@ -99,7 +99,7 @@ def _literal(tree: exp.Expr, place: str) -> Evaluate:
 
 
 def _strict(apply: Callable[..., Any]) -> Callable[[exp.Expr, str], Evaluate]:
-    """An operator of two sides that is null if one of them is."""
+    """A binary operator that is null if an operand is null."""
 
     def make(tree: exp.Expr, place: str) -> Evaluate:
         left, right = of_tree(tree.this, place), of_tree(tree.expression, place)
@@ -114,7 +114,7 @@ def _strict(apply: Callable[..., Any]) -> Callable[[exp.Expr, str], Evaluate]:
 
 
 def _of_two(join: Callable[[Evaluate, Evaluate], Evaluate]) -> Callable[[exp.Expr, str], Evaluate]:
-    """A condition of two sides."""
+    """A binary condition."""
     return lambda tree, place: join(of_tree(tree.this, place), of_tree(tree.expression, place))
 
 

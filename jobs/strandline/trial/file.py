@@ -1,4 +1,4 @@
-"""The file of a pipeline's test: rows as they have arrived, and the windows they must give."""
+"""The file of a pipeline's test: sample rows and the expected windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from strandline.trial.values import EPOCH, MS, to_time
 
 
 def _rows(value: Any) -> Any:
-    """Rows: a list of maps, or CSV with a line of names, whose cells are read by their looks."""
+    """Rows from a list of maps, or from CSV with a header, with types by the format of cells."""
     if isinstance(value, str):
         lines = [line for line in value.splitlines() if line.strip()]
         read = list(
@@ -37,17 +37,17 @@ def _rows(value: Any) -> Any:
 
 
 def _native(value: Any) -> Any:
-    """A value of YAML; of an instant without a zone UTC is meant."""
+    """A value of YAML; an instant without a zone is in UTC."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
 
 
 def cell(text: str) -> Any:
-    """A cell of CSV by its looks: empty is null, then a number, a boolean, an instant, else text.
+    """A cell of CSV as null (if empty), number, boolean, instant or text, by its format.
 
     Example:
-        `007` stays a text, as do `1e5` and `+1`; `2013-01-01` is a date.
+        `007`, `1e5` and `+1` are texts; `2013-01-01` is a date.
     """
     text = text.strip()
     if text == "":
@@ -98,13 +98,13 @@ _Instant = Annotated[
 
 
 class Expected(SpecModel):
-    """The rows that must come of it.
+    """The expected rows.
 
     Attributes:
-        windows: all published windows: `window_start` and the key columns say which, the other
-            columns that stand here must be equal.
+        windows: all published windows, identified by `window_start` and the key columns; the other
+            given columns must be equal.
         quarantine: all rows that no window accepts, by `row` (the first is 1) and `reason`; not
-            given: nobody asks.
+            given: they are not compared.
     """
 
     windows: _Table
@@ -115,10 +115,10 @@ class SampleTest(SpecModel):
     """A pipeline's test.
 
     Attributes:
-        rows: in any order; the arrival column says when each arrived.
-        as_of: only what arrived before counts; by default everything.
-        close: whether the input ends there: every window then fires and closes.
-        expect: what must come of it.
+        rows: the sample rows in any order; the arrival column decides when each arrives.
+        as_of: the instant before which rows count; by default all rows count.
+        close: whether the input ends after the rows, so that every window fires and closes.
+        expect: the expected rows.
     """
 
     rows: _Rows
@@ -128,10 +128,10 @@ class SampleTest(SpecModel):
 
 
 def read_test(path: Path) -> SampleTest:
-    """The test that a file says.
+    """The test in a file.
 
     Raises:
-        InputError: there is no such file, or some key or value of it is wrong; all are named.
+        InputError: the file does not exist, or keys or values are wrong; the message names all.
     """
     if not path.is_file():
         raise InputError(
@@ -152,10 +152,10 @@ def read_test(path: Path) -> SampleTest:
 def updated(
     path: Path, windows: Sequence[Mapping[str, Any]], quarantine: Sequence[Mapping[str, Any]]
 ) -> str:
-    """The text of a test whose expected rows are those that came; what stands before them stays.
+    """The text of a test with the actual rows as expected rows; the text before them is unchanged.
 
     Raises:
-        InputError: the key `expect` is not the last one of the file, and a comment might be lost.
+        InputError: the key `expect` is not the last key of the file, so a comment could be lost.
     """
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     begins = [number for number, line in enumerate(lines) if line.startswith("expect:")]
@@ -171,7 +171,7 @@ def updated(
 
 
 def _flow(row: Mapping[str, Any]) -> str:
-    """A row as a map on one line."""
+    """A row as a YAML map on one line."""
     plain = {
         name: value.isoformat().replace("+00:00", "Z") if isinstance(value, date) else value
         for name, value in row.items()

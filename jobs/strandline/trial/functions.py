@@ -1,4 +1,4 @@
-"""The functions of Spark SQL that a pipeline's test computes, by their names."""
+"""The functions of Spark SQL that tests of pipelines support, by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.trial.values import EPOCH, MS, as_time, cast_to, to_text
 
 
 def substring(value: Any, start: int, length: int | None = None) -> str:
-    """Part of a text from a place on, the first one being 1; counted from the end if negative."""
+    """The part of a text from a position; the first is 1, negative ones count from the end."""
     text = to_text(value)
     begin = start - 1 if start > 0 else max(len(text) + start, 0) if start else 0
     return text[begin:] if length is None else text[begin : begin + max(length, 0)]
@@ -68,7 +68,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "try_to_timestamp": (lambda value: cast_to(value, "TIMESTAMP", is_try=True), (1,)),
     "to_date": (lambda value: cast_to(value, "DATE", is_try=False), (1,)),
 }
-"""Functions that are null if an argument is, with how many arguments they take."""
+"""Functions that are null if an argument is null, with their numbers of arguments."""
 OF_NULLS: dict[str, Callable[..., Any]] = {
     "coalesce": lambda *values: next((v for v in values if v is not None), None),
     "ifnull": lambda a, b: b if a is None else a,

@@ -1,4 +1,4 @@
-"""Sample rows as records: read by the pipeline's expressions; what is malformed, and why."""
+"""Sample rows as records, read by the pipeline's expressions, and the malformed rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _DUPLICATE = "duplicate"
 
 @dataclass(frozen=True)
 class Read:
-    """Sample rows, read.
+    """Sample rows as records.
 
     Attributes:
-        records: the well-formed ones that count; the id of each is the number of its row.
-        refused: the numbers of the other rows, with the reason.
+        records: the well-formed records without duplicates; a record's id is its row's number.
+        refused: the other rows' numbers with their reason.
     """
 
     records: list[Record]
@@ -36,14 +36,14 @@ class Read:
 
 
 def read_rows(spec: PipelineSpec, rows: Sequence[Row]) -> Read:
-    """The rows that a pipeline's `where` does not leave out, as records.
+    """The rows that meet the pipeline's `where`, as records.
 
     Args:
-        spec: the pipeline, of one source.
-        rows: the sample, the first one being number 1.
+        spec: a pipeline with one source.
+        rows: the sample; the first row has the number 1.
 
     Raises:
-        InputError: an expression calls what no test computes, or throws on a row.
+        InputError: an expression calls a function that tests do not support, or throws on a row.
     """
     reader, records, refused = _Reader(spec), list[Record](), dict[int, str]()
     for number, row in enumerate(rows, 1):
@@ -67,7 +67,7 @@ def read_rows(spec: PipelineSpec, rows: Sequence[Row]) -> Read:
 
 
 class _Reader:
-    """Reads rows by the expressions of a pipeline, each parsed once."""
+    """Reads rows by a pipeline's expressions, which are parsed once."""
 
     def __init__(self, spec: PipelineSpec) -> None:
         self._spec = spec
@@ -99,7 +99,7 @@ class _Reader:
         return None if of is None else of(row)
 
     def read(self, number: int, row: Row) -> Record | str | None:
-        """A row as a record; a text: why it is malformed; None: `where` leaves it out."""
+        """A row as a record; the reason if it is malformed; None if it does not meet `where`."""
         spec, value = self._spec, self._value
         if spec.source.where is not None and value("source.where", row) is not True:
             return None
@@ -132,7 +132,7 @@ class _Reader:
         )
 
     def _time_ms(self, place: str, row: Row) -> int | None:
-        """A time in whole ms; None of what is null, or a text that is none."""
+        """A time in whole ms; None for null, or for a text that is not a time."""
         found = self._value(place, row)
         if isinstance(found, bool | int | float):
             raise InputError(
@@ -156,7 +156,7 @@ class _Reader:
         *,
         is_given: bool,
     ) -> Iterator[str]:
-        """Why a row is malformed, in the order in which reasons count: `malformed_reasons`."""
+        """The reasons why a row is malformed; the first one counts (see `malformed_reasons`)."""
         source, channel = self._spec.source, fields["channel"]
         if not is_given:
             yield "null_event_time"

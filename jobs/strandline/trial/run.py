@@ -1,4 +1,4 @@
-"""Running a pipeline's test by the record-by-record reference, and holding it against its file."""
+"""The run of a pipeline's test by the reference, and the comparison with the expected rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Difference:
 
     Attributes:
         table: `windows` or `quarantine`.
-        row: which row it is, by the columns that identify it.
-        columns: of each column that differs what was expected, and what came.
+        row: the columns that identify the row.
+        columns: the expected and the actual value of each differing column.
         what: `missing`, `unexpected` or `different`.
     """
 
@@ -40,12 +40,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Result:
-    """What a test has come to.
+    """The result of a test.
 
     Attributes:
-        windows: all windows that came.
+        windows: all actual windows.
         quarantine: all rows that no window accepted, by number and reason.
-        differences: what is not as expected; none: it passes.
+        differences: the rows that are not as expected; the test passes if there are none.
     """
 
     windows: list[dict[str, Any]]
@@ -57,7 +57,7 @@ def run_test(spec: PipelineSpec, test: SampleTest) -> Result:
     """Run a pipeline over its sample rows, and compare.
 
     Raises:
-        InputError: the pipeline, or an expression of it, is one that no test computes.
+        InputError: tests do not support the pipeline, or one of its expressions.
     """
     _require_computed(spec)
     read = read_rows(spec, test.rows)
@@ -136,7 +136,7 @@ def _compared(
     expected: Sequence[Mapping[str, Any]],
     came: Sequence[Mapping[str, Any]],
 ) -> list[Difference]:
-    """What is not as expected, row by row; the rows that came are in order."""
+    """The differences between expected and actual rows, in the order of the actual rows."""
     missing, unexpected = [], [*came]
     different = []
     for row in expected:

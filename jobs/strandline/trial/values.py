@@ -1,4 +1,4 @@
-"""Values of Spark SQL as Python's: casts, comparisons and arithmetic; what throws says so."""
+"""Casts, comparisons and arithmetic of Spark SQL on Python's values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ThrownError(Exception):
-    """An expression throws on a row, as it would in Spark."""
+    """An expression throws an error on a row, as it does in Spark."""
 
 
 def compared(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """A comparison of two values, each read as the other's kind where one is a text."""
+    """The comparison of two values; a text is cast to the type of the other value."""
 
     def apply(a: Any, b: Any) -> bool:
         a, b = _alike(a, b)
@@ -28,7 +28,7 @@ def compared(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _alike(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two values as Spark compares them: a text beside a time or a number is read as one."""
+    """Two values as Spark compares them: a text is cast to a time or a number."""
     if isinstance(a, str) != isinstance(b, str):
         text, other = (a, b) if isinstance(a, str) else (b, a)
         read = cast_to(text, _kind_of(other), is_try=False)
@@ -44,7 +44,7 @@ def _kind_of(value: Any) -> str:
 
 
 def as_time(value: Any) -> datetime:
-    """A date as its midnight, a text as the time that it says; an instant as it is."""
+    """A value as an instant: of a date its midnight, of a text the time in it."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, str):
@@ -53,7 +53,7 @@ def as_time(value: Any) -> datetime:
 
 
 def plus(sign: int) -> Callable[[Any, Any], Any]:
-    """Addition, or with -1 subtraction; of an interval to a time, too."""
+    """The sum of two numbers, or of a time and an interval; with -1 the difference."""
 
     def apply(a: Any, b: Any) -> Any:
         if isinstance(b, timedelta):
@@ -93,7 +93,7 @@ def divided(a: Any, b: Any) -> float:
 
 
 def whole_division(a: Any, b: Any) -> int:
-    """Spark's `div`: the quotient without its fraction."""
+    """Spark's `div`: the quotient without its fractional part."""
     divided(a, b)
     if isinstance(a, float) or isinstance(b, float):
         quotient: int = math.trunc(a / b)
@@ -113,10 +113,10 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def cast_to(value: Any, kind: str, *, is_try: bool) -> Any:
-    """A value as another kind; None of what cannot be, if it `is_try`.
+    """A value cast to another type; None if it cannot be cast and `is_try` is set.
 
     Raises:
-        ThrownError: it cannot be.
+        ThrownError: it cannot be cast.
     """
     try:
         return CASTS[kind](value)
@@ -131,7 +131,7 @@ def to_time(value: Any) -> datetime:
     """A value as a timestamp; a text without a zone is in UTC.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a timestamp.
     """
     if isinstance(value, str):
         return EPOCH + parse_instant(value.strip().replace(" ", "T", 1)) * MS
@@ -159,7 +159,7 @@ def _to_whole(bits: int) -> Callable[[Any], int]:
 
 
 def to_text(value: Any) -> str:
-    """A value as Spark writes it."""
+    """A value as text, in Spark's format."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):

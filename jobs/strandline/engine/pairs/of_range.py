@@ -70,9 +70,13 @@ class PairsOfRange(Rebuild):
             counted[name][int(slot)] = int(count)
         return counted
 
-    def accepted_by_slot(self) -> DataFrame | None:
-        """None: see `accepted_by_input`."""
-        return None
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: the records of both sides that are not late."""
+        accepted = (self._pairs.accepted(name).select(c.TS) for name in SIDES)
+        slot = slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT)
+        count = F.count(F.lit(1))
+        by_slot = reduce(DataFrame.unionByName, accepted).groupBy(slot)
+        return by_slot.agg(count.alias("records"), count.alias("in_newest"))
 
     def held(self) -> DataFrame:
         """The records that still wait for partners, with their INPUT."""

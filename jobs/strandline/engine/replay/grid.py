@@ -44,15 +44,14 @@ from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted
-from strandline.engine.windows.contents import count_each, fire
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _CONTENT = "_strandline_content"
+_IS_CLOSED = "_strandline_is_closed"
 _AT_MS = "_strandline_reached_at_ms"
-_COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
 
 @dataclass(frozen=True)
@@ -62,24 +61,21 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, including those that have not fired yet.
 
-        Their content is the one of the last firing. ACCEPTED counts all records, UNFIRED the
-        records that were in no firing when the window closed.
+        Their content is that of the last firing, which need not hold all that they accepted.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         records = self._replayed(self._identity)
         parts = records.groupBy(*window, IS_SHOWN).agg(
             *(column.alias(name) for name, column in aggregates.items()),
-            F.count(F.lit(1)).alias(c.ACCEPTED),
+            F.count(F.lit(1)).alias("records"),
             F.count_if(LATE).alias("late_accepted"),
-            F.count_if(self._is_newest()).alias(c.IN_NEWEST_WINDOW),
-            F.count_if(IS_UNFIRED).alias(c.UNFIRED),
         )
-        shown = F.struct(*map(quoted, aggregates), F.col(c.ACCEPTED).alias("records"))
+        shown = F.struct(*map(quoted, aggregates), "records")
         counted = parts.groupBy(*window).agg(
             F.first(F.when(F.col(IS_SHOWN), shown), ignorenulls=True).alias(_CONTENT),
-            *(F.sum(name).alias(name) for name in _COUNTS),
+            F.sum("late_accepted").alias("late_accepted"),
         )
-        filled = counted.select(*window, *_COUNTS, *fields_of(counted, _CONTENT))
+        filled = counted.select(*window, "late_accepted", *fields_of(counted, _CONTENT))
         if _may_hold_nothing(spec):
             filled = with_contents_of_none(filled, records, aggregates, "records")
         fired = self._fired(self._identity).groupBy(*window)
@@ -90,7 +86,30 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         none = long(0)
         both = both.withColumns({n: F.coalesce(n, none) for n in ("records", "firings")})
-        return self._with_refused(_as_windows(both, self._windows, spec), self._windows)
+        return _as_windows(both, self._windows, spec)
+
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: each window is a slot."""
+        closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
+        counted = (
+            self._replayed(self._identity)
+            .join(F.broadcast(closed), c.WINDOW)
+            .groupBy(F.col(c.WINDOW).alias(c.SLOT))
+            .agg(
+                F.count(F.lit(1)).alias("records"),
+                F.count_if(LATE).alias("late_accepted"),
+                F.count_if(self._is_newest()).alias("in_newest"),
+                F.count_if(F.col(_IS_CLOSED) & F.col(IS_UNFIRED)).alias("unfired"),
+            )
+        )
+        if self.history.grid.one_window_each:
+            return counted
+        kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
+        refused = self._pairs(self._windows).where(kept_elsewhere)
+        missed = refused.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(
+            F.count(F.lit(1)).alias("missed_pairs")
+        )
+        return counted.join(missed, c.SLOT, "full")
 
     def held(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
@@ -178,18 +197,6 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
-    def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
-        """Rows of windows, with rows that count the pairs (record, window) that were refused."""
-        spec, grid = self.history.spec, self.history.grid
-        if grid.one_window_each:
-            return fired
-        refused = self._pairs(windows).where(~is_accepted())
-        missed = count_each(refused, spec, {}, grid)
-        missed = missed.select("*", *(F.lit(None).alias(name) for name in self._aggregates))
-        none = long(0)
-        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
-        return fired.unionByName(rows)
-
     def _window_table(self, history: History) -> DataFrame:
         """The windows of the range; with the end of their input, if they fire at timers."""
         if not self._spec.fires_at_times:
@@ -260,7 +267,7 @@ def _may_hold_nothing(spec: PipelineSpec) -> bool:
 
 
 def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Rows of windows; UNFIRED only for windows that have closed.
+    """Rows of windows.
 
     Args:
         counted: contents, counts, `firings` and FIRED_AT.
@@ -278,8 +285,4 @@ def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> D
         F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        c.IN_NEWEST_WINDOW,
-        long(0).alias(c.MISSED_PAIRS),
-        c.ACCEPTED,
-        F.when(is_closed, F.col(c.UNFIRED)).otherwise(F.lit(0)).alias(c.UNFIRED),
     )

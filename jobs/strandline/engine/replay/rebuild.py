@@ -94,7 +94,7 @@ class OverReplay(Rebuild, ABC):
         """See `Rebuild`: nothing is computed before a window fires."""
         return self.replay.held()
 
-    def accepted_by_slot(self) -> DataFrame | None:
+    def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`."""
         return self.replay.accepted_by_slot()
 

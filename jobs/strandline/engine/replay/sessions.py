@@ -121,7 +121,8 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
             .join(closed, self.group)
             .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
             .agg(
-                F.count(F.lit(1)).alias("accepted"),
+                F.count(F.lit(1)).alias("records"),
+                F.count(F.lit(1)).alias("in_newest"),
                 F.count_if(LATE).alias("late_accepted"),
                 F.count_if(unfired).alias("unfired"),
             )

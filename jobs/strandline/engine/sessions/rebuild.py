@@ -61,11 +61,11 @@ class SessionRebuild(SessionRows):
         return self._window_rows(sessions, members)
 
     def accepted_by_slot(self) -> DataFrame:
-        """How many records the sessions accepted: SLOT, `accepted` and `late_accepted`."""
+        """See `Rebuild`: of the slots that the sessions begin in."""
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
         nothing = long(0)
         accepted = self._accepted_rows.select(
-            slot, F.col("records").alias("accepted"), nothing.alias("late_accepted"), c.START
+            slot, "records", nothing.alias("late_accepted"), c.START
         )
         if self._refired is not None:
             event = F.col(EVENT)
@@ -73,12 +73,15 @@ class SessionRebuild(SessionRows):
                 event[c.START].alias(c.START), event["records"].alias("late_accepted")
             )
             accepted = accepted.unionByName(
-                late.select(slot, nothing.alias("accepted"), "late_accepted", c.START)
+                late.select(slot, nothing.alias("records"), "late_accepted", c.START)
             )
         return (
             self._starts_in_range(accepted)
             .groupBy(c.SLOT)
-            .agg(*(F.sum(name).alias(name) for name in ("accepted", "late_accepted")))
+            .agg(
+                *(F.sum(name).alias(name) for name in ("records", "late_accepted")),
+                F.sum("records").alias("in_newest"),
+            )
         )
 
     # --------------------------------------------------------------------------- their late records

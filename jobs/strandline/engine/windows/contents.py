@@ -22,16 +22,16 @@ _BLOCK_IN_SIZES = 8
 """So long that few panes have windows of two of them, and so short that there are many."""
 
 
-def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str) -> DataFrame:
-    """One row for each (key, window) with a record, including windows not fired yet (`open`).
+def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
 
-    An open row is not published in `windows` but counted, like rows without a record, which count
-    the pairs (record, window) that were refused. A fired window contains every accepted record,
-    since each later one has fired it again. `more` columns are kept.
+    A window that has fired holds every accepted record, for each one that came later has fired it
+    again.
     """
+    held = counted.where(F.col("records") > 0)
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-    return counted.join(F.broadcast(windows), c.WINDOW).select(
+    return held.join(F.broadcast(windows), c.WINDOW).select(
         *window_columns(c.SLOT, c.SLOT_END, spec),
         "records",
         "late_accepted",
@@ -40,10 +40,19 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str)
         F.timestamp_millis(fired_at).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        c.IN_NEWEST_WINDOW,
-        c.MISSED_PAIRS,
-        *more,
     )
+
+
+def by_slot(counted: DataFrame) -> DataFrame:
+    """What windows have accepted and refused, over all keys: see `Rebuild.accepted_by_slot`."""
+    counts = {
+        "records": "records",
+        "late_accepted": "late_accepted",
+        c.IN_NEWEST_WINDOW: "in_newest",
+        c.MISSED_PAIRS: "missed_pairs",
+    }
+    sums = (F.sum(name).alias(said) for name, said in counts.items())
+    return counted.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(*sums)
 
 
 def count_each(

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
+from strandline.engine.frames import computed
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.records.at_arrival import arrival_probe
@@ -21,7 +22,7 @@ from strandline.engine.scope import Rebuild
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
-from strandline.engine.windows.contents import count_each, count_panes, fire
+from strandline.engine.windows.contents import by_slot, count_each, count_panes, fire
 from strandline.engine.windows.firings import contents_of_firings, firings
 from strandline.model.intervals import day_of, midnight_of
 
@@ -31,22 +32,27 @@ class GridRebuild(Rebuild):
     """The rebuild of windows on a grid, under the default trigger."""
 
     def windows(self) -> DataFrame:
-        """The windows of every key, including the open ones (see `fire`)."""
+        """The windows of every key, the open ones included (see `fire`)."""
+        return fire(self._counted, self._windows, self.history.spec)
+
+    def held(self) -> DataFrame:
+        """The windows that have not closed, with the content of their state."""
+        return self.windows().where(F.col("state") != "closed")
+
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: each window is a slot."""
+        return by_slot(self._counted)
+
+    @cached_property
+    def _counted(self) -> DataFrame:
+        """The contents of every window of every key, and what is counted with them; at hand."""
         spec, grid, windows = self.history.spec, self.history.grid, self._windows
         aggregates = self._aggregates
         partials = None if grid.one_window_each else self._partials
         if partials is None:
-            counted = count_each(self._pairs(windows), spec, aggregates, grid)
-        else:
-            counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
-        return fire(counted, windows, spec)
-
-    def held(self) -> DataFrame:
-        """The windows that have not closed, with the contents of their state."""
-        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
-
-    def accepted_by_slot(self) -> None:
-        """None: each window is a slot, and counts for itself."""
+            return computed(count_each(self._pairs(windows), spec, aggregates, grid))
+        panes = self._panes()
+        return computed(count_panes(self._of_range(), panes, windows, spec, partials, grid))
 
     def late(self) -> DataFrame:
         """The records of the scope that no window accepted, as quarantine rows."""

@@ -1,1 +1,1 @@
-"""Judging what a run has staged, by Great Expectations."""
+"""The audit of a run's staged tables by Great Expectations."""

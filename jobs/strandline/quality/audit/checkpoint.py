@@ -1,7 +1,7 @@
-"""Great Expectations at work: a context in memory, and a checkpoint for each table.
+"""The use of Great Expectations: a context in memory, and a checkpoint for each table.
 
-Only the validation results are ever stored: everything else of a context is made by each
-audit, so that runs at the same time cannot disturb each other.
+Only validation results are stored. Each audit makes a context of its own, so that audits at the
+same time do not affect each other.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def context(
 
 
 def in_configuration(folder: Path) -> str:
-    """A folder as Great Expectations takes it, which puts variables in for $NAME."""
+    """A folder with `$` escaped, for which Great Expectations would substitute a variable."""
     return str(folder.absolute()).replace("$", r"\$")
 
 
@@ -117,7 +117,7 @@ def validate(
 
 
 def exception_of(result: ExpectationValidationResult) -> str | None:
-    """Why an expectation could not be evaluated; None if it was."""
+    """The error that prevented the evaluation of an expectation; None if it was evaluated."""
     info: dict[str, Any] = result.exception_info or {}
     # one exception, or a map from each metric that failed to its exception
     for one in (info, *info.values()):
@@ -128,7 +128,7 @@ def exception_of(result: ExpectationValidationResult) -> str | None:
 
 @contextmanager
 def without_chatter() -> Iterator[None]:
-    """Great Expectations without its chatter; its warnings stay."""
+    """A context in which Great Expectations logs only warnings and errors."""
     logger = logging.getLogger("great_expectations")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -140,7 +140,7 @@ def without_chatter() -> Iterator[None]:
 
 @contextmanager
 def logged_errors() -> Iterator[list[str]]:
-    """What Great Expectations logs as an error, for which it raises none: it is not shown."""
+    """The errors that Great Expectations logs instead of raising them; they are not printed."""
     logger, found = logging.getLogger("great_expectations"), _Errors()
     logger.addHandler(found)
     propagates, logger.propagate = logger.propagate, False

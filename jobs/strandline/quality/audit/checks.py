@@ -18,31 +18,31 @@ from strandline.quality.findings.check import EXPECTATIONS, Check
 
 
 class ExpectMalformedShareToBeAtMost(ExpectColumnValuesToBeBetween):
-    """The share of the rows of the run's arrival days that are malformed. Table `range`."""
+    """The share of malformed rows among the rows of the run's arrival days. Table `range`."""
 
     description: str | None = "The share of malformed rows stays below quality.max_malformed_share."
 
 
 class ExpectArrivalsToBeFresh(ExpectColumnValuesToBeBetween):
-    """How many ms before the horizon the last record arrived. Table `range`."""
+    """The time in ms from the last arrival to the horizon. Table `range`."""
 
     description: str | None = "The last arrival lies within quality.fresh_within of the horizon."
 
 
 class ExpectVolumeToBeUsual(ExpectColumnValuesToBeBetween):
-    """How many arrival days have fewer or more records than their weekday. Table `range`."""
+    """The number of arrival days with fewer or more records than is usual. Table `range`."""
 
     description: str | None = "Each arrival day has about as many records as its weekday has."
 
 
 class ExpectNoSilentChannel(ExpectColumnValuesToBeBetween):
-    """How many channels no longer speak. Table `range`."""
+    """The number of silent channels. Table `range`."""
 
     description: str | None = "Every channel speaks within quality.silent_after."
 
 
 class ExpectWatermarkNotToBeAhead(ExpectColumnValuesToBeBetween):
-    """How many ms the watermark is ahead of the horizon. Table `range`."""
+    """The time in ms by which the watermark is ahead of the horizon. Table `range`."""
 
     description: str | None = "The watermark is not ahead of the horizon."
 
@@ -72,7 +72,7 @@ def expectations_of(checks: Sequence[Check]) -> list[Expectation]:
 
 
 def held(checks: Sequence[Check]) -> Iterator[AuditResult]:
-    """The results of the checks that hold, which Great Expectations is not asked about."""
+    """The results of the checks that hold, which are not evaluated by Great Expectations."""
     for check in checks:
         if check.success:
             name = EXPECTATIONS[check.name]

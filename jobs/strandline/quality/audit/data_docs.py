@@ -1,7 +1,7 @@
 """Data Docs: the stored validation results as pages of Great Expectations, without a network.
 
-Great Expectations gives its pages styles, scripts and an index from elsewhere, and links to suites
-that nobody has stored. Here a page is what it says, in text, and the index is one of our own.
+The pages of Great Expectations load styles and scripts from the network, and link to suites that
+are not stored. Here they are stripped of both, and get an index page of Strandline.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RESULTS_SHOWN = 40
 _ELSEWHERE = re.compile(
     r"<link\b[^>]*>|<img\b[^>]*>|<script\b.*?</script>|<a\b[^>]*https?:[^>]*>.*?</a>", re.DOTALL
 )
-"""What a page loads or sends people to; no value of the data is markup."""
+"""Elements that load or link to something; values of the data are escaped, so none matches."""
 _STYLE = """<style>
 :root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
@@ -48,7 +48,7 @@ td { overflow-wrap: anywhere }
 .text-danger::before { content: "not met" }
 .text-warning::before { content: "not evaluated" }
 </style>"""
-"""Of a page whose scripts are gone: without what only these move, and icons as words."""
+"""The style of a page without scripts: controls that need one are hidden, icons are words."""
 _INDEX = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="UTF-8"><title>Audits</title>
 <meta name="viewport" content="width=device-width, initial-scale=1.0">{style}</head><body>
@@ -63,9 +63,9 @@ _ROW = '<tr><td>{verdict}<td>{run}<td><a href="{page}">{table}</a><td>{met} of {
 
 
 class EscapingPageRenderer(ValidationResultsPageRenderer):
-    """The page of a validation result in which no value of the data can become markup.
+    """The page of a validation result with escaped values.
 
-    Great Expectations puts the values that it found into the page as they are.
+    Great Expectations inserts observed values without escaping them.
     """
 
     def render(
@@ -73,7 +73,7 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
         validation_results: ExpectationSuiteValidationResult,
         suite_parameters: dict[str, Any] | None = None,
     ) -> Any:
-        """Render a validation result, whose found values it escapes in place."""
+        """Render a validation result, after escaping its observed values in place."""
         for one in validation_results.results:
             one.result = _escaped(one.result)
             one.exception_info = _escaped(one.exception_info)
@@ -81,7 +81,7 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
 
     @classmethod
     def _render_validation_header(cls, validation_results: ExpectationSuiteValidationResult) -> Any:
-        """The head of the page, with a verdict in our words and no link to a suite."""
+        """The page's header, with the verdict of the audit and without the link to a suite."""
         untyped: Any = super()
         header = untyped._render_validation_header(validation_results)
         template = header.subheader.string_template
@@ -93,7 +93,7 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
 
 
 class PageAlone(DefaultJinjaPageView):
-    """A page that loads nothing, and sends nobody elsewhere."""
+    """A page that loads nothing and has no links to other sites."""
 
     def render(
         self, document: RenderedDocumentContent, template: str | None = None, **options: Any
@@ -110,8 +110,8 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
     Two calls for the same folder at the same time are not supported.
 
     Args:
-        context_folder: that of `audit`; if there was no audit yet, the pages are empty.
-        docs_folder: where the pages go.
+        context_folder: the folder given to `audit`; without an audit the pages are empty.
+        docs_folder: the folder for the pages.
 
     Returns:
         the path of `index.html`.
@@ -157,7 +157,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
 
 
 def _rows_of_index(context_folder: Path, docs_folder: Path) -> list[str]:
-    """A row of HTML for each page that there is, the newest first."""
+    """A table row of HTML for each page, the newest first."""
     pages = sorted(docs_folder.rglob("validations/**/*.html"), key=_named, reverse=True)
     rows = []
     for page in pages:
@@ -182,12 +182,12 @@ def _rows_of_index(context_folder: Path, docs_folder: Path) -> list[str]:
 
 
 def _named(page: Path) -> tuple[str, str]:
-    """The time of a page's audit, and its table."""
+    """The time and the table of a page's audit."""
     return page.parent.name, page.name
 
 
 def _verdict(found: dict[str, Any]) -> str:
-    """What an audit says of a table: a finding that blocks nothing is a warning."""
+    """The verdict of an audit on a table: passed, warning (it did not block), or failed."""
     failed = [one["expectation_config"] for one in found["results"] if not one["success"]]
     if not failed:
         return "passed"

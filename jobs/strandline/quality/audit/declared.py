@@ -20,7 +20,7 @@ from strandline.tables import COMPLETENESS, UNFIRED_COLUMN, WINDOW_COLUMNS
 _ENGINES = {"windows": "Spark", "completeness": "Pandas", "pairs": "Spark"}
 _NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
 _OF_SIDES = tuple(f"{name}_" for name in SIDES)
-"""How the columns of both landing tables begin in `pairs`: none is known before these are read."""
+"""The prefixes of the landing tables' columns in `pairs`, which are unknown before a read."""
 _ONE_COLUMN = ("column", "column_A", "column_B")
 
 
@@ -28,7 +28,7 @@ def declared_expectations(spec: PipelineSpec, table: str) -> list[Expectation]:
     """The declared expectations of a table, in the order of the YAML.
 
     Raises:
-        InputError: a type that does not exist or cannot be asked of its table, or wrong arguments.
+        InputError: a type does not exist or does not apply to its table, or arguments are wrong.
     """
     made = [_made(spec, place, one) for place, one in enumerate(spec.quality.expectations)]
     chosen = zip(spec.quality.expectations, made, strict=True)
@@ -89,7 +89,7 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
 
 
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
-    """The columns that an expectation can name; of `pairs` those of the landing tables, too."""
+    """The columns that an expectation can name; for `pairs` also those of the landing tables."""
     if table == PAIRS:
         return (*spec.source.key, *spec.tables[PAIRS].columns)
     if table == "completeness":

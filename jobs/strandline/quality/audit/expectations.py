@@ -1,7 +1,7 @@
-"""Strandline's own expectations: Great Expectations classes under names that say what they are.
+"""Strandline's own expectations, as classes of Great Expectations.
 
-Importing this module registers them, which Data Docs need as well. The small frames are pandas;
-`windows` is Spark, and is asked in SQL, one Spark job an expectation.
+Importing this module registers them, which Data Docs need as well. Small tables are pandas frames;
+`windows` is a Spark frame, queried in SQL with one Spark job for each expectation.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class ExpectBooksToBalance(ExpectColumnPairValuesToBeEqual):
 
 
 class ExpectTablesToShareNoRecord(ExpectBooksToBalance):
-    """Quarantine holds just the rows that have landed and are in no window. Table `quarantine`."""
+    """Quarantine holds exactly the landed rows that are in no window. Table `quarantine`."""
 
     description: str | None = "No record is in quarantine and in windows."
 
 
 class ExpectSlotsOfTheRangeToBePresent(ExpectColumnPairValuesToBeEqual):
-    """`completeness` has the slots that the timeline's day map names in the range. Table `range`.
+    """`completeness` has the slots of the timeline's day map in the range. Table `range`.
 
-    Those of the first and of the last record of each event date: the day map, which is counted
-    apart from the slots, knows these.
+    They are the slots of the first and of the last record of each event date, which the day map
+    counts independently of the slots.
     """
 
     column_A: str = "slots_present"
@@ -70,7 +70,7 @@ class ExpectSlotsOfTheRangeToBePresent(ExpectColumnPairValuesToBeEqual):
 
 
 class ExpectLateShareToBeAtMost(ExpectColumnValuesToBeBetween):
-    """late / (accepted + late) over the range is at most `max_value`; none if both are 0."""
+    """late / (accepted + late) over the range is at most `max_value`; it holds if both are 0."""
 
     column: str = "late_share"
     description: str | None = "The share of late records stays below quality.max_late_share."
@@ -92,14 +92,14 @@ class ExpectNoGaps(ExpectColumnValuesToBeBetween):
 
 
 class ExpectSlotsToBeUnique(ExpectCompoundColumnsToBeUnique):
-    """No slot stands twice in `completeness`."""
+    """No slot occurs twice in `completeness`."""
 
     column_list: list[str] = ["slot_start", "slot_end"]  # noqa: RUF012 - pydantic copies it
     description: str | None = "No slot stands twice."
 
 
 class _SlotStatesAgree(MulticolumnMapMetricProvider):
-    """Whether the state of a slot says the same as its crossings, row by row."""
+    """Whether the state of a slot agrees with its crossings, row by row."""
 
     condition_metric_name = "multicolumn_values.slot_states_agree"
     condition_domain_keys = _DOMAIN
@@ -133,7 +133,7 @@ class ExpectSlotStatesToAgreeWithCrossings(MulticolumnMapExpectation):
 
 
 class _FiredInOrder(MulticolumnMapMetricProvider):
-    """Whether a slot is not an open one that stands before a fired one."""
+    """Whether a slot is fired, or no later slot is fired, row by row."""
 
     condition_metric_name = "multicolumn_values.fired_in_order"
     condition_domain_keys = _DOMAIN
@@ -160,9 +160,9 @@ class ExpectNoOpenSlotBeforeAFiredOne(MulticolumnMapExpectation):
 
 
 class _WindowsExpectation(UnexpectedRowsExpectation):
-    """A query for offending rows; each row says in `offenders` how many there are in all.
+    """A query for offending rows, with their total number in the column `offenders` of each row.
 
-    So one Spark job suffices, where Great Expectations would count the rows in a second one.
+    It takes one Spark job; Great Expectations would count the rows by a second job.
     """
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.table",)
@@ -184,7 +184,7 @@ class _WindowsExpectation(UnexpectedRowsExpectation):
 
 
 class ExpectWindowsToBeUnique(_WindowsExpectation):
-    """No (key, window) stands twice in `windows`."""
+    """No (key, window) occurs twice in `windows`."""
 
     description: str | None = "No key has two rows for the same window."
 
@@ -199,13 +199,13 @@ class ExpectWindowStatesToAgreeWithCrossings(_WindowsExpectation):
 
 
 class ExpectPairsToBeUnique(_WindowsExpectation):
-    """No pair stands twice in `pairs`."""
+    """No pair occurs twice in `pairs`."""
 
     description: str | None = "No pair of records has two rows."
 
 
 def _copies(identity: str) -> str:
-    """A query for the rows that stand more than once."""
+    """A query for the rows that occur more than once."""
     return (
         f"SELECT {identity}, count(*) AS copies, count(*) OVER () AS offenders "
         f"FROM {{batch}} GROUP BY {identity} HAVING count(*) > 1 LIMIT {_ROWS_KEPT}"
@@ -219,7 +219,7 @@ def expectations_of_pairs(keys: Sequence[str]) -> list[Expectation]:
 
 
 def expectations_of_windows(spec: PipelineSpec) -> list[UnexpectedRowsExpectation]:
-    """What must hold for `windows`, whatever the pipeline."""
+    """The expectations of `windows` for every pipeline."""
     identity = ", ".join([*(f"`{name}`" for name in spec.source.key), "window_start", "window_end"])
     return [
         ExpectWindowsToBeUnique(unexpected_rows_query=_copies(identity)),
@@ -236,7 +236,7 @@ def expectations_of_windows(spec: PipelineSpec) -> list[UnexpectedRowsExpectatio
 
 
 def expectations_of_completeness() -> list[Expectation]:
-    """What must hold for `completeness`, whatever the pipeline."""
+    """The expectations of `completeness` for every pipeline."""
     return [
         ExpectSlotsToBeUnique(),
         ExpectSlotStatesToAgreeWithCrossings(),
@@ -245,7 +245,7 @@ def expectations_of_completeness() -> list[Expectation]:
 
 
 def expectations_of_range(spec: PipelineSpec) -> list[Expectation]:
-    """What must hold for the run's range as a whole: its slots, its late share, its gaps."""
+    """The expectations of the run's range as a whole: its slots, its late share, its gaps."""
     quality = spec.quality
     expected: list[Expectation] = [ExpectSlotsOfTheRangeToBePresent()]
     if quality.max_late_share is not None:

@@ -1,9 +1,8 @@
-"""Great Expectations, imported without what it takes longest over and no usual audit asks of it.
+"""A quicker import of Great Expectations, without packages that an audit seldom needs.
 
-Import this before anything of Great Expectations. Half of its import goes into three packages: of
-SciPy's statistics and of Altair it imports all and asks something only for few expectations; of
-SQLAlchemy, where that happens to be installed, it makes an engine for databases, and there are none
-here. The first two are loaded when something is asked of them.
+Import this module before Great Expectations. Half of its import time goes into three packages.
+SciPy's statistics and Altair are needed by few expectations, and are loaded at their first use.
+SQLAlchemy, if it is installed, is needed for databases only, and is hidden.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _WITHOUT = "sqlalchemy"
 
 
 class _Later(ModuleType):
-    """A package that is loaded when something of it is asked for."""
+    """A package that is loaded when an attribute of it is used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # whoever looks through all modules asks nothing of this one
@@ -33,7 +32,7 @@ class _Later(ModuleType):
 
 
 class _Lean(MetaPathFinder, Loader):
-    """Answers what one thread imports: other threads get all as ever."""
+    """An import hook for one thread; imports of other threads are unchanged."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
@@ -41,10 +40,10 @@ class _Lean(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A later package; None: it is none of these.
+        """The specification of a package that is loaded later; None for every other package.
 
         Raises:
-            ModuleNotFoundError: it is the one to do without.
+            ModuleNotFoundError: the package is hidden.
         """
         if get_ident() != self._thread:
             return None
@@ -53,11 +52,11 @@ class _Lean(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname in _LATER else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The package that stands for a later one."""
+        """The placeholder of a package that is loaded later."""
         return _Later(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing yet."""
+        """Do nothing: the package is loaded at its first use."""
 
 
 def _import() -> None:

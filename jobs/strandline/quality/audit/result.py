@@ -1,4 +1,4 @@
-"""What an audit found, as the ledger and the report keep it."""
+"""The result of an audit, as the ledger and the report keep it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """One expectation and what became of it.
+    """One expectation with its result.
 
     Attributes:
         expectation: its type, such as `expect_books_to_balance`.
-        table: what it was held against: `windows`, `completeness`, `books` or `range`.
+        table: the table that it is about: `windows`, `completeness`, `books` or `range`.
         severity: `critical` blocks publishing; `warning` and `info` do not.
         success: whether it holds.
-        figures: the observed numbers, and where it fails up to three of the offending rows.
+        figures: the observed numbers; if it fails, with up to three of the offending rows.
     """
 
     expectation: str
@@ -28,7 +28,7 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All that was expected of a run, and whether the run may be published."""
+    """The results of all expectations of a run, and whether the run may be published."""
 
     results: tuple[AuditResult, ...]
 
@@ -44,7 +44,7 @@ class Audit:
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing of this run may be published."""
+        """Whether the run must not be published."""
         return bool(self.blocking)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -53,5 +53,5 @@ class Audit:
 
 
 def in_lines(results: Sequence[AuditResult]) -> str:
-    """Results in a line each: which expectation, of which table, with which figures."""
+    """A line for each result: expectation, table and figures."""
     return "\n".join(f"{one.expectation} ({one.table}): {one.figures}" for one in results)

@@ -1,4 +1,4 @@
-"""What must hold before a staged run is published. It loads Great Expectations: seconds."""
+"""The audit of a staged run. The import loads Great Expectations, which takes seconds."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Table:
-    """One table of the audit: its rows, and what is expected of them.
+    """One table of the audit: its rows and its expectations.
 
-    `figures` has the figures of the expectations that know theirs better than Great Expectations;
-    `sentences` those of expectations that have a column of their own, by its name.
+    `figures` has figures by expectation, in place of those that Great Expectations reports;
+    `sentences` has figures by column, for expectations about a single column.
     """
 
     name: str
@@ -55,22 +55,20 @@ class _Table:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditInput:
-    """What a run has staged, and what was counted of its range.
+    """The staged tables of a run, and the counts of its range.
 
     Attributes:
-        results: the staged windows, or pairs; read by two Spark jobs, and those of the declared
-            expectations.
-        pairs: the pairs of the windows, where a pipeline publishes both.
-        completeness: the staged slots, on the driver; its instants know their zone. With
-            `input_ended` where the input of some of them has been ended (`--close`).
+        results: the staged windows or pairs.
+        pairs: the pairs of the windows, if the pipeline publishes both.
+        completeness: the staged slots on the driver, with time zones in their instants. It has the
+            column `input_ended` if the input of a slot has been ended (`--close`).
         books: the books of the run.
-        slots_expected: the starts, in ms, of slots that must be there: those of the first and the
-            last record of each event date, as the timeline's day map has them, which is counted
-            apart from the slots.
-        gaps: the number of gaps in the range, listed or not.
-        late: the late records of the range.
-        accepted: the accepted records of the range.
-        checks: the rules of `quality` that have been applied to the run.
+        slots_expected: the starts, in ms, of the slots of the first and of the last record of each
+            event date, from the timeline's day map, which is counted independently of the slots.
+        gaps: the number of gaps in the range, also of those that are not listed.
+        late: the number of late records in the range.
+        accepted: the number of accepted records in the range.
+        checks: the results of the rules of `quality`.
     """
 
     results: DataFrame
@@ -92,16 +90,17 @@ def audit(
     context_folder: Path | None,
     audited_at: datetime | None = None,
 ) -> Audit:
-    """Hold a staged run against everything that is expected of it; nothing is raised or changed.
+    """Evaluate all expectations of a staged run; a failed expectation raises nothing.
 
-    An expectation that cannot be evaluated has failed. An empty range meets all but what the
-    pipeline's own expectations ask of it.
+    An expectation that cannot be evaluated has failed. An empty range meets all expectations but
+    possibly those that the pipeline declares.
 
     Args:
         spec: the pipeline.
-        staged: what is judged.
-        run_id: names the validation results.
-        context_folder: where validation results are kept for Data Docs; None: nowhere.
+        staged: the staged run.
+        run_id: the run's id, which names the validation results.
+        context_folder: the folder for validation results, from which Data Docs are built; None:
+            they are not kept.
         audited_at: the time of the validation results; None: now.
 
     Raises:
@@ -125,14 +124,14 @@ def audit(
 def audit_removals(
     removed: int, published: int, *, max_share: float, run_id: str, audited_at: datetime | None
 ) -> AuditResult:
-    """Hold how many published windows of a range a run removes against how many may go.
+    """Evaluate the limit on the share of published windows that a run removes.
 
     Args:
-        removed: the published windows that no staged window of their key overlaps.
-        published: all published windows of the range; at least one.
-        max_share: the most of them that may go.
-        run_id: names the validation result.
-        audited_at: its time; None: now.
+        removed: the number of published windows that no staged window of their key overlaps.
+        published: the number of published windows in the range, at least one.
+        max_share: the largest share that may be removed.
+        run_id: the run's id, which names the validation result.
+        audited_at: the time of the validation result; None: now.
     """
     share = removed / published
     expectation = own.ExpectRemovedShareToBeAtMost(max_value=max_share)
@@ -152,12 +151,14 @@ def audit_removals(
 
 
 def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | None) -> AuditResult:
-    """Hold the books over published tables: those that balance without Great Expectations.
+    """Evaluate the books over the published tables.
+
+    Only books that do not balance are evaluated by Great Expectations.
 
     Args:
-        books: what stands in the tables, held against what was counted apart.
-        run_id: names the validation result.
-        audited_at: its time; None: now.
+        books: rows of the tables, compared with independent counts.
+        run_id: the run's id, which names the validation result.
+        audited_at: the time of the validation result; None: now.
     """
     kind, figures = own.ExpectTablesToShareNoRecord, wording.of_books(books)
     if all(book.balanced for book in books):  # nearly always: a checkpoint would take longer
@@ -173,14 +174,14 @@ def validate_expectations(spec: PipelineSpec) -> None:
     """Check the expectations that a pipeline declares, without data and without Spark.
 
     Raises:
-        InputError: a type does not exist or cannot be asked of its table, an argument is wrong,
-            or a column is not one of the table's. The first of them is named.
+        InputError: a type does not exist or does not apply to its table, an argument is wrong, or
+            the table lacks a column. The message names the first mistake.
     """
     declared_expectations(spec, "windows")  # those of all tables are made, and so checked
 
 
 def _named_by(kind: str, spec: PipelineSpec) -> tuple[str, ...]:
-    """What names a slot or a window to a person: its start, and its end where several share it."""
+    """The columns that name a slot or a window: its start; with its end if windows overlap."""
     start, end = f"{kind}_start", f"{kind}_end"
     return (start, end) if isinstance(spec.window, Cumulative) else (start,)
 
@@ -197,7 +198,7 @@ def _books(
 
 
 def _range_figures(spec: PipelineSpec, staged: AuditInput) -> RangeFigures:
-    """What is said of the range as a whole; slots that are there are counted from their rows."""
+    """The figures of the range as a whole; existing slots are counted from their rows."""
     starts, is_gap = staged.completeness["slot_start"], staged.completeness["gap"].astype(bool)
     present = {*in_ms(starts[~is_gap]).tolist()}
     return RangeFigures(

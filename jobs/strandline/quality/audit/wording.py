@@ -1,4 +1,4 @@
-"""The figures of an expectation: what someone on call needs to know, in a line."""
+"""The figures of an expectation as one line of text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class RangeFigures:
     Attributes:
         accepted: records accepted into their newest window.
         late: records that are late.
-        gaps: empty slots behind the first one that accepted a record.
-        gap_examples: the first of them, each a slot or many in a row.
-        gaps_shown: how many slots these are.
-        last_gap: the start of the last one that is listed.
-        slots_expected: how many slots the day map names: of the first and last record of a date.
-        slots_missing: the starts of those that are not in `completeness`.
-        max_late_share: the share that the spec allows; None: any.
+        gaps: the number of empty slots after the first slot that accepted a record.
+        gap_examples: the first gaps, each a single slot or several slots in a row.
+        gaps_shown: the number of slots in the examples.
+        last_gap: the start of the last listed gap.
+        slots_expected: the number of slots in the day map, of the first and last record of a date.
+        slots_missing: the starts of expected slots that are not in `completeness`.
+        max_late_share: the largest late share that the spec allows; None: any.
     """
 
     accepted: int
@@ -84,7 +84,7 @@ class RangeFigures:
 
 
 def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
-    """The first gaps as they are shown, how many slots they are, and where the last one begins."""
+    """The first gaps as texts, their number of slots, and the start of the last gap."""
     if gaps.empty:
         return {"gap_examples": ()}
     in_order = gaps.sort_values("slot_start")
@@ -103,7 +103,7 @@ def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
 
 
 def of_books(books: Sequence[Book]) -> str:
-    """How many books balance, and the ones that do not, in numbers."""
+    """The number of books that balance, and the figures of those that do not."""
     off = [book.statement for book in books if not book.balanced]
     if not off:
         return f"{_counted(len(books), 'book balances', 'books balance')}"
@@ -113,12 +113,12 @@ def of_books(books: Sequence[Book]) -> str:
 def of_result(
     result: Mapping[str, Any], arguments: Mapping[str, Any], row_id: Sequence[str]
 ) -> str:
-    """The figures of any expectation of Great Expectations, from what it reports.
+    """The figures of an expectation of Great Expectations.
 
     Args:
         result: the `result` of its validation result.
-        arguments: what it was called with, shown in front.
-        row_id: the columns that name a row, shown first of an offending row.
+        arguments: the expectation's arguments, which come first in the text.
+        row_id: the columns that name a row, which come first in an offending row.
     """
     called = ", ".join(f"{name} {shown(value)}" for name, value in arguments.items())
     observed = _observed(result, row_id)
@@ -126,12 +126,12 @@ def of_result(
 
 
 def of_exception(message: str) -> str:
-    """What an expectation says that could not be evaluated at all."""
+    """The figures of an expectation that could not be evaluated."""
     return f"could not be evaluated: {telling_line(message)[:300] or 'unknown reason'}"
 
 
 def shown(value: Any) -> str:
-    """A value as people read it: instants in ISO-8601, numbers with thousands separated."""
+    """A value as text: instants in ISO-8601, numbers with thousands separators."""
     if value is None or value != value:  # noqa: PLR0124 - NaN and NaT differ from themselves
         return "null"
     if isinstance(value, datetime):

@@ -1,1 +1,1 @@
-"""What must not be green: rules about a run's data as pure functions of what was counted of it."""
+"""The rules of `quality` about a run's data, as pure functions of its counts."""

@@ -1,4 +1,4 @@
-"""`watermark_ahead`: whether the watermark lies ahead of the clock, and which record raised it."""
+"""`watermark_ahead`: whether the watermark is ahead of the horizon, and which record raised it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from strandline.quality.figures import duration
 from strandline.quality.findings.check import BY_QUALITY, Check
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
-"""What `max_ahead` is proposed to be: the largest of these that the record goes beyond."""
+"""The candidates for a proposed `max_ahead`: the largest that the record exceeds is proposed."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """The record whose event time raised the watermark to where it is.
+    """The record whose event time raised the watermark to its current value.
 
     Attributes:
         ts_ms: its event time.
-        arrival_ms: its arrival.
-        channel: its channel; empty: the only one.
-        side: its source, among two.
+        arrival_ms: its arrival time.
+        channel: its channel; empty if there is only one.
+        side: its source, if there are two.
     """
 
     ts_ms: int
@@ -31,13 +31,13 @@ class Raised:
 
     @property
     def max_ahead_ms(self) -> int:
-        """A bound that the record goes beyond."""
+        """The proposed value of `max_ahead`, in ms, which would have refused the record."""
         ahead_ms = self.ts_ms - self.arrival_ms
         return next((bound for bound in _BOUNDS_MS if bound < ahead_ms), 0)
 
     @property
     def max_ahead(self) -> str:
-        """The key of the pipeline's file, and the bound: `source.max_ahead: 1h`."""
+        """The proposed line of the pipeline's file: `source.max_ahead: 1h`."""
         bound = duration(self.max_ahead_ms).replace("0s", "0ms").replace(" ", "")
         return f"{f'sources.{self.side}' if self.side else 'source'}.max_ahead: {bound}"
 
@@ -52,11 +52,11 @@ class Raised:
 
 
 def raised_in_words(raised: Sequence[Raised], late: int) -> str:
-    """The records, and what `max_ahead` would have spared.
+    """The records that raised the watermark, and the late records that `max_ahead` would save.
 
     Args:
-        raised: one, or of two sources one of each that is ahead.
-        late: the late records in quarantine that came behind a watermark ahead of the clock.
+        raised: one record, or one for each of two sources whose watermark is ahead.
+        late: the number of quarantined records that were late behind a watermark ahead of its time.
     """
     bounds = " and ".join(one.max_ahead for one in raised)
     them = "it" if len(raised) == 1 else "them"
@@ -70,13 +70,13 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
 def check_of_watermark(
     asked: str, watermark_ms: int | None, horizon_ms: int, behind: str = ""
 ) -> Check | None:
-    """Whether the watermark is at most at the horizon; None: nobody asks.
+    """The check that the watermark does not exceed the horizon; None if it is switched off.
 
     Args:
-        asked: `quality.watermark_ahead`.
-        watermark_ms: where it stands at the horizon; None: there is none yet.
-        horizon_ms: the instant up to which a run knows records.
-        behind: what has put it there, in words, where it is ahead (`raised_in_words`).
+        asked: the value of `quality.watermark_ahead`.
+        watermark_ms: the watermark at the horizon; None: there is none yet.
+        horizon_ms: the instant up to which the run has read arrivals.
+        behind: the cause in words, if the watermark is ahead (`raised_in_words`).
     """
     severity = BY_QUALITY[asked]
     if severity is None:

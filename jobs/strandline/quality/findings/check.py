@@ -1,4 +1,4 @@
-"""A rule that was applied to a run's data, and its findings as everybody shows them."""
+"""The result of a rule of `quality`, and findings as commands, report and alerts show them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Literal, TypeAlias
 
 Severity: TypeAlias = Literal["critical", "warning"]
 BY_QUALITY: dict[str, Severity | None] = {"allow": None, "warn": "warning", "fail": "critical"}
-"""The severity that a word of `quality` asks for; None: nothing is asked."""
+"""The severity of each word of `quality`; None: the rule is switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule of `quality`, and what it found.
+    """The result of a rule of `quality`.
 
     Attributes:
-        name: the key of `quality` that asks for it, such as `max_malformed_share`.
-        severity: `critical` lets nothing be published.
-        value: what was observed, in the rule's own unit; None: there is nothing to judge.
-        limit: the largest value that holds.
-        sentence: the figures, as a person reads them.
-        of: which part of the data it is about, where the key has several limits.
+        name: the rule's key in `quality`, such as `max_malformed_share`.
+        severity: `critical` blocks publishing.
+        value: the observed value in the rule's unit; None: there is no data to judge.
+        limit: the largest allowed value.
+        sentence: the figures as text.
+        of: the part of the data that it is about, if the key has several limits.
     """
 
     name: str
@@ -38,19 +38,19 @@ class Check:
 
     @property
     def column(self) -> str:
-        """The column of the audit's table `range` that holds the value."""
+        """The column of the audit's table `range` that contains the value."""
         return f"{self.name} {self.of}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a pipeline that is not as it must be.
+    """A problem of a pipeline's data or runs.
 
     Attributes:
-        name: the key of `quality` behind it, or the expectation that does not hold.
+        name: the key of `quality`, or the failed expectation.
         severity: `critical`, `warning` or `info`.
-        sentence: what was found, in figures.
-        run_id: the run that found it; None: no run did.
+        sentence: the problem in figures.
+        run_id: the run that found it; None: it was not found by a run.
     """
 
     name: str
@@ -78,19 +78,19 @@ EXPECTATIONS = {
     "max_removed_share": "expect_removed_share_to_be_at_most",
     "gaps": "expect_no_gaps",
 }
-"""The expectation of the audit that each key of `quality` asks for."""
+"""The audit's expectation for each key of `quality`."""
 _KEYS = {expectation: key for key, expectation in EXPECTATIONS.items()}
 _GRAVEST_FIRST = ("critical", "warning", "info")
 
 
 _STALE = ("fresh_within", "schedule")
-"""Findings that say that the data is old, whatever else they are."""
+"""The names of findings that mean that the data is stale."""
 
 
 def state_line(findings: Iterable[Finding]) -> str:
-    """The state of the data in one line: `OK`, or the gravest finding and how many more there are.
+    """The state of the data in one line: `OK`, or the most severe finding and the number of others.
 
-    Such as `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
+    Example: `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
     """
     standing = in_order(finding for finding in findings if finding.severity != "info")
     if not standing:
@@ -101,16 +101,16 @@ def state_line(findings: Iterable[Finding]) -> str:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings, the gravest first."""
+    """Findings by severity, the most severe first."""
     return sorted(findings, key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
 
 
 def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -> list[Finding]:
-    """The findings of an audit as the ledger keeps it: what does not hold, the gravest first.
+    """The failed expectations of an audit as findings, the most severe first.
 
     Args:
-        audit: its results, each with `expectation`, `severity`, `success` and `figures`.
-        run_id: the run that it judged.
+        audit: the ledger's results, each with `expectation`, `severity`, `success` and `figures`.
+        run_id: the id of the audited run.
     """
     return in_order(
         Finding(

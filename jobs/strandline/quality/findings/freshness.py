@@ -1,4 +1,4 @@
-"""`fresh_within`: whether records still arrive; and whether a schedule is still being run."""
+"""`fresh_within`: whether records still arrive; and whether scheduled runs still happen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from strandline.spec.cron import longest_interval_ms, next_after
 from strandline.spec.quality import DEFAULT
 
 _GRACE_MS = 2 * HOUR_MS
-"""So much later than its schedule says a run, or its last record, may be."""
+"""The allowed delay of a run, or of its last record, after its scheduled time."""
 
 
 def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int | None:
-    """The longest time before the horizon in which nothing may arrive; None: any.
+    """The longest allowed time from the last arrival to the horizon, in ms; None: no limit.
 
-    By default the longest interval of the schedule and two hours.
+    By default it is the longest interval of the schedule plus two hours.
     """
     if fresh_within != DEFAULT:
         return fresh_within if isinstance(fresh_within, int) else None
@@ -28,13 +28,15 @@ def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int
 def check_of_freshness(
     last_arrival_ms: int | None, horizon_ms: int, within_ms: int, of: str = ""
 ) -> Check:
-    """How long before the horizon the last record arrived; of a source without any: all time.
+    """The check on the time from the last arrival to the horizon.
+
+    It fails for a source without any record.
 
     Args:
-        last_arrival_ms: its arrival; None: nothing has arrived yet.
-        horizon_ms: the instant up to which the run knows records.
-        within_ms: the longest time in which nothing may arrive.
-        of: the source, among two.
+        last_arrival_ms: the last arrival; None: nothing has arrived yet.
+        horizon_ms: the instant up to which the run has read arrivals.
+        within_ms: the longest allowed time without an arrival.
+        of: the source, if there are two.
     """
     name, source = "fresh_within", f" from {of}" if of else ""
     horizon = text_of(horizon_ms)
@@ -53,11 +55,11 @@ def check_of_freshness(
 
 @dataclass(frozen=True)
 class ScheduledRun:
-    """A run of `advance` that has happened.
+    """A past run of `advance`.
 
     Attributes:
-        until_ms: the midnight that it went up to.
-        at_ms: when it last wrote a step, by the clock.
+        until_ms: the midnight up to which it processed the pipeline.
+        at_ms: the time of its last step in the ledger.
     """
 
     until_ms: int
@@ -67,15 +69,15 @@ class ScheduledRun:
 def not_run_since(
     schedule: str | None, runs: Iterable[ScheduledRun], now_ms: int
 ) -> Finding | None:
-    """Whether a schedule should have run a pipeline again by now; None: not that is known.
+    """The finding that a scheduled run is missing; None if none is known to be missing.
 
-    Only runs that kept up with the clock count as scheduled: who fills in the past by hand, as the
-    demo does, has no schedule yet.
+    Only runs near the current time count as scheduled. A pipeline whose history is filled by hand,
+    as in the demo, is not known to be scheduled.
 
     Args:
-        schedule: of the pipeline; None: it is run by hand.
-        runs: that have happened.
-        now_ms: the time of the clock.
+        schedule: the pipeline's cron expression; None: it is run by hand.
+        runs: the past runs.
+        now_ms: the current time.
     """
     in_time_ms = longest_interval_ms(schedule) + DAY_MS + _GRACE_MS
     kept_up = [run.at_ms for run in runs if 0 <= run.at_ms - run.until_ms <= in_time_ms]

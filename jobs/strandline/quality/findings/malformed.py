@@ -1,4 +1,4 @@
-"""`max_malformed_share`: how many of the rows of a run's arrival days are malformed."""
+"""`max_malformed_share`: the share of malformed rows on a run's arrival days."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _REASONS_SHOWN = 3
 
 @dataclass(frozen=True)
 class RowsOfDay:
-    """The rows of an arrival day, as they were observed.
+    """The observed rows of an arrival day.
 
     Attributes:
-        well_formed: how many can be read.
-        malformed: how many cannot, by reason.
-        within_a_date: whether each row that can be read has its event on the arrival date itself.
+        well_formed: the number of well-formed rows.
+        malformed: the number of malformed rows by reason.
+        within_a_date: whether each well-formed row has its event time on the arrival date.
     """
 
     well_formed: int = 0
@@ -45,13 +45,13 @@ class RowsOfDay:
 def checks_of_malformed(
     quality: Quality, days: Mapping[date, RowsOfDay], judged: Sequence[date], dateless: RowsOfDay
 ) -> Iterator[Check]:
-    """How many of the rows of some arrival days are malformed, held against the limits.
+    """The checks on the share of malformed rows, one for each limit.
 
     Args:
-        quality: names the limits: by default a warning above 0.05, and critical above 0.9.
-        days: the rows of every arrival day that is known.
-        judged: the days that are judged.
-        dateless: the rows without an arrival day that are judged with them.
+        quality: the limits; by default a warning above 0.05, and critical above 0.9.
+        days: the rows of every known arrival day.
+        judged: the days to judge.
+        dateless: the rows without an arrival day, which are judged with these days.
     """
     limits = quality.max_malformed_share
     if limits is None:
@@ -72,10 +72,10 @@ def checks_of_malformed(
 
 
 def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]) -> str | None:
-    """Why the column of arrival dates looks like one of event dates; None: it does not.
+    """A note that the column of arrival dates looks like one of event dates; None if it does not.
 
-    Rows lie outside their partition, and each of those that do not has its event on that very date:
-    a row is put outside by crossing midnight on its way.
+    It does if rows are outside their partition, and every other row has its event time on its
+    partition's date: then a row is outside exactly if it arrived after the midnight of its event.
     """
     parts = [days[day] for day in judged if day in days]
     outside = sum(part.malformed.get("arrival_outside_partition", 0) for part in parts)
@@ -90,12 +90,12 @@ def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]
 
 @dataclass(frozen=True)
 class _Limit:
-    """The share of rows that may be malformed, by one reason; `reason` empty: by any.
+    """A limit on the share of malformed rows, of one reason or (if `reason` is empty) of all.
 
     Attributes:
-        malformed: the rows that are.
-        share: the largest share that is allowed.
-        severity: of more than it.
+        malformed: the number of malformed rows.
+        share: the largest allowed share.
+        severity: the severity of a larger share.
     """
 
     reason: str
@@ -104,7 +104,7 @@ class _Limit:
     severity: Severity
 
     def sentence(self, rows: int, reasons: Mapping[str, int]) -> str:
-        """How many of some rows are malformed."""
+        """The share of malformed rows as text."""
         share = percent(self.malformed, rows)
         if self.reason:
             return f"{self.reason} {share} ({self.malformed:,} of {rows:,})"
@@ -128,7 +128,7 @@ def _limits(
 
 
 def _by_reason(reasons: Mapping[str, int]) -> str:
-    """The most frequent reasons; empty: there is none."""
+    """The most frequent reasons as text; empty if there is none."""
     if not reasons:
         return ""
     most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
@@ -145,7 +145,7 @@ def _named(judged: Sequence[date]) -> str:
 
 
 def _since(days: Mapping[date, RowsOfDay], judged: Sequence[date], limit: _Limit) -> str:
-    """Since which day each has been over the limit, where that is not the last one alone."""
+    """The first of the last days in a row above the limit; empty if it is only the last day."""
     since: date | None = None
     for day in sorted((d for d in days if judged and d <= max(judged)), reverse=True):
         part = days[day]

@@ -1,4 +1,4 @@
-"""`silent_after`: which channels no longer speak."""
+"""`silent_after`: the channels from which no record arrives any more."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from strandline.spec.quality import DEFAULT
 
 FOUR_WEEKS_MS = 28 * DAY_MS
 _SHOWN = 100
-"""So many silent channels are named; of more, their number."""
+"""The largest number of silent channels that are named."""
 
 
 @dataclass(frozen=True)
 class ChannelArrivals:
-    """When a channel spoke.
+    """The arrivals of a channel.
 
     Attributes:
-        name: of the channel.
-        last_ms: its last arrival; None: it never spoke.
-        longest_pause_ms: of four weeks, see `longest_pauses`; None: not known yet.
+        name: the channel's name.
+        last_ms: its last arrival; None: it has no record.
+        longest_pause_ms: its longest pause of four weeks (`longest_pauses`); None: not known yet.
     """
 
     name: str
@@ -38,14 +38,14 @@ def longest_pauses(
     midnights_ms: npt.NDArray[np.int64],
     hours: npt.NDArray[np.int64],
 ) -> dict[int, int]:
-    """The longest time in ms between two hours in which a channel spoke, one after the other.
+    """The longest time in ms between two consecutive hours with records, for each channel.
 
-    A channel whose hours lie within a day has none: what it does at night is not known yet.
+    A channel whose hours are all within a day has none: its pause at night is not known yet.
 
     Args:
         channels: a number for the channel of each channel-day, in any order.
-        midnights_ms: the midnight that the day begins with.
-        hours: the hours of the day in which the channel spoke, a bit each.
+        midnights_ms: the midnight at the start of the day.
+        hours: the hours of the day with records of the channel, as a bit mask.
     """
     order = np.lexsort((midnights_ms, channels))
     spoke = (hours[order, None] >> np.arange(24)) & 1 == 1
@@ -63,7 +63,7 @@ def longest_pauses(
 
 @dataclass(frozen=True)
 class Silent:
-    """A channel that no longer speaks, since its last arrival; None: it never spoke."""
+    """A silent channel, with its last arrival; None: it never had a record."""
 
     name: str
     since_ms: int | None
@@ -72,17 +72,18 @@ class Silent:
 def silent_channels(
     channels: Iterable[ChannelArrivals], silent_after: int | str, horizon_ms: int, start_ms: int
 ) -> list[Silent]:
-    """The channels that are silent at a horizon: the longest first, then by name.
+    """The channels that are silent at a horizon, the longest silence first, then by name.
 
-    A channel may pause so long: `silent_after`; by default twice its longest pause of four weeks.
-    Where its own is not known, as of one that spoke once, the longest of the others counts, and two
-    days at least; where none is known, four weeks. One that never spoke is silent since the start.
+    The allowed pause is `silent_after`; by default it is twice the channel's longest pause of four
+    weeks. If this pause is not known, as after a single record, the longest pause of the other
+    channels counts, but at least two days; if none is known, four weeks. A channel without a record
+    is silent since the start.
 
     Args:
         channels: every channel that the pipeline waits for.
-        silent_after: in ms, or `default`.
-        horizon_ms: the instant up to which a run knows records.
-        start_ms: when the pipeline's clock started.
+        silent_after: the allowed pause in ms, or `default`.
+        horizon_ms: the instant up to which the run has read arrivals.
+        start_ms: the start of the pipeline's clock.
     """
     found, every = [], list(channels)
     others_ms = _limit_of_unknown(every)
@@ -101,7 +102,7 @@ def silent_channels(
 
 
 def _limit_of_unknown(channels: Iterable[ChannelArrivals]) -> int:
-    """How long a channel may pause whose own pauses are not known, in ms."""
+    """The allowed pause, in ms, of a channel whose own pauses are not known."""
     known = [one.longest_pause_ms for one in channels if one.longest_pause_ms is not None]
     return max(2 * max(known), 2 * DAY_MS) if known else FOUR_WEEKS_MS
 
@@ -112,7 +113,7 @@ def check_of_silence(
     horizon_ms: int,
     start_ms: int,
 ) -> Check | None:
-    """Whether every channel still speaks, at a horizon; None: nobody asks, or there is none."""
+    """The check for silent channels at a horizon; None if it is off, or there is no channel."""
     if silent_after is None or not channels:
         return None
     found = silent_channels(channels, silent_after, horizon_ms, start_ms)
@@ -125,7 +126,7 @@ def check_of_silence(
 
 
 def _named(found: Sequence[Silent], start_ms: int) -> str:
-    """All of them, or the first hundred and how many more, by the time since when they are."""
+    """The silent channels as text, grouped by their last arrival; the first hundred by name."""
     parts = []
     for since_ms, silent in groupby(found[:_SHOWN], key=lambda one: one.since_ms):
         names = ", ".join(one.name for one in silent)

@@ -1,4 +1,4 @@
-"""`volume`: whether an arrival day has as many records as its weekday usually has."""
+"""`volume`: whether an arrival day has a usual number of records for its weekday."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualVolume:
-    """The records that a day usually has: the median of its weekday, and the range around it."""
+    """The usual number of records of a day: the median of its weekday, and a range around it."""
 
     usual: float
     least: float
@@ -27,9 +27,10 @@ class UsualVolume:
 
     @classmethod
     def of(cls, records: Mapping[date, int], day: date) -> UsualVolume | None:
-        """By the same weekday of the eight weeks before; None: fewer than four are known.
+        """The usual volume by the same weekday of the eight weeks before.
 
-        The median ± max(3 · 1.4826 · MAD, 30 % of it).
+        The range is the median ± max(3 · 1.4826 · MAD, 30 % of the median). It is None if fewer
+        than four of these days are known.
         """
         weeks = (day - timedelta(weeks=number) for number in range(1, _WEEKS + 1))
         before = [records[other] for other in weeks if other in records]
@@ -46,27 +47,27 @@ class UsualVolume:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """A day whose records are out of the usual range of its weekday."""
+    """A day whose number of records is outside the usual range of its weekday."""
 
     day: date
     records: int
     usual: UsualVolume
 
     def __str__(self) -> str:
-        """In a line: `2013-02-09: 145 records, usually 812 (568 to 1,055)`."""
+        """The day as text: `2013-02-09: 145 records, usually 812 (568 to 1,055)`."""
         usual = self.usual
         within = f"{usual.least:,.0f} to {usual.most:,.0f}"
         return f"{self.day}: {self.records:,} records, usually {usual.usual:,.0f} ({within})"
 
 
 def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Unusual]:
-    """The days whose records are out of the usual range of their weekday.
+    """The days whose number of records is outside the usual range of their weekday.
 
-    A day whose usual range is not known is not judged (`UsualVolume`).
+    A day without a known usual range is not judged (`UsualVolume.of`).
 
     Args:
-        records: of every arrival day that is known.
-        judged: the days that are judged; one that is not known has no record.
+        records: the number of records of every known arrival day.
+        judged: the days to judge; a day that is not known has no record.
     """
     found = []
     for day in judged:
@@ -79,10 +80,10 @@ def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Un
 def check_of_volume(
     asked: str, records: Mapping[date, int], judged: Sequence[date]
 ) -> Check | None:
-    """Whether each judged day has as many records as usual; None: nobody asks.
+    """The check that each judged day has a usual number of records; None if it is off.
 
     Args:
-        asked: `quality.volume`.
+        asked: the value of `quality.volume`.
         records: see `unusual_days`.
         judged: see `unusual_days`.
     """

@@ -1,1 +1,1 @@
-"""The page that shows what runs have published."""
+"""The data-quality report: an HTML page about the published tables."""

@@ -1,4 +1,4 @@
-"""The advisor's figures as the report shows them: what each setting keeps, and what it costs."""
+"""The advisor's result in the report: the loss and the delay of each setting, as plots."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Advised:
-    """What `strandline advise` has found.
+    """The result of `strandline advise`.
 
     Attributes:
-        figure: the share lost by the sum of bound and allowed lateness.
-        delays: how long after its end a window is final, by the same sum.
-        made_at: when it was asked.
-        sentences: the setting in force, and the smallest that keeps the share asked for.
+        figure: the plot of the lost share over the sum of bound and allowed lateness.
+        delays: the plot of the time from a window's end until it is final, over the same sum.
+        made_at: the time of the advice.
+        sentences: the current setting, and the smallest one that keeps the requested share.
     """
 
     figure: Figure
@@ -30,7 +30,7 @@ class Advised:
 
 
 def advised(advice: Mapping[str, Any] | None) -> Advised | None:
-    """The last advice as a plot; None: there is none, or it was about no record."""
+    """The last advice as plots; None if there is none, or it was about no records."""
     if not advice or not advice.get("records"):
         return None
     rows, records = _until_nothing_is_lost(advice), int(advice["records"])

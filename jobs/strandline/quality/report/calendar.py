@@ -1,4 +1,4 @@
-"""The calendars: a column a day, a row a time of day, a colour a state or a share of late ones."""
+"""The calendars: a column for each day, a row for each time of day, a colour for each state."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STATES = ("open", "fired", "closed", "gap")
 CLOSED, FIRED, GAP, OPEN = range(1, 5)
 NONE_LATE, FEW_LATE, SOME_LATE, MANY_LATE, MOST_LATE, ALL_LATE = range(1, 7)
 _SHARES = ((0.5, MOST_LATE), (0.1, MANY_LATE), (0.01, SOME_LATE), (0.0, FEW_LATE))
-"""Above which share of its records a slot has which shade."""
+"""The lower bounds of the late share for the shades of a slot."""
 
 
 @dataclass(frozen=True)
 class Shade:
-    """A colour of a calendar, what it means, and how many slots have it."""
+    """A colour of a calendar, with its meaning and its number of slots."""
 
     name: str
     style: str
@@ -39,7 +39,7 @@ class Shade:
 
 @dataclass(frozen=True)
 class Calendar:
-    """A calendar: strips of at most a year each, the newest first, and what the colours mean."""
+    """A calendar: strips of at most a year each, the newest first, and a legend of the colours."""
 
     strips: tuple[tuple[str, Figure], ...]
     shades: tuple[Shade, ...]
@@ -61,7 +61,7 @@ def calendar(completeness: pd.DataFrame) -> Calendar:
 
 
 def late_calendar(completeness: pd.DataFrame) -> Calendar:
-    """The share of its records that each slot has refused; slots without records are left out."""
+    """The calendar of the refused share of each slot's records; slots without records are empty."""
     slots = _measured(completeness)
     judged = slots[[*_COUNTS]].sum(axis=1)
     slots = slots[judged > 0].copy()
@@ -84,7 +84,7 @@ def late_calendar(completeness: pd.DataFrame) -> Calendar:
 def _calendar(
     slots: pd.DataFrame, meanings: dict[int, tuple[str, str]], style: str, what: str
 ) -> Calendar:
-    """A calendar; `meanings`: of the shades from 1 on, in their order."""
+    """A calendar; `meanings` has the meanings of the shades from 1 on, in order."""
     row_ms = _row_ms(slots)
     slots["day"] = slots["start_ms"] // DAY_MS
     slots["row"] = slots["start_ms"] % DAY_MS // row_ms
@@ -118,13 +118,13 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps_in(completeness: pd.DataFrame) -> int:
-    """How many slots are gaps; a row may stand for many of them in a row."""
+    """The number of slots that are gaps; a row of the table may stand for several gaps."""
     gaps = completeness[completeness["gap"].astype(bool)]
     return int(gaps["slots"].astype("Int64").fillna(1).sum()) if "slots" in gaps else len(gaps)
 
 
 def _row_ms(slots: pd.DataFrame) -> int:
-    """The time of day that a row stands for: that of the shortest step between slots, or more."""
+    """The length of a row in ms: the shortest distance between slots, or a multiple of it."""
     steps = slots["start_ms"].drop_duplicates().sort_values().diff().dropna()
     sizes = slots["end_ms"] - slots["start_ms"]
     shortest_ms = min([*steps.nsmallest(1), *sizes.nsmallest(1)], default=DAY_MS)
@@ -133,7 +133,7 @@ def _row_ms(slots: pd.DataFrame) -> int:
 
 
 def _strips(days: pd.Series[int]) -> list[tuple[str, int, int]]:
-    """Name, first and last day of each strip: one for everything, or one for each year."""
+    """The name, first and last day of each strip: one strip for all days, or one for each year."""
     if days.empty:
         return []
     first, last = int(days.min()), int(days.max())
@@ -178,12 +178,12 @@ def _height(rows: int) -> int:
 
 
 def _or_zero(column: pd.Series[Any]) -> Any:
-    """Whole numbers as a list, or 0 if they are nothing else."""
+    """Whole numbers as a list; 0 if all are 0."""
     return column.astype("int64").tolist() if column.any() else 0
 
 
 def _or_one(column: pd.Series[Any]) -> Any:
-    """Numbers as a list, or the one that they all are."""
+    """Numbers as a list; a single number if all are equal."""
     values = column.round(3).tolist()
     return values[0] if len(set(values)) == 1 else values
 

@@ -1,4 +1,4 @@
-"""A plot as the page's own script draws it, and the table behind it for who does not see it."""
+"""The data of a plot for the page's script, and its figures as a table for screen readers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from strandline.visible import visible
 
 _MOST_ROWS = 400
-"""So many rows of a table stand in the page; who needs more reads the pipeline's tables."""
+"""The largest number of rows of a plot's table in the page."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """What a colour of a plot stands for.
+    """A series of a plot.
 
     Attributes:
-        name: as the legend and the hovering say it.
-        style: the class of the colour in the page's style sheet.
+        name: its name in the legend and in the tooltip.
+        style: the class of its colour in the page's style sheet.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Series:
 
 @dataclass(frozen=True)
 class TableBehind:
-    """The figures of a plot as text; `left_out`: the rows that are too many for a page."""
+    """The figures of a plot as a table; `left_out` is the number of rows that are not shown."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -37,7 +37,7 @@ class TableBehind:
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> TableBehind:
-        """The last rows, numbers with their thousands."""
+        """The table with the last rows, and with thousands separators in numbers."""
         shown = tuple(tuple(_text(value) for value in row) for row in rows[-_MOST_ROWS:])
         return cls(tuple(columns), shown, len(rows) - len(shown))
 
@@ -47,12 +47,12 @@ class Figure:
     """A plot.
 
     Attributes:
-        kind: `heat`, `bars` or `lines`: how the page's script draws it.
-        label: the plot in a sentence.
-        height: in pixels.
-        data: what is drawn, by the kind; all of it numbers, dates and plain texts.
-        series: the colours, for a legend; empty: one needs none.
-        table: the figures behind it.
+        kind: `heat`, `bars` or `lines`: the form in which the page's script draws it.
+        label: a sentence about the plot.
+        height: its height in pixels.
+        data: numbers, dates and plain texts; their structure depends on the kind.
+        series: the series for a legend; empty if it needs none.
+        table: the same figures as a table.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Figure:
 
     @property
     def script(self) -> str:
-        """JSON for a script element, which only `</script` could leave."""
+        """JSON for a script element, with `<` escaped so that the data cannot end the element."""
         named = [{"name": one.name, "style": one.style} for one in self.series]
         content = {"kind": self.kind, "height": self.height, **self.data}
         if named and "series" not in self.data:
@@ -82,15 +82,15 @@ def bars(
     table: TableBehind,
     band: Sequence[tuple[float, float] | None] = (),
 ) -> Figure:
-    """Bars by day, one series on the other.
+    """A plot of stacked bars by day.
 
     Args:
-        label: the plot in a sentence.
-        days: ascending; a day that lacks has no bar.
-        series: what they consist of, the lowest first, with a number for each day.
-        unit: what is counted.
-        table: behind it.
-        band: for each day what is usual, from and to; None: not known.
+        label: a sentence about the plot.
+        days: the days, ascending; a missing day has no bar.
+        series: the series from bottom to top, with a number for each day.
+        unit: the unit of the numbers.
+        table: the same figures as a table.
+        band: the usual range of each day, as from and to; None: not known.
     """
     first = days[0]
     data: dict[str, Any] = {
@@ -117,19 +117,19 @@ def lines(
     end: float | None = None,
     logarithmic: bool = False,
 ) -> Figure:
-    """Lines over days, or over a number.
+    """A plot of lines over days, or over a number.
 
     Args:
-        label: the plot in a sentence.
+        label: a sentence about the plot.
         x: days after `first`, or numbers; ascending.
-        series: the lines, with a number for each x; None: there is none.
-        unit: of the numbers.
-        table: behind it.
-        first: the day that x counts from; None: x is a number.
-        x_title: of a number.
-        step: whether a line stays until the next x.
-        end: where the x axis ends; None: at the last.
-        logarithmic: whether each step of the y axis is ten times the one below it; 0 is below all.
+        series: the lines, with a number for each x; None: the line has no point there.
+        unit: the unit of the numbers.
+        table: the same figures as a table.
+        first: the day from which x counts; None: x is a number.
+        x_title: the title of the x axis, if x is a number.
+        step: whether a line keeps its value until the next x.
+        end: the end of the x axis; None: the last x.
+        logarithmic: whether the y axis is logarithmic; 0 is drawn below all other values.
     """
     data = {
         "first": None if first is None else first.isoformat(),
@@ -154,7 +154,7 @@ def _text(value: Any) -> str:
 
 
 def _visible(content: Any) -> Any:
-    """The same, its texts without control signs."""
+    """The data with control characters of its texts escaped."""
     if isinstance(content, str):
         return visible(content)
     if isinstance(content, Mapping):

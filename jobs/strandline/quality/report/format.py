@@ -1,4 +1,4 @@
-"""How the report words instants."""
+"""Instants as text, for the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.quality.figures import NOTHING
 
 
 def moment(value: Any) -> str:
-    """An instant such as `2013-01-05 06:00`, in UTC, finer only where it is; a dash for null."""
+    """An instant in UTC such as `2013-01-05 06:00`, with seconds if it has any; a dash for null."""
     if not isinstance(value, datetime) or value != value:  # noqa: PLR0124 - NaT differs from itself
         return NOTHING
     aware = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
@@ -19,5 +19,5 @@ def moment(value: Any) -> str:
 
 
 def day_or_moment(value: Any) -> str:
-    """An instant as a date where it is midnight; a dash for null."""
+    """A midnight as a date, every other instant with its time; a dash for null."""
     return moment(value).removesuffix(" 00:00")

@@ -1,4 +1,4 @@
-"""Which channel holds the watermark back, and since when: what a person on call asks first."""
+"""The channel that holds the watermark back, and the time since when it does."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from strandline.spec.pipeline import channel_of
 
 @dataclass(frozen=True)
 class HeldBack:
-    """Where the combined watermark stands, and what keeps it there.
+    """The combined watermark, and the channel that holds it back.
 
     Attributes:
         watermark_ms: the combined watermark after the last observed day; None: none yet.
-        held_by: the channel whose own watermark it is; None: no channel takes part.
-        since: when that channel last raised it; None: never.
-        ahead_ms: how far the others are ahead of it; None: no other has a watermark.
-        idle: the channels that are idle, and left out.
+        held_by: the channel with the smallest watermark; None: no channel takes part.
+        since: the last time at which this channel raised its watermark; None: never.
+        ahead_ms: the distance to the next channel's watermark; None: no other has a watermark.
+        idle: the idle channels, which the combined watermark ignores.
     """
 
     watermark_ms: int | None
@@ -34,7 +34,7 @@ class HeldBack:
     idle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """In one line."""
+        """The state as one line of text."""
         parts = [f"at {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
         if self.held_by is None and self.since:
             parts.append(f"since {self.since}")
@@ -58,15 +58,15 @@ class _ChannelWatermark:
 def held_back_by(
     channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
 ) -> HeldBack | None:
-    """Where the watermark of a pipeline stands, and by which channel; None: that is not known.
+    """The watermark of a pipeline, and the channel that holds it back; None if it is not known.
 
-    It is not where records alone do not decide it, as of a join with a side that can go idle, or
-    goes by the clock.
+    It is not known if records alone do not decide it, as for a join with a side that can go idle or
+    that is emitted by the clock.
 
     Args:
         channels: the timeline's rows of kind `channel`.
         spec: the pipeline.
-        carried: where channels can go idle: where the source stands after the last observed day.
+        carried: the state of the source after the last observed day, if channels can go idle.
     """
     if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
         return None
@@ -87,20 +87,20 @@ def held_back_by(
 
 
 def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
-    """Where the watermark of a pipeline with one nameless channel stands, and since when."""
+    """The watermark of a pipeline with one nameless channel, and the time of its last advance."""
     only = _by_days("", rows)
     watermark_ms = None if only.watermark_ms == MIN_WATERMARK else only.watermark_ms
     return HeldBack(watermark_ms, None, only.since, None)
 
 
 def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ...]:
-    """The channels that hold the watermark back as they have said nothing yet.
+    """The channels that hold the watermark back because they have no watermark yet.
 
-    Of two sources also a side that discovers its channels and has none, by its own name.
+    Of two sources, a side that discovers its channels and has none is listed by the side's name.
 
     Args:
         spec: the pipeline.
-        heard: the channels that have.
+        heard: the channels that have a watermark.
     """
     silent: list[str] = []
     for name, side in spec.sides.items():
@@ -117,13 +117,13 @@ def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ..
 
 
 def _waits_for_all(side: PipelineSpec) -> bool:
-    """Whether each channel of a side holds its watermark back until it has said something."""
+    """Whether a side's watermark waits for the first record of each of its channels."""
     watermark = side.watermark
     return not (watermark.idleness_in_effect or watermark.goes_by_the_clock)
 
 
 def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:
-    """The channels that were retired when the last of some days was over."""
+    """The channels that were retired by the end of the last of some days."""
     if channels.empty:
         return set()
     over_ms = midnight_of(max(channels["arrival_date"])) + DAY_MS
@@ -149,7 +149,7 @@ def _of_source(carried: SourceState) -> HeldBack | None:
 
 
 def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
-    """A channel by the days of its arrivals: the last one that has raised its watermark."""
+    """The last day on which a channel raised its watermark."""
     by_day = rows.sort_values("arrival_date")
     offers = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
     offered = offers.fillna(MIN_WATERMARK).max(axis=1)

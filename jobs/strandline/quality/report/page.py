@@ -1,4 +1,4 @@
-"""The data-quality report: one HTML page that needs nothing else, neither a network nor Spark."""
+"""The data-quality report: one self-contained HTML page, made without Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Page:
 
     Attributes:
         html: the page.
-        summary: what the next report compares itself with.
+        summary: the figures that the next report is compared with.
     """
 
     html: str
@@ -57,16 +57,16 @@ def build_report(
 ) -> Page:
     """The report of a pipeline as one self-contained HTML page.
 
-    Whatever stands in the tables is shown as text: none of it can become markup.
+    Values of the tables are escaped.
 
     Args:
-        tables: what was read from the lake.
+        tables: the pipeline's tables.
         spec: the pipeline.
-        made_from: what the tables were read from, such as a lake and its ledger's position.
-        made_at: the time of the clock, as people read it; empty: nobody says it.
-        shown: of which days they are; None: of all.
-        notice: what a reader must know before anything else; None: nothing.
-        findings: what is not as it must be.
+        made_from: the origin of the tables, such as a lake and its ledger's position.
+        made_at: the time of the report as text; empty: it is not shown.
+        shown: the days of the tables; None: all days.
+        notice: a note at the top of the page; None: there is none.
+        findings: the pipeline's findings.
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
@@ -119,13 +119,13 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """A value of a template; in a text control signs, but for line breaks, are written out."""
+    """A template's value; control characters of a text, except line breaks, are escaped."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return visible(value, keep="\n") if is_text else value
 
 
 def _of_runs(ledger: pd.DataFrame, runs: list[RunLine]) -> dict[str, Any]:
-    """What the page shows of runs."""
+    """The template's variables about runs."""
     return {
         "runs": runs,
         "older_runs": runs_left_out(ledger),
@@ -135,7 +135,7 @@ def _of_runs(ledger: pd.DataFrame, runs: list[RunLine]) -> dict[str, Any]:
 
 
 def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -> dict[str, Any]:
-    """What the page shows of records and of their slots."""
+    """The template's variables about records and slots."""
     since, until = (_day(shown.since), _day(shown.until)) if shown else (None, None)
     channel = spec.source.channel
     named = {*spec.source.key.values(), *([channel] if channel else [])}
@@ -152,7 +152,7 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -
 
 
 def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
-    """What the page shows of watermarks."""
+    """The template's variables about watermarks."""
     latest = tables.channels if tables.latest is None else tables.latest
     return {
         "watermarks": watermarks(tables.channels, spec, latest),
@@ -165,12 +165,12 @@ def _day(text: str | None) -> date | None:
 
 
 def _plot(figure: Figure) -> Markup:
-    """A figure's data as JSON inside a script element."""
+    """A script element with a figure's data as JSON."""
     return Markup(figure.script)
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
-    """The windows, the watermark and the lateness, in a few words each."""
+    """The pipeline's windows, watermark and allowed lateness as short texts."""
     watermark = "; ".join(
         f"{name}: {_watermark(side)}" if name else _watermark(side)
         for name, side in spec.sides.items()

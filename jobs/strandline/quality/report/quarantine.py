@@ -1,4 +1,4 @@
-"""The report's plots of what was quarantined, and of how late it was."""
+"""The report's plots of quarantined records, and of the lateness of late records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REFUSED = ("late", "no_window")
 """The reasons of well-formed records; all others are of malformed ones."""
 
 _UNITS = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"))
-"""What the extra lateness is drawn in: the largest that it has two of."""
+"""The units of the plot's x axis: the largest is chosen of which the axis has at least two."""
 _NEARLY_ALL = 95
 _EXTRA_MS = tuple(minutes * 60_000 for minutes in (5, 15, 60, 120, 360, 720, 1440, 10_080))
 _COLOURS = 8
@@ -31,7 +31,7 @@ class Saved:
 
 
 def quarantine_plots(quarantine: pd.DataFrame) -> tuple[tuple[str, Figure], ...]:
-    """Quarantined records by day and reason: refused ones, and malformed ones."""
+    """Two plots of quarantined records by day and reason: refused records and malformed records."""
     days = quarantine.dropna(subset=["day", "reason"])
     groups = ((title, days["reason"].isin(REFUSED) == is_refused) for title, is_refused in _GROUPS)
     return tuple(
@@ -94,7 +94,7 @@ def lateness_plot(lateness: pd.DataFrame) -> Figure | None:
 
 
 def saved_by(lateness: pd.DataFrame) -> tuple[Saved, ...]:
-    """What some extra allowed lateness would have saved, and last the least that saves all."""
+    """The late records saved by several extra lateness values; the last value saves all."""
     total = int(lateness["records"].sum())
     if not total:
         return ()

@@ -1,4 +1,4 @@
-"""What runs have changed of what was published before, by the day on which they did."""
+"""The report's plot of revisions: published results that later runs have changed, by day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESULTS = ("windows", "pairs")
 
 
 def revisions_plot(runs: pd.DataFrame) -> Figure | None:
-    """Results that published runs have updated or removed, by day; None: none has."""
+    """The plot of updated and removed results by the day of the run; None if there are none."""
     changed: dict[date, list[int]] = {}
     for update, delete, day in _published(runs):
         of_day = changed.setdefault(day, [0, 0, 0])
@@ -34,7 +34,7 @@ def revisions_plot(runs: pd.DataFrame) -> Figure | None:
 
 
 def _published(runs: pd.DataFrame) -> list[tuple[int, int, date]]:
-    """Of each run that has published: updated and removed results, and the day."""
+    """The day, and the updated and removed results, of each published run."""
     found = []
     for _, steps in runs.groupby(["run_id", "attempt"]):
         ends = steps[steps["step"] == "published"]

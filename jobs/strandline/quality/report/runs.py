@@ -1,4 +1,4 @@
-"""The ledger as people read it: a line a run, the newest first."""
+"""The report's list of runs, the newest first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strandline.quality.figures import NOTHING
 from strandline.quality.report.format import day_or_moment, moment
 
 MOST_RUNS = 40
-"""The runs that are listed, before the last published one."""
+"""The number of listed runs; the last published run is listed in addition."""
 _ATTEMPT = ["run_id", "attempt"]
 _ENGINE = ("engine", "engine_version")
 _OUTCOMES = {
@@ -28,14 +28,14 @@ _OUTCOMES = {
 
 @dataclass(frozen=True)
 class RunLine:
-    """One attempt of a run: the last that its steps said of everything.
+    """One attempt of a run, with the last value of each field in its steps.
 
     Attributes:
         outcome: its last step.
         tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
-        engine: what it was computed on, with its version; empty: of an earlier program.
-        rebuilt: start and end of its range; empty if it has none.
-        changes: of each table, what the diff had to change; empty if there was no diff.
+        engine: its engine with the version; empty for runs of earlier versions.
+        rebuilt: the start and end of its range; empty if it has none.
+        changes: the changed rows of each table; empty if there was no diff.
     """
 
     run_id: str
@@ -57,12 +57,12 @@ class RunLine:
 
     @property
     def failures(self) -> tuple[AuditResult, ...]:
-        """The expectations that did not hold."""
+        """The failed expectations."""
         return tuple(result for result in self.audit if not result.success)
 
 
 def run_lines(runs: pd.DataFrame) -> list[RunLine]:
-    """The last runs of a ledger, the one that wrote last first; and the last published one."""
+    """The last runs of a ledger, the latest step first, and the last published run."""
     if runs.empty:
         return []
     steps = runs.sort_values("position").set_index(_ATTEMPT, drop=False)
@@ -73,7 +73,7 @@ def run_lines(runs: pd.DataFrame) -> list[RunLine]:
 
 
 def runs_left_out(runs: pd.DataFrame) -> int:
-    """How many older runs of a ledger have no line."""
+    """The number of older runs that are not listed."""
     return max(len(runs[_ATTEMPT].drop_duplicates()) - MOST_RUNS, 0)
 
 

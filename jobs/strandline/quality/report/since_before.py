@@ -1,4 +1,4 @@
-"""What has changed since the report before."""
+"""The changes since the previous report."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _COUNTED = (
 
 @dataclass(frozen=True)
 class Changes:
-    """What is different from the report before.
+    """The changes since the previous report.
 
     Attributes:
-        made_at: when that one was made.
-        texts: a part of a sentence for each thing that changed; empty: nothing has.
+        made_at: the time of the previous report.
+        texts: a part of a sentence for each change; empty if there is none.
     """
 
     made_at: str
@@ -30,7 +30,7 @@ class Changes:
 def summary_of(
     totals: Mapping[str, Any], *, made_at: str, runs: int, processed_up_to: str, state: str
 ) -> dict[str, Any]:
-    """What the next report compares itself with."""
+    """The figures with which the next report is compared."""
     counts = {name: totals[name] for name, _ in _COUNTED if name in totals}
     return {
         "made_at": made_at,
@@ -42,7 +42,7 @@ def summary_of(
 
 
 def changes_since(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Changes | None:
-    """What has changed between two summaries; None: there was no report before."""
+    """The changes between two summaries; None if there was no previous report."""
     if before is None:
         return None
     return Changes(str(before.get("made_at", "")), tuple(_texts(before, now)))

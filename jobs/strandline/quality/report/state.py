@@ -10,7 +10,7 @@ from strandline.quality.findings.check import Finding, in_order, state_line
 from strandline.quality.report.runs import RunLine
 
 _LONGEST = 140
-"""Signs of the first line; its findings stand below it in full."""
+"""The longest first line in characters; the findings follow it in full."""
 
 
 @dataclass(frozen=True)
@@ -18,18 +18,18 @@ class State:
     """The state of the data.
 
     Attributes:
-        findings: the gravest first.
+        findings: by severity, the most severe first.
     """
 
     findings: tuple[Finding, ...]
 
     @classmethod
     def of(cls, findings: Sequence[Finding], runs: Sequence[RunLine]) -> State:
-        """The state by the findings that stand, whichever run found them.
+        """The state by the current findings of all runs.
 
         Args:
-            findings: in any order.
-            runs: the newest first; none: nothing has been rebuilt yet.
+            findings: the findings, in any order.
+            runs: the runs, the newest first; empty if nothing has been rebuilt yet.
         """
         if not runs:
             return cls((Finding("runs", "warning", "nothing has been rebuilt yet"),))
@@ -37,17 +37,17 @@ class State:
 
     @property
     def tone(self) -> str:
-        """`bad` if a finding is critical, `open` if one is a warning, else `good`: its colour."""
+        """The colour: `bad` if a finding is critical, `open` if one is a warning, else `good`."""
         severities = {one.severity for one in self.findings}
         if "critical" in severities:
             return "bad"
         return "open" if "warning" in severities else "good"
 
     def __str__(self) -> str:
-        """The first line of the report and of `strandline status`; cut where it is long."""
+        """The first line of the report and of `strandline status`; truncated if it is long."""
         return shorten(state_line(self.findings), _LONGEST, placeholder=" …")
 
     @property
     def needs_list(self) -> bool:
-        """Whether the first line leaves something out."""
+        """Whether the first line does not show all findings in full."""
         return len(self.findings) > 1 or str(self) != state_line(self.findings)

@@ -1,4 +1,4 @@
-"""What a report is made from."""
+"""The tables from which a report is made."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from strandline.engine.idleness.state import SourceState
 
 @dataclass(frozen=True)
 class ReportTables:
-    """What a report is made from. Each table may be empty, but has its columns; others are ignored.
+    """The tables from which a report is made.
 
-    Instants are `datetime64` columns that know their zone, dates are `datetime.date`.
+    Each table may be empty, but has its columns; further columns are ignored. Instants are
+    `datetime64` columns with a time zone, dates are `datetime.date`.
 
     Attributes:
         completeness: the table `completeness`.
-        quarantine: how many records were quarantined: `reason`, `day` (the table's
-            `quarantine_date`), `records`.
-        lateness: how many records were how late: `late_by_ms`, rounded up as one likes, `records`.
+        quarantine: counts of quarantined records: `reason`, `day` (the table's `quarantine_date`),
+            `records`.
+        lateness: counts of late records by lateness: `late_by_ms` (may be rounded up), `records`.
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
-            and, if it is there, `pending_ms`.
+            and optionally `pending_ms`.
         runs: the ledger `runs`.
-        latest: the same up to the last observed day, as far back as it takes to know where each
-            channel stands; None: `channels`.
-        source: where channels can go idle: where the source stands after the last observed day.
-        arrivals: the rows of each arrival day shown, where they are known.
-        values: of late and of malformed rows, how often columns of few values have each of these:
+        latest: rows as in `channels` up to the last observed day, with the last row of each
+            channel; None: `channels` has them.
+        source: the state of the source after the last observed day, if channels can go idle.
+        arrivals: the rows of each shown arrival day, if known.
+        values: counts of late and of malformed rows by the values of low-cardinality columns:
             `group`, `column`, `value`, `records`; None: not known.
-        advice: the last answer of the advisor; None: there is none.
-        before: the summary of the report before; None: there was none.
+        advice: the last result of the advisor; None: there is none.
+        before: the summary of the previous report; None: there was none.
     """
 
     completeness: pd.DataFrame
@@ -51,12 +52,12 @@ class ReportTables:
 
 @dataclass(frozen=True)
 class Shown:
-    """The days that a report shows, both among them, and what all days hold.
+    """The days that a report shows, and the totals over all days.
 
     Attributes:
-        since: the first day; None: the first there is.
-        until: the last day; None: the last there is.
-        totals: of all days: `first_day`, `last_day`, `slots`, `windows`, `quarantine`.
+        since: the first shown day; None: the first of all days.
+        until: the last shown day, inclusive; None: the last of all days.
+        totals: over all days: `first_day`, `last_day`, `slots`, `windows`, `quarantine`.
     """
 
     since: str | None

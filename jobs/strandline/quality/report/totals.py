@@ -1,4 +1,4 @@
-"""What became of all records, in numbers."""
+"""The number of records by outcome."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MEANINGS = {
     "duplicate": "has been seen before",
     "event_time_out_of_range": "lies outside the years 0001 to 9999",
 }
-"""What each reason of quarantine means."""
+"""The meaning of each reason of quarantine."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """How many records were quarantined for a reason."""
+    """The number of records quarantined for a reason."""
 
     name: str
     records: int
@@ -37,7 +37,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Totals:
-    """What became of all records: over the slots, and over the quarantine."""
+    """The number of records by outcome, over all slots and the whole quarantine."""
 
     on_time: int
     late_accepted: int
@@ -50,17 +50,17 @@ class Totals:
 
     @property
     def judged(self) -> int:
-        """The records that were accepted or late."""
+        """The number of accepted and late records."""
         return self.on_time + self.late_accepted + self.late
 
     @property
     def rows(self) -> int:
-        """All rows: judged, in no window, or malformed."""
+        """The number of all rows: accepted, late, in no window, or malformed."""
         return self.judged + self.no_window + self.malformed
 
     @property
     def malformed(self) -> int:
-        """The quarantined records that no watermark ever judged."""
+        """The number of malformed rows, which are quarantined without comparison to a watermark."""
         return sum(reason.records for reason in self.malformed_reasons)
 
     @property
@@ -70,7 +70,7 @@ class Totals:
 
 
 def totals_of(tables: ReportTables) -> Totals:
-    """What became of all records of the days shown."""
+    """The number of records by outcome on the shown days."""
     slots = tables.completeness
     reasons = tables.quarantine.groupby("reason")["records"].sum()
     found = [Reason(str(name), int(count), name in REFUSED) for name, count in reasons.items()]

@@ -1,4 +1,4 @@
-"""How many rows arrived each day, beside what is usual on that day of the week."""
+"""The report's plot of rows by arrival day, with the usual range of the day of the week."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
 @dataclass(frozen=True)
 class Volume:
-    """The rows by arrival day, and the days that lie outside what is usual.
+    """The rows by arrival day, and the unusual days.
 
     Attributes:
-        figure: None: no day is known.
-        unusual: the days, each with its rows and what is usual.
+        figure: the plot; None if no day is known.
+        unusual: the unusual days, with their rows and the usual range.
     """
 
     figure: Figure | None
@@ -24,12 +24,12 @@ class Volume:
 
 
 def volume(rows: Mapping[date, int], since: date | None, until: date | None) -> Volume:
-    """The rows of the arrival days that are shown.
+    """The volume of the shown arrival days.
 
     Args:
-        rows: by arrival day; what is usual is known of days with four weeks before them.
-        since: the first day shown; None: the first there is.
-        until: the last one; None: the last there is.
+        rows: the rows by arrival day; the usual range needs four earlier days of the same weekday.
+        since: the first shown day; None: the first of all days.
+        until: the last shown day; None: the last of all days.
     """
     days = [
         day
@@ -59,7 +59,7 @@ def volume(rows: Mapping[date, int], since: date | None, until: date | None) -> 
 
 
 def _edges(rows: Mapping[date, int], day: date) -> tuple[float, float] | None:
-    """The least and the most rows that are usual on a day; None: not known."""
+    """The usual minimum and maximum of rows on a day; None if not known."""
     usual = UsualVolume.of(rows, day)
     return None if usual is None else (usual.least, usual.most)
 

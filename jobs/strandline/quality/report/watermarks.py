@@ -1,4 +1,4 @@
-"""How far the watermarks stood behind the clock at the end of each day."""
+"""The report's plot of the watermarks' distance to the end of each arrival day."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Watermarks:
-    """The plot, and what it does not show.
+    """The plot of the watermarks, and the channels that it does not show.
 
     Attributes:
-        figure: a line a channel and one for the combined watermark; None if no channel has one.
-        silent: the channels without a watermark that hold everything back.
-        left_out: how many channels have no line, the ones least behind.
+        figure: a line for each channel and for the combined watermark; None if no channel has one.
+        silent: the channels without a watermark, which hold the combined watermark back.
+        left_out: the number of channels without a line; they are least behind.
     """
 
     figure: Figure | None
@@ -77,7 +77,7 @@ def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
 
 
 def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
-    """A row a day, a column a channel: the hours from its watermark to the day's end."""
+    """The hours from each channel's watermark (a column) to the end of each day (a row)."""
     rows = channels.assign(
         day=[midnight_of(day) // DAY_MS for day in channels["arrival_date"]],
         channel=channels["channel"].fillna(""),

@@ -1,4 +1,4 @@
-"""Who is late and who is malformed: the values that stand out among quarantined rows."""
+"""The column values that are frequent among late or malformed rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_VALUES = 4
 
 @dataclass(frozen=True)
 class Culprit:
-    """A value of a column, and how many of the rows have it."""
+    """A value of a column, and the number of rows with it."""
 
     value: str
     records: int
@@ -33,12 +33,12 @@ class Culprits:
 
 @dataclass(frozen=True)
 class Who:
-    """Columns whose values stand out among the late, or the malformed rows.
+    """The columns with frequent values among late or malformed rows.
 
     Attributes:
         group: `late` or `malformed`.
-        records: the rows of the group.
-        columns: first those in which one value has most of them.
+        records: the number of rows in the group.
+        columns: the columns by the frequency of their most frequent value, descending.
     """
 
     group: str
@@ -47,7 +47,7 @@ class Who:
 
     @property
     def sentence(self) -> str:
-        """The value that stands out most: `dest = HNL: 699 of 843`."""
+        """The most frequent value as text: `dest = HNL: 699 of 843`."""
         first = self.columns[0]
         return (
             f"{first.column} = {first.values[0].value}: {first.values[0].records:,} of "
@@ -56,11 +56,12 @@ class Who:
 
 
 def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
-    """Who is late, and who is malformed.
+    """The frequent values of late and of malformed rows.
 
     Args:
-        values: `group`, `column`, `value` (text; None: null), `records`, of columns of few values.
-        always: columns that are named whether a value stands out in them or not.
+        values: counts of low-cardinality columns: `group`, `column`, `value` (text; None: null),
+            `records`.
+        always: columns that are listed even without a frequent value.
     """
     same = values.groupby("column")["value"].nunique(dropna=False)
     telling = values[values["column"].map(same) > 1]
