@@ -1,6 +1,6 @@
 """The watermark's steps over a long history, read only for the days that a question needs.
 
-Watermarks increase strictly, so the watermark at the end of each day tells on which day a threshold
+Watermarks increase strictly, so the watermark at the end of each day shows on which day a threshold
 was reached.
 """
 

@@ -277,8 +277,8 @@ def times_fired() -> Column:
 def not_superseded(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The windows that `fired` has emitted and no later firing has superseded.
 
-    Their FIRING is the last one. In a session, a later firing that covers an earlier one contains all
-    of its records. One that merely encloses the range of a dropped session supersedes nothing.
+    Their FIRING is the last one. In a session, a later firing that covers an earlier one has all of
+    its records. One that merely encloses the range of a dropped session supersedes nothing.
     """
     session = session_of(spec)
     late = F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(0))

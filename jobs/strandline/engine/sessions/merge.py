@@ -73,7 +73,7 @@ def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
     A row that arrived at the watermark W holds its points from W + 2 - L on before a session that
     ends there is dropped, and from W + 2 on before it fires. So the smallest point held by the rows
-    that end later tells whether an end is held, and rows need not be compared pairwise.
+    that end later shows whether an end is held, and rows need not be compared pairwise.
     """
     end, watermark = F.col(c.END), F.col(c.WATERMARK)
     from_above = Window.partitionBy(*keys_of(spec)).orderBy(F.desc(c.END))
