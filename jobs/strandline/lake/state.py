@@ -29,10 +29,9 @@ _DATELESS = "arrival day unknown"
 
 @dataclass(frozen=True)
 class UnfinishedPublish:
-    """A publication that has begun, and has neither ended nor been dropped.
+    """A publication that has begun, and has neither ended nor been dropped, also if it failed.
 
-    The next process that takes the lock ends it. A failed publication is unfinished, too: it may
-    have written some tables and not others.
+    The next process that takes the lock ends it, since it may have written only some tables.
 
     Attributes:
         begun: its step `publishing`.

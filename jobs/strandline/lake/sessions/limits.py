@@ -16,8 +16,8 @@ from strandline.spec.on_sail import ON_SPARK, names_not_on_sail
 from strandline.spec.pipeline import PipelineSpec
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
-"""Reader features of Delta. Sail supports the first; it reads tables that declare the others without
-using them."""
+"""Reader features of Delta: Sail supports the first, and reads tables that declare the others
+without using them."""
 _MAPPING = "delta.columnMapping.mode"
 
 
