@@ -173,7 +173,7 @@ def cut(session):
         found = []
         for within in (EVERYTHING, TimeRange(0, EVERYTHING.end_ms)):
             rebuild = engine.rebuild(Scope(within))
-            slots = rebuild.accepted_by_slot().select(c.SLOT, "accepted", "unfired").collect()
+            slots = rebuild.accepted_by_slot().select(c.SLOT, "records", "unfired").collect()
             found.append((windows_of(rebuild), firings_of(rebuild), sorted(map(tuple, slots))))
         return found
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from killed import Killed
 from lakes import Line, a_record, a_spec, a_week, instant, land
@@ -11,6 +14,7 @@ from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
 from strandline.lake import publish as out
+from strandline.lake.places import path_of
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.publish_staged import publish_staged
 from strandline.pipeline.request import Outcome, Request
@@ -92,6 +96,42 @@ def test_a_staging_that_has_lost_rows_is_not_published(prepared, tmp_path):
     with pytest.raises(InputError, match=r"staging is broken.*--prepare"):
         publish(line)
     assert line.ledger[-1].step == "prepared"
+
+
+def staged_windows(line: Line) -> list[Path]:
+    folder = line.root / "_staging" / line.ledger[-1].run_id / "windows"
+    return [*folder.rglob("*.parquet")]
+
+
+@pytest.mark.parametrize("window", [{"tumbling": "1h"}, {"sliding": "1h", "every": "30m"}])
+def test_staged_windows_are_rows_to_publish_and_become_the_tables_also_while_others_are_open(
+    spark, tmp_path, window
+):
+    line = Line(spark, tmp_path, a_spec(window=window))
+    times = [f"1 {hour:02}:30" for hour in range(24)]
+    land(line.folder, [a_record(at, at, source) for at in times for source in "ab"])
+    outcome = line.advance("2", prepare=True)
+    assert {"open", "closed"} <= {*outcome.slots}
+    files = {
+        file.stat().st_ino: pq.read_table(file, partitioning=None) for file in staged_windows(line)
+    }
+    assert publish(line).status == "published"
+    for rows in files.values():
+        assert rows.column_names == line.table("windows").schema().to_arrow().names
+        assert {*rows["state"].to_pylist()} <= {"fired", "closed"}
+    there = {Path(path_of(uri)).stat().st_ino for uri in line.table("windows").file_uris()}
+    assert there == {*files}
+
+
+def test_a_staging_of_an_earlier_version_is_prepared_again(prepared, tmp_path):
+    line = prepared.copy(tmp_path)
+    line.backfill("1", "3", as_of="3", prepare=True, recreate=True, reason="all of it")
+    for file in staged_windows(line):
+        rows = pq.read_table(file, partitioning=None)
+        counted = pa.array([1] * len(rows), pa.int64())
+        pq.write_table(rows.append_column("_strandline_in_newest_window", counted), file)
+    with pytest.raises(InputError, match=r"an earlier version of this program.*--prepare"):
+        publish(line)
 
 
 def test_a_rejected_run_is_published_once_somebody_says_why(prepared, tmp_path, monkeypatch):

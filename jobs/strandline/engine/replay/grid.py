@@ -1,4 +1,4 @@
-"""The rebuild of windows, other than sessions, that are replayed."""
+"""The rebuild by a replay of windows on a grid and of windows of all time."""
 
 from __future__ import annotations
 
@@ -44,42 +44,38 @@ from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted
-from strandline.engine.windows.contents import count_each, fire
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _CONTENT = "_strandline_content"
+_IS_CLOSED = "_strandline_is_closed"
 _AT_MS = "_strandline_reached_at_ms"
-_COUNTS = (c.ACCEPTED, "late_accepted", c.IN_NEWEST_WINDOW, c.UNFIRED)
 
 
 @dataclass(frozen=True)
 class ReplayedWindows(ReplayedRebuild, GridRebuild):
-    """The rebuild of windows whose trigger is another one than the default, or that evict."""
+    """The rebuild of windows with an evictor or with another trigger than the default."""
 
     def windows(self) -> DataFrame:
-        """The windows of every key, those that have not fired yet included.
+        """The windows of every key, including those that have not fired yet.
 
-        Their content is that of the last firing; ACCEPTED counts all records, UNFIRED those that a
-        window has closed with before any firing held them.
+        Their content is that of the last firing, which need not hold all that they accepted.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         records = self._replayed(self._identity)
         parts = records.groupBy(*window, IS_SHOWN).agg(
             *(column.alias(name) for name, column in aggregates.items()),
-            F.count(F.lit(1)).alias(c.ACCEPTED),
+            F.count(F.lit(1)).alias("records"),
             F.count_if(LATE).alias("late_accepted"),
-            F.count_if(self._is_newest()).alias(c.IN_NEWEST_WINDOW),
-            F.count_if(IS_UNFIRED).alias(c.UNFIRED),
         )
-        shown = F.struct(*map(quoted, aggregates), F.col(c.ACCEPTED).alias("records"))
+        shown = F.struct(*map(quoted, aggregates), "records")
         counted = parts.groupBy(*window).agg(
             F.first(F.when(F.col(IS_SHOWN), shown), ignorenulls=True).alias(_CONTENT),
-            *(F.sum(name).alias(name) for name in _COUNTS),
+            F.sum("late_accepted").alias("late_accepted"),
         )
-        filled = counted.select(*window, *_COUNTS, *fields_of(counted, _CONTENT))
+        filled = counted.select(*window, "late_accepted", *fields_of(counted, _CONTENT))
         if _may_hold_nothing(spec):
             filled = with_contents_of_none(filled, records, aggregates, "records")
         fired = self._fired(self._identity).groupBy(*window)
@@ -90,10 +86,33 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         none = long(0)
         both = both.withColumns({n: F.coalesce(n, none) for n in ("records", "firings")})
-        return self._with_refused(_as_windows(both, self._windows, spec), self._windows)
+        return _as_windows(both, self._windows, spec)
+
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: each window is a slot."""
+        closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
+        counted = (
+            self._replayed(self._identity)
+            .join(F.broadcast(closed), c.WINDOW)
+            .groupBy(F.col(c.WINDOW).alias(c.SLOT))
+            .agg(
+                F.count(F.lit(1)).alias("records"),
+                F.count_if(LATE).alias("late_accepted"),
+                F.count_if(self._is_newest()).alias("in_newest"),
+                F.count_if(F.col(_IS_CLOSED) & F.col(IS_UNFIRED)).alias("unfired"),
+            )
+        )
+        if self.history.grid.one_window_each:
+            return counted
+        kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
+        refused = self._pairs(self._windows).where(kept_elsewhere)
+        missed = refused.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(
+            F.count(F.lit(1)).alias("missed_pairs")
+        )
+        return counted.join(missed, c.SLOT, "full")
 
     def held(self) -> DataFrame:
-        """What the windows that have not closed hold, each with the `state` of its slot."""
+        """The contents of the windows that have not closed, each with the `state` of its slot."""
         state = F.col(c.SLOT_STATE)
         records = self._replayed.any_or(self._identity).where(IS_HELD)
         shown = contents(records, self.group, self._aggregates).join(
@@ -145,7 +164,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def _with_watermarks(self, accepted: DataFrame) -> DataFrame:
         """The records with the WATERMARK at their arrival, and UNTIL_MS.
 
-        Where only the end of a window counts: whether the watermark had reached it.
+        If only the end of a window matters, WATERMARK only says whether it had been reached.
         """
         if self._spec.fires_at_times:
             records = self._emitted.at(accepted.withColumns(arrival_probe(self._spec)))
@@ -162,7 +181,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     @cached_property
     def _emitted(self) -> Emissions:
-        """The emissions of all days of the records, and on which a window can fire."""
+        """The emissions of all days with a record or a possible firing of a window."""
         within = self.scope.windows
         days = {*self.history.days.of_windows(within)}
         if self._spec.fires_at_times:
@@ -173,25 +192,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return self._emissions_probed(sorted(days)).at_hand()
 
     def _is_newest(self) -> Column:
-        """Whether a record's window is its newest one, or the only one: it is counted there."""
+        """Whether a record's window is its newest one, in which it is counted."""
         if self.history.grid.one_window_each:
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
-    def _with_refused(self, fired: DataFrame, windows: DataFrame) -> DataFrame:
-        """Rows of windows, and rows that count the pairs which windows refused."""
-        spec, grid = self.history.spec, self.history.grid
-        if grid.one_window_each:
-            return fired
-        refused = self._pairs(windows).where(~is_accepted())
-        missed = count_each(refused, spec, {}, grid)
-        missed = missed.select("*", *(F.lit(None).alias(name) for name in self._aggregates))
-        none = long(0)
-        rows = fire(missed, windows, spec).withColumns({c.ACCEPTED: none, c.UNFIRED: none})
-        return fired.unionByName(rows)
-
     def _window_table(self, history: History) -> DataFrame:
-        """The windows of the range; where they fire at times with the end of their input."""
+        """The windows of the range; with the end of their input, if they fire at timers."""
         if not self._spec.fires_at_times:
             return super()._window_table(history)
         slots = self._slots_of(history)
@@ -200,7 +207,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     @property
     def _until_ms(self) -> int:
-        """How far the watermark has come."""
+        """The watermark that the replay ends with, in ms."""
         return self.watermark_before_end()
 
     # ------------------------------------------------------------------------------ its firings
@@ -212,14 +219,14 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return placed(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reaches the end of their window."""
+        """Firings with where the watermark reached the end of their window."""
         ends = self._window_table(self._probed).select(
             c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS)
         )
         return fired.join(F.broadcast(ends), c.WINDOW)
 
     def _reached(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reaches REACHES, or their input ends."""
+        """Firings with where the watermark reached REACHES, or their input ended."""
         fired = computed(fired)
         asked = fired.select(F.col(REACHES).alias(c.THRESHOLD)).where(F.col(REACHES).isNotNull())
         reached = self._emitted.crossings(asked).withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM)
@@ -235,7 +242,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
 
     def _contents(self, identity: Column) -> DataFrame:
-        """What each FIRING of each window holds."""
+        """The content of each FIRING of each window."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
@@ -255,12 +262,12 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
 
 def _may_hold_nothing(spec: PipelineSpec) -> bool:
-    """Whether a firing may hold no record: its evictor takes all out before it."""
+    """Whether a firing may have no records: its evictor may remove them all before it."""
     return spec.evicts_by is not None and not spec.evicts_by.after
 
 
 def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Rows of windows; UNFIRED counts of those that have closed.
+    """Rows of windows.
 
     Args:
         counted: contents, counts, `firings` and FIRED_AT.
@@ -278,8 +285,4 @@ def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> D
         F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        c.IN_NEWEST_WINDOW,
-        long(0).alias(c.MISSED_PAIRS),
-        c.ACCEPTED,
-        F.when(is_closed, F.col(c.UNFIRED)).otherwise(F.lit(0)).alias(c.UNFIRED),
     )

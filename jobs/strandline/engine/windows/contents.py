@@ -1,4 +1,4 @@
-"""fire: the windows of every key, with what their last firing held."""
+"""The windows of every key, with the contents of their last firing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _BLOCK_IN_SIZES = 8
 """So long that few panes have windows of two of them, and so short that there are many."""
 
 
-def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str) -> DataFrame:
+def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
 
-    An open row is no row of `windows`: it is there to be counted, and so are rows without a record,
-    of pairs that were missed. A window that has fired holds every accepted record, for each one
-    that came later has fired it again. `more` columns are carried along.
+    A window that has fired holds every accepted record, for each one that came later has fired it
+    again.
     """
+    held = counted.where(F.col("records") > 0)
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-    return counted.join(F.broadcast(windows), c.WINDOW).select(
+    return held.join(F.broadcast(windows), c.WINDOW).select(
         *window_columns(c.SLOT, c.SLOT_END, spec),
         "records",
         "late_accepted",
@@ -40,18 +40,27 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec, *more: str)
         F.timestamp_millis(fired_at).alias("fired_at"),
         F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        c.IN_NEWEST_WINDOW,
-        c.MISSED_PAIRS,
-        *more,
     )
+
+
+def by_slot(counted: DataFrame) -> DataFrame:
+    """What windows have accepted and refused, over all keys: see `Rebuild.accepted_by_slot`."""
+    counts = {
+        "records": "records",
+        "late_accepted": "late_accepted",
+        c.IN_NEWEST_WINDOW: "in_newest",
+        c.MISSED_PAIRS: "missed_pairs",
+    }
+    sums = (F.sum(name).alias(said) for name, said in counts.items())
+    return counted.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(*sums)
 
 
 def count_each(
     assigned: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
 ) -> DataFrame:
-    """Aggregate the pairs of records and windows, window by window.
+    """The aggregates of each window over its records, window by window.
 
-    What the windows refused is counted in rows of its own, which hold no record.
+    Refused pairs (record, window) are counted in separate rows, which have no records.
     """
     keys = keys_of(spec)
     contents = [column.alias(name) for name, column in aggregates.items()]
@@ -84,10 +93,10 @@ def count_panes(
     aggregates: dict[str, Partial],
     grid: Grid,
 ) -> DataFrame:
-    """The same by panes: records of a pane that meet all its windows alike are counted together.
+    """The aggregates of each window by panes: records of a pane with the same outcome are combined.
 
-    Those on time for all of them do; of the few others only those of one instant. What is counted
-    there then meets the windows one by one.
+    These are the records on time for all windows of the pane; of the few others, those of one
+    instant. The combined rows are then assigned to the windows one by one.
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
@@ -119,10 +128,10 @@ def count_panes(
 
 
 def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
-    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and block.
+    """Each row once for each WINDOW from OLDEST to NEWEST, partitioned by key and block.
 
-    All of a window is in one partition: exchanging a few rows a pane before they become one for
-    each of its windows, and not these, is what makes sliding windows cheap.
+    All rows of a window are in one partition. The exchange has a few rows for each pane, before
+    they are multiplied by its windows; this makes sliding windows cheap.
     """
     step, length_ms = F.lit(grid.step_ms), _BLOCK_IN_SIZES * grid.most_windows * grid.step_ms
     first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
@@ -147,7 +156,7 @@ def _counts() -> list[Column]:
 
 
 def _accepted_or_missed(counted: DataFrame) -> DataFrame:
-    """Rows of what was refused hold no record: they only say how many were missed."""
+    """Rows that count refused pairs have no records, only the number of pairs."""
     accepted = F.col(_ACCEPTED)
     nothing = long(0)
     return counted.withColumn(

@@ -1,4 +1,4 @@
-"""The story of a rebuild of windows on a grid: place → split by lateness → fire."""
+"""The steps of a rebuild of windows on a grid: place → split by lateness → fire."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
+from strandline.engine.frames import computed
 from strandline.engine.past.first_records import in_probe_order
 from strandline.engine.past.history import History
 from strandline.engine.records.at_arrival import arrival_probe
@@ -21,35 +22,40 @@ from strandline.engine.scope import Rebuild
 from strandline.engine.values.emissions import Emissions
 from strandline.engine.values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
-from strandline.engine.windows.contents import count_each, count_panes, fire
+from strandline.engine.windows.contents import by_slot, count_each, count_panes, fire
 from strandline.engine.windows.firings import contents_of_firings, firings
 from strandline.model.intervals import day_of, midnight_of
 
 
 @dataclass(frozen=True)
 class GridRebuild(Rebuild):
-    """The rebuild of windows that lie on a grid, under the default trigger."""
+    """The rebuild of windows on a grid, under the default trigger."""
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
+        return fire(self._counted, self._windows, self.history.spec)
+
+    def held(self) -> DataFrame:
+        """The windows that have not closed, with the content of their state."""
+        return self.windows().where(F.col("state") != "closed")
+
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: each window is a slot."""
+        return by_slot(self._counted)
+
+    @cached_property
+    def _counted(self) -> DataFrame:
+        """The contents of every window of every key, and what is counted with them; at hand."""
         spec, grid, windows = self.history.spec, self.history.grid, self._windows
         aggregates = self._aggregates
         partials = None if grid.one_window_each else self._partials
         if partials is None:
-            counted = count_each(self._pairs(windows), spec, aggregates, grid)
-        else:
-            counted = count_panes(self._of_range(), self._panes(), windows, spec, partials, grid)
-        return fire(counted, windows, spec)
-
-    def held(self) -> DataFrame:
-        """The windows that have not closed, with the content of their state."""
-        return self.windows().where((F.col("state") != "closed") & (F.col("records") > 0))
-
-    def accepted_by_slot(self) -> None:
-        """Nothing: each window is a slot, and counts for itself."""
+            return computed(count_each(self._pairs(windows), spec, aggregates, grid))
+        panes = self._panes()
+        return computed(count_panes(self._of_range(), panes, windows, spec, partials, grid))
 
     def late(self) -> DataFrame:
-        """The records of the scope that no window took, as quarantine rows."""
+        """The records of the scope that no window accepted, as quarantine rows."""
         panes = self.calendar.panes(self._older_and_own)
         late_days = self._late_days()
         newest_windows = newest_window_table(self.spark, panes, self.history.axis)
@@ -65,7 +71,7 @@ class GridRebuild(Rebuild):
         return quarantine_late(at_arrival, self.history.spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
-        """The arrival days on which a record that is asked for may have been refused."""
+        """The arrival days on which a requested record may have been refused."""
         days = set(self.calendar.late_days(self.slots))
         if (since_ms := self.scope.older_since_ms) is not None:
             of_older = self.calendar.late_days(self.older)
@@ -88,7 +94,7 @@ class GridRebuild(Rebuild):
 
     @cached_property
     def _probed(self) -> History:
-        """The history, its channels in probe order: what a firing reports depends on it."""
+        """The history with its channels in probe order, on which the reports of firings depend."""
         return in_probe_order(self.records, self.history)
 
     def _emissions_probed(self, days: list[date]) -> Emissions:
@@ -116,7 +122,7 @@ class GridRebuild(Rebuild):
         return pd.concat([self.older, self.slots], ignore_index=True)
 
     def _accepted(self, windows: DataFrame) -> DataFrame:
-        """The accepted records, once for each window that took them."""
+        """The accepted records, once for each window that accepted them."""
         return self._pairs(windows).where(is_accepted())
 
     def _pairs(self, windows: DataFrame) -> DataFrame:
