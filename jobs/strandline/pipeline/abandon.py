@@ -86,7 +86,7 @@ def cancel_run(
 
     Returns:
         `pipeline`, `run_id`, `status` (`dropped`), `was` (its state before, as in `status`) and
-            `host` (where it may still run, or null).
+        `host` (where it may still run, or null).
 
     Raises:
         InputError: there is no such run, or it has begun to publish, or has published.

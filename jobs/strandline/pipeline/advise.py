@@ -37,7 +37,7 @@ _MOST_PARTS = 20
 _MOST_DAYS = 5
 _AHEAD = "ahead_of_arrival"
 _AHEAD_MS = 3_600_000
-"""What clocks ahead are compared with where nobody says it."""
+"""The default limit for clocks ahead, in ms."""
 _TRY = "try single settings: strandline plan {pipeline} --start … --end …, with the file edited"
 
 

@@ -22,7 +22,7 @@ from strandline.pipeline.memory import Remembered
 from strandline.spec.pipeline import PipelineSpec
 
 KEPT = "windows kept from"
-"""How the name of the book of what has arrived for such windows begins."""
+"""The prefix of the name of the book of late arrivals for such windows."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, of_windows, tables_of
 
 _NOT_THERE: tuple[type[Exception], ...] = (*FAILURES, DeltaError, OSError)
-"""What is raised where a version is asked for whose log, or a file of it, is gone."""
+"""Errors when a version is read whose log, or one of whose files, is missing."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ MEANINGS = {
     "to_recompute": "arrival days that it takes records of have changed since",
     "rows_missing": "rows of its arrival days have disappeared from the landing table",
 }
-"""What each cause means, in the order in which they are listed."""
+"""The meaning of each cause, in the order in which causes are listed."""
 
 
 @dataclass(frozen=True)
