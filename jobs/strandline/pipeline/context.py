@@ -1,4 +1,4 @@
-"""What every step of a run works with."""
+"""The context of a run, which every step of it uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Context:
-    """The fixed surroundings of one run; its ledger is opened once."""
+    """The fixed context of a run, with its ledger opened once."""
 
     spark: SparkSession
     spec: PipelineSpec
@@ -35,12 +35,12 @@ class Context:
 
     @property
     def store(self) -> Store:
-        """The pipeline's tables; a dry run reads nothing that a publish has half brought."""
+        """The pipeline's tables; a dry run does not read a half-finished publish."""
         return self._shown[0] if self.dry_run else self.ledger.store
 
     @property
     def notice(self) -> str | None:
-        """What must be known of the tables that a dry run reads; None: nothing."""
+        """A notice about the tables that a dry run reads; None: nothing to say."""
         return self._shown[1] if self.dry_run else None
 
     @cached_property
@@ -49,19 +49,19 @@ class Context:
 
     @cached_property
     def staging(self) -> Staging:
-        """Where the run keeps what it would publish; of a dry run nothing stays."""
+        """The run's staging; the staging of a dry run is removed at its end."""
         kind = passing if self.dry_run else Staging
         return kind(self.spark, self.store, self.run_id)
 
     @property
     def validations_folder(self) -> Path | None:
-        """Where the audit keeps its results for Data Docs; None: nowhere."""
+        """The folder for the audit's results, for Data Docs; None: they are not kept."""
         if self.lake.folder is None or self.dry_run:
             return None
         return self.lake.folder / self.spec.pipeline / "_reports" / "gx"
 
     def note(self, entry: Entry) -> int:
-        """Append a step to the ledger; a dry run leaves none."""
+        """Append a step to the ledger, unless this is a dry run; its position."""
         return 0 if self.dry_run else self.ledger.append(entry, datetime.now(UTC))
 
     def place(self, what: str) -> str:

@@ -1,4 +1,4 @@
-"""What staged and published rows say of their slots."""
+"""Counts of accepted and refused records by slot, from staged and published rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fired(windows: DataFrame) -> DataFrame:
 
 
 def starting_from(start: str, since_ms: int | None) -> ds.Expression | None:
-    """Which rows' window or slot starts at an instant or later; None: all."""
+    """The rows whose window or slot starts at or after an instant; None: all rows."""
     if since_ms is None:
         return None
     return ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
@@ -56,7 +56,7 @@ HELD = ("records", "late_accepted")
 
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
-    """How many records no window accepted, by the start of their newest window and the reason."""
+    """The number of records that no window accepted, by start of the newest window and reason."""
     ahead = grid.size_ms if grid.cumulative else 0
     groups = sums_by(quarantine, REFUSED_BY)
     counts = (groups[name].to_pylist() for name in ("reason", ROWS))
@@ -71,12 +71,12 @@ REFUSED_BY = ["slot_start", "reason"]
 def late_in(
     quarantine: Part, since_ms: int | None, wanted: ds.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """The staged late records of slots from an instant on, with `REFUSED_BY`.
+    """The staged late records of slots that start at or after an instant, with `REFUSED_BY`.
 
     Args:
-        quarantine: all that are staged.
+        quarantine: all staged late records.
         since_ms: the instant; None: all.
-        wanted: of them these alone; None: all.
+        wanted: a further condition; None: none.
     """
     since = starting_from(QUARANTINE.start, since_ms)
     both = since if wanted is None else wanted if since is None else wanted & since
