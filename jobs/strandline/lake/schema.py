@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ class Fit:
             if _is_second_of(name, self.schema[of_table])
         }
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
         """The new schema as an Arrow schema."""
         return arrow_of(self.schema)
@@ -62,7 +63,7 @@ class Fit:
     @property
     def not_staged(self) -> list[str]:
         """The columns of the table that staged rows do not have."""
-        said = {*self.names.values(), *self._without_value()}
+        said = {*self.names.values(), *self._without_value}
         return [name for name in self.schema.names if name not in said]
 
     def of(self, rows: pa.Table) -> pa.Table:
@@ -72,7 +73,7 @@ class Fit:
         not have is missing; `OP`, which no table has, is the first column.
         """
         there = {key_of(self.names.get(name, name)): name for name in rows.column_names}
-        return self._fitted(rows, there, nulls=self._without_value())
+        return self._fitted(rows, there, nulls=self._without_value)
 
     def of_published(self, rows: pa.Table) -> pa.Table:
         """Published rows with the types of the new schema."""
@@ -91,14 +92,17 @@ class Fit:
                 fitted[field.name] = pa.nulls(len(rows), field.type)
         return pa.table(fitted)
 
+    @cached_property
     def _without_value(self) -> list[str]:
         """The table's columns for other types of a staged column, which are null in its rows."""
+        held_by: dict[str, set[str]] = {}
+        for name, of_table in self.names.items():
+            held_by.setdefault(key_of(name), set()).add(of_table)
         return [
             field.name
             for field in self.schema.fields
-            for name, of_table in self.names.items()
-            if field.name != of_table
-            and (key_of(field.name) == key_of(name) or _is_second_of(name, field))
+            for source in {key_of(field.name), _source_of_second(field)}
+            if held_by.get(source, set()) - {field.name}
         ]
 
 
@@ -205,7 +209,12 @@ def _new_column(
 
 
 def _is_second_of(name: str, column: T.StructField) -> bool:
-    return key_of((column.metadata or {}).get(SECOND_OF, "")) == key_of(name)
+    return _source_of_second(column) == key_of(name)
+
+
+def _source_of_second(column: T.StructField) -> str:
+    """The key of the source column of which a column holds a second type; empty: of none."""
+    return key_of((column.metadata or {}).get(SECOND_OF, ""))
 
 
 def schema_of(table: DeltaTable) -> T.StructType:

@@ -15,11 +15,11 @@ from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
-"""Steps after which what a run found is of no run any more."""
+"""Steps after which the findings of a run are void."""
 _DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
-"""Words for what has become of a run that has not done what it was asked."""
+"""Words for the outcome of a run that did not complete."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
-"""After a run of these nothing is known of what the run before it should have done."""
+"""Outcomes of runs that do not settle the findings of the run before."""
 
 
 def findings_of(
