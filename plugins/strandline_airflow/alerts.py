@@ -77,16 +77,20 @@ def alert_findings(
     before: dict[str, list[str]] = Variable.get(variable, default={}, deserialize_json=True)
     after = dict(before)
     for alert in spec.alerts:
-        decided = {event for event in alert.on if event in events}
+        checked = {event for event in alert.on if event in events}
+        current = [alarm for alarm in alarms if alarm.event in checked]
         alerted = {*after.get(alert.to, ())}  # two alerts may name one receiver
-        of_others = {key for key in alerted if _event_of(key) not in decided}
-        current = [alarm for alarm in alarms if alarm.event in decided]
-        ongoing = alerted & {_key(alarm) for alarm in current}
-        new = [alarm for alarm in current if _key(alarm) not in alerted]
-        sent = {_key(alarm) for alarm in new if _send(alert.to, alarm, context)}
-        after[alert.to] = sorted(of_others | ongoing | sent)
+        unchecked = {key for key in alerted if _event_of(key) not in checked}
+        after[alert.to] = sorted(unchecked | _ongoing(current, alerted, alert.to, context))
     if after != before:
         Variable.set(variable, after, serialize_json=True)
+
+
+def _ongoing(current: Sequence[Alarm], alerted: set[str], to: str, context: Any) -> set[str]:
+    """The keys of the alarms that a receiver was sent, before or now."""
+    new = [alarm for alarm in current if _key(alarm) not in alerted]
+    sent = {_key(alarm) for alarm in new if _send(to, alarm, context)}
+    return alerted & {_key(alarm) for alarm in current} | sent
 
 
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:

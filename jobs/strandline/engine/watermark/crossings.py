@@ -88,16 +88,15 @@ def last_to_reach(
         horizon_ms: the horizon.
         axis: of the instants.
     """
-    length = len(beyond)
-    latest, number = never(length, axis), np.zeros(length, dtype=np.int64)
-    is_open = np.ones(length, dtype=bool)
-    all_reach: Instants | None = None
-    next_to_join = [*joined[1 : len(offers)], axis.never][: len(offers)]
-    for channel, (seen, next_joined) in enumerate(zip(offers, next_to_join, strict=True)):
-        reaches = np.where(known_before(seen, horizon_ms, axis), seen, beyond)
-        is_last = np.ones(length, dtype=bool) if all_reach is None else reaches >= all_reach
-        all_reach = reaches if all_reach is None else np.maximum(all_reach, reaches)
-        number = np.where(is_open & is_last, channel, number)
+    latest, number = never(len(beyond), axis), np.zeros(len(beyond), dtype=np.int64)
+    if not offers:
+        return latest, number
+    reaches = [np.where(known_before(seen, horizon_ms, axis), seen, beyond) for seen in offers]
+    next_to_join = [*joined[1 : len(offers)], axis.never]
+    all_reach, is_open = reaches[0], np.ones(len(beyond), dtype=bool)
+    for channel, (reached, next_joined) in enumerate(zip(reaches, next_to_join, strict=True)):
+        number = np.where(is_open & (reached >= all_reach), channel, number)
+        all_reach = np.maximum(all_reach, reached)
         # a channel that joins later cannot take back what the ones before it have passed
         is_decided = is_open & (all_reach <= next_joined)
         latest = np.where(is_decided, all_reach, latest)
