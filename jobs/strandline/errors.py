@@ -1,4 +1,4 @@
-"""What can go wrong, and whose move it is: an error is a place, a problem and a way out."""
+"""Errors with a place, a problem and a way out; their exit codes distinguish what to do."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class StrandlineError(Exception):
     """An error that a user can act on.
 
     Attributes:
-        place: where it is wrong (a file and YAML path, a table, an option).
-        problem: what is wrong there, with the offending value.
+        place: the place of the problem (a file and YAML path, a table, an option).
+        problem: the problem, with the offending value.
         way_out: what to do about it.
-        exit_code: the process exit code; part of the command's interface.
+        exit_code: the exit code of the process, a part of the command's interface.
     """
 
     exit_code = 1
 
     def __init__(self, place: str, problem: str, way_out: str = "") -> None:
-        """Keep the three parts; the message is `place: problem; way_out`."""
+        """Set the parts; the message is `place: problem; way_out`."""
         self.place = place
         self.problem = problem
         self.way_out = way_out
@@ -29,64 +29,61 @@ class StrandlineError(Exception):
 
 
 class UnexpectedError(StrandlineError):
-    """Something that nobody has foreseen: a crash of Spark, a full disk, a bug.
-
-    What it came from is its `__cause__`.
-    """
+    """An unexpected error, such as a crash of Spark or a bug; its origin is its `__cause__`."""
 
     @classmethod
     def of(cls, place: str, error: BaseException) -> UnexpectedError:
-        """What a user reads of any error; the place is where it came up."""
+        """The error for any exception; its place is the part of the program that raised it."""
         way_out = "running it again is safe; STRANDLINE_TRACE=1 shows where it comes from"
         return cls(place, problem_of(error), way_out)
 
 
 class InterruptedByUserError(StrandlineError):
-    """Somebody has interrupted it, as with Ctrl-C."""
+    """The user has interrupted the command, as with Ctrl-C."""
 
     exit_code = 130
 
 
 class InputError(StrandlineError):
-    """The input, the spec or an argument is wrong: trying again changes nothing."""
+    """The data, the pipeline's file or an argument is wrong; a retry would fail, too."""
 
     exit_code = 2
 
 
 class NoRunsError(InputError):
-    """A pipeline that has not run yet is asked what its runs have left."""
+    """The results of a pipeline are requested before its first run."""
 
     def __init__(self, pipeline: str) -> None:
-        """Name the pipeline, and how to run it."""
+        """Name the pipeline, and the command that runs it."""
         super().__init__(pipeline, "has no runs yet", "run strandline backfill or advance first")
 
 
 class NoSuchRunError(InputError):
-    """A run that the run history does not have."""
+    """The run history has no run of this id."""
 
     def __init__(self, run_id: str, pipeline: str) -> None:
-        """Name the run, and where all of them are listed."""
+        """Name the run, and the command that lists all runs."""
         super().__init__(run_id, "no such run", f"see strandline runs list {pipeline}")
 
 
 class AuditFailedError(StrandlineError):
-    """A critical expectation failed: nothing was published."""
+    """A critical expectation has failed, and nothing was published."""
 
     exit_code = 3
 
 
 class RetryableError(StrandlineError):
-    """Somebody else was quicker, or something was away: the same call may succeed later."""
+    """A conflict with another process, or a missing service: a retry may succeed."""
 
     exit_code = 4
 
 
 _ENGINES = {"pyspark", "py4j", "delta", "pysail", "grpc"}
-"""Packages of engines, which come with an extra of this one."""
+"""The packages of engines, which are installed by an extra of this package."""
 
 
 def not_installed(place: str, error: BaseException) -> InputError | None:
-    """What it means that a package of an engine is missing; None: it is another error."""
+    """The error for a missing package of an engine; None for another exception."""
     missing = (getattr(error, "name", None) or "").split(".")[0]
     if not isinstance(error, ModuleNotFoundError) or missing not in _ENGINES:
         return None
@@ -121,18 +118,19 @@ _UNKNOWN = re.compile("Unable to recognise URL")
 def storage_error(
     place: str, error: BaseException, *, of_a_store: bool = False
 ) -> StrandlineError | None:
-    """What a full disk, or a place that cannot be read or written, means to a user.
+    """The error for a full disk, or for a place that cannot be read or written.
 
-    It is found by the system's words, which an engine, delta-rs and Arrow put into their errors.
+    It is recognized by the system's texts, which engines, delta-rs and Arrow repeat in their
+    errors.
 
     Args:
-        place: what was to be read or written.
-        error: of any class.
-        of_a_store: whether a store has raised it, whatever its class.
+        place: the place that is read or written.
+        error: an exception of any class.
+        of_a_store: whether an object store has raised it.
 
     Returns:
-        RetryableError: the disk is full, or the store has failed. InputError: the path, or its
-        rights, are wrong; or a file of a table is cut. None: it is nothing of the kind.
+        RetryableError if the disk is full or the store has failed; InputError if the path or its
+        permissions are wrong, or a file of a table is truncated; None for another exception.
     """
     said = str(error)
     if _OVERTAKEN.search(said):
@@ -154,7 +152,7 @@ def storage_error(
 
 
 def store_error(place: str, error: BaseException) -> StrandlineError:
-    """What it means that an object store has refused a request, or has not answered."""
+    """The error for a request that an object store has refused or not answered."""
     said = str(error)
     if _UNKNOWN.search(said):
         return InputError(place, "no such kind of store is known", "name a folder, or s3://BUCKET")
@@ -182,7 +180,7 @@ def store_error(place: str, error: BaseException) -> StrandlineError:
 
 
 def not_writable(place: str, error: BaseException) -> StrandlineError:
-    """What it means that a place which a person has named cannot be written."""
+    """The error for a place, given by the user, that cannot be written."""
     if _FULL.search(str(error)) and (full := storage_error(place, error)):
         return full
     problem = f"cannot be written ({getattr(error, 'strerror', None) or telling_line(str(error))})"
@@ -190,20 +188,20 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
 
 
 _OF_THE_GATEWAY = "An error occurred while calling"
-"""Python's gateway to the JVM begins so; the next line has the cause."""
+"""The first words of errors of the JVM gateway, whose next line has the cause."""
 _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
-"""Spark says no more than this where a task failed for whose end it waited; its cause does."""
+"""The text of Spark's error for a failed task, and the prefix of the line with its cause."""
 
 
 def problem_of(error: BaseException) -> str:
-    """What an error of any class says, in one line: its kind, and its telling line."""
+    """The class and the most informative line of any exception."""
     kind, problem = type(error).__name__, telling_line(str(error))
     line = f"{kind}: {problem}" if problem else kind
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
 def telling_line(message: str) -> str:
-    """The first line of a message that says what is wrong; empty: there is none."""
+    """The most informative line of a message; empty if there is none."""
     lines = [line.strip() for line in message.splitlines()]
     telling = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
     if telling and _OF_A_WAIT in telling[0]:

@@ -1,1 +1,1 @@
-"""What a cluster needs of Strandline, in one folder: wheel, packed environment, locked jars."""
+"""The package of a cluster: a folder with the wheel, a packed environment and the locked jars."""

@@ -1,7 +1,7 @@
 """A virtual environment as one file, which Spark unpacks beside each executor.
 
-uv makes an environment that may lie anywhere (`--relocatable`). venv-pack does the same to any
-environment, but leads `bin/python` of one made by uv to a file that is not there.
+uv can make environments that work in any folder (`--relocatable`). venv-pack converts any
+environment, but for one made by uv `bin/python` would point to a missing file.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from tempfile import TemporaryDirectory
 from strandline.packing.uv import Uv
 
 _LEVEL = 4
-"""Of gzip: 200 MB in ten seconds; the best level saves a twentieth and takes four times as long."""
+"""The level of gzip: 200 MB in ten seconds; the best saves 5 % and takes four times as long."""
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What an environment is made of.
+    """The contents of an environment.
 
     Attributes:
-        wheel: of Strandline.
-        requirements: further packages, such as those that a function of a pipeline imports.
-        python: the folder that holds `bin/python3.x` on the workers; an environment holds no
-            Python of its own.
+        wheel: the wheel of Strandline.
+        requirements: further packages, such as imports of a pipeline's function.
+        python: the folder with `bin/python3.x` on the workers; an environment contains no Python.
     """
 
     wheel: Path
@@ -38,18 +37,18 @@ class Contents:
 
     @property
     def interpreter(self) -> Path:
-        """The Python that every worker must have, such as `/usr/bin/python3.11`."""
+        """The path of the Python that every worker must have, such as `/usr/bin/python3.11`."""
         return self.python / "bin" / _PYTHON
 
     @property
     def file_name(self) -> str:
-        """Such as `strandline-0.2.0-python3.11-linux-x86_64.tar.gz`."""
+        """The file's name, such as `strandline-0.2.0-python3.11-linux-x86_64.tar.gz`."""
         version = self.wheel.name.split("-")[1]
         return f"strandline-{version}-{_PYTHON}-{sysconfig.get_platform()}.tar.gz"
 
 
 def versions_here(uv: Uv) -> str:
-    """The packages of this environment, a line each, as constraints: a driver has no others."""
+    """The versions of this environment's packages as constraints, one line each."""
     asked = ("--exclude-editable", "--exclude", "strandline")
     return uv.run("pip", "freeze", "--python", sys.executable, *asked)
 
@@ -58,16 +57,16 @@ def pack(contents: Contents, versions: str, target: Path, uv: Uv) -> str:
     """Make an environment and write it as one file.
 
     Args:
-        contents: of it.
-        versions: constraints, as `versions_here` gives them.
-        target: a file; a reader finds all of it or nothing.
-        uv: what makes it.
+        contents: its contents.
+        versions: constraints from `versions_here`.
+        target: the file; it appears only when it is complete.
+        uv: the program that makes the environment.
 
     Returns:
-        What it holds, a line a package.
+        The installed packages, one line each.
 
     Raises:
-        InputError: some package is not to be had in these versions.
+        InputError: a package is not available in its version.
         RetryableError: the package index does not answer.
     """
     with TemporaryDirectory() as folder:
@@ -86,7 +85,7 @@ def pack(contents: Contents, versions: str, target: Path, uv: Uv) -> str:
 
 
 def _lead_to(contents: Contents, made: Path) -> None:
-    """Have an environment begin the workers' Python, which need not be there on this machine."""
+    """Point an environment to the workers' Python, which need not exist on this machine."""
     python, said = made / "bin" / "python", made / "pyvenv.cfg"
     python.unlink()
     python.symlink_to(contents.interpreter)
@@ -100,7 +99,7 @@ def _write(made: Path, target: Path) -> None:
 
 
 def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """An entry without the user of this machine; None: what Python makes by itself."""
+    """An archive entry without this machine's user; None for files that Python generates."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return None if entry.name.endswith("__pycache__") else entry

@@ -1,4 +1,4 @@
-"""The folder of what a cluster needs: made once, and again only where something has changed."""
+"""The building of a cluster's package: later calls rebuild only pieces that have changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Piece:
         what: `wheel`, `environment`, `versions`, `entry point` or `jar`.
         file: its path below the folder.
         bytes: its size.
-        sha256: of its content.
+        sha256: the hash of its content.
     """
 
     what: str
@@ -43,20 +43,20 @@ class Piece:
 
     @classmethod
     def of(cls, what: str, path: Path, folder: Path) -> Piece:
-        """The piece that a file is."""
+        """The piece of a file."""
         return cls(what, str(path.relative_to(folder)), path.stat().st_size, sha256_of(path))
 
 
 @dataclass(frozen=True)
 class Package:
-    """What was made, or was there already.
+    """A complete package.
 
     Attributes:
-        folder: all of it.
+        folder: the folder with its files.
         pieces: its files.
-        python: what every worker must have, such as `/usr/bin/python3.11`.
-        made: files that were not there, or were others.
-        spark: the settings by which a run uses it.
+        python: the Python that every worker must have, such as `/usr/bin/python3.11`.
+        made: the files that this call has made or replaced.
+        spark: the Spark settings of runs that use it.
     """
 
     folder: Path
@@ -66,7 +66,7 @@ class Package:
     spark: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """As one document for machines."""
+        """The package as a JSON document."""
         return {
             "folder": str(self.folder),
             "pieces": [asdict(piece) for piece in self.pieces],
@@ -83,17 +83,17 @@ def package(
     environment: Mapping[str, str],
     say: Callable[[str], None],
 ) -> Package:
-    """Bring a folder to what a cluster needs of this Strandline.
+    """Build, or update, the package of this Strandline in a folder.
 
     Args:
-        folder: made if it is not there.
-        contents: of the environment; its `wheel` may be a folder of sources.
-        environment: variables of uv, Ivy and Java (mirrors, proxies, JAVA_HOME).
+        folder: the folder; it is created if it does not exist.
+        contents: the environment's contents; its `wheel` may be a folder of sources.
+        environment: environment variables of uv, Ivy and Java (mirrors, proxies, JAVA_HOME).
         say: called with each step as it begins.
 
     Raises:
-        InputError: something is missing here, or cannot be written.
-        RetryableError: a package or a jar cannot be had at present.
+        InputError: a prerequisite is missing, or a file cannot be written.
+        RetryableError: a package or a jar cannot be downloaded at present.
     """
     uv = Uv.installed(environment)
     spark_jars_folder()  # before anything is made
@@ -123,16 +123,16 @@ def package(
 def asked_contents(
     wheel: Path | None, requirements: tuple[str, ...], python: Path | None
 ) -> Contents:
-    """The contents of an environment by what a user has given; None: as here.
+    """The contents of an environment by the command's options; None: as in this environment.
 
     Raises:
-        InputError: it is not known where the wheel is.
+        InputError: the wheel cannot be found.
     """
     return Contents(origin(wheel), requirements, python or Path(sys.base_prefix))
 
 
 def _sum_of(contents: Contents, versions: str) -> str:
-    """A hash of all that an environment follows from."""
+    """A hash of all inputs of an environment."""
     parts = (
         *(sha256_of(contents.wheel), versions, *sorted(contents.requirements)),
         *(str(contents.interpreter), contents.file_name),
@@ -141,7 +141,7 @@ def _sum_of(contents: Contents, versions: str) -> str:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """What the folder says of itself; empty: nothing, or a package that did not get ready."""
+    """The package's description in the folder; empty if there is none, or it is incomplete."""
     try:
         found = json.loads((folder / _MANIFEST).read_text())
     except (FileNotFoundError, ValueError):
@@ -150,7 +150,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _is_whole(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
-    """Whether a file is there as it was written."""
+    """Whether a file is unchanged since it was written."""
     if not path.is_file():
         return False
     return asdict(Piece.of("environment", path, folder)) in before["pieces"]
@@ -177,7 +177,7 @@ def _finished(
     made_of: str,
     fetched: Sequence[str],
 ) -> Package:
-    """The package, written down; files of an earlier one that it does not have are removed."""
+    """Write the package's description, and remove files of an earlier package."""
     pieces = _pieces(folder, contents)
     said = [asdict(piece) for piece in pieces]
     earlier = before.get("pieces", [])

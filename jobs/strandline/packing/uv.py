@@ -1,4 +1,4 @@
-"""uv, which builds wheels and environments."""
+"""The program uv, which builds wheels and environments."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ PLACE = "strandline package"
 _AWAY = re.compile(
     "error sending request|dns error|timed out|[Cc]onnect|[Ff]ailed to fetch|network was disabled"
 )
-"""What uv says where no package index answers."""
+"""Texts in uv's output if the package index does not answer."""
 
 
 @dataclass(frozen=True)
 class Uv:
-    """The installed uv, and the variables that its processes read (mirrors, proxies)."""
+    """The installed uv, with the environment variables of its processes (mirrors, proxies)."""
 
     executable: str
     environment: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def installed(cls, environment: Mapping[str, str]) -> Uv:
-        """The one beside this Python.
+        """The uv in this Python's environment.
 
         Raises:
-            InputError: there is none.
+            InputError: it is not installed.
         """
         try:
             from uv import find_uv_bin  # noqa: PLC0415 - of an extra
@@ -43,7 +43,7 @@ class Uv:
 
         Raises:
             RetryableError: the package index does not answer.
-            InputError: uv refuses it.
+            InputError: uv fails for another reason.
         """
         done = subprocess.run(
             [self.executable, *arguments],

@@ -1,4 +1,4 @@
-"""The wheel of the installed Strandline: the one it was installed from, or built of its sources."""
+"""The wheel of the installed Strandline: the one it was installed from, or built from sources."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from strandline.packing.uv import PLACE, Uv
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
 _READ_BY_A_BUILD = ("jobs", "plugins", "pyproject.toml", "README.md", "LICENSE")
 _SOME_DAY = 1_704_067_200
-"""Of every file in a wheel, in seconds: the same sources give the same wheel."""
+"""The time, in seconds since 1970, of every file in a wheel, so that builds are reproducible."""
 
 
 def origin(given: Path | None = None) -> Path:
-    """Where the wheel comes from: a wheel file, or a folder of sources.
+    """The origin of the wheel: a wheel file, or a folder of sources.
 
     Args:
-        given: by the user; None: where this Strandline was installed from (PEP 610).
+        given: the user's choice; None: the origin of the installed Strandline (PEP 610).
 
     Raises:
-        InputError: it is not known, or no longer there.
+        InputError: the origin is unknown, or does not exist any more.
     """
     found = given or _installed_from()
     is_wheel = found is not None and found.suffix == ".whl" and found.is_file()
@@ -50,12 +50,12 @@ def _installed_from() -> Path | None:
 def wheel_of(place: Path, into: Path, uv: Uv) -> Path:
     """Copy a wheel into a folder, or build it there.
 
-    Sources are built of a copy: a build leaves folders beside them, in which Python would find
-    the package a second time.
+    Sources are copied before the build, since it leaves folders beside them in which Python would
+    find the package a second time.
 
     Raises:
         InputError: the sources cannot be built.
-        RetryableError: what builds them cannot be had.
+        RetryableError: the build tools cannot be downloaded.
     """
     if place.is_file():
         return Path(shutil.copy(place, into))
