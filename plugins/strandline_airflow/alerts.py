@@ -78,19 +78,24 @@ def alert_findings(
     after = dict(before)
     for alert in spec.alerts:
         checked = {event for event in alert.on if event in events}
-        current = [alarm for alarm in alarms if alarm.event in checked]
         alerted = {*after.get(alert.to, ())}  # two alerts may name one receiver
-        unchecked = {key for key in alerted if _event_of(key) not in checked}
-        after[alert.to] = sorted(unchecked | _ongoing(current, alerted, alert.to, context))
+        after[alert.to] = sorted(_alerted(alert.to, alarms, checked, alerted, context))
     if after != before:
         Variable.set(variable, after, serialize_json=True)
 
 
-def _ongoing(current: Sequence[Alarm], alerted: set[str], to: str, context: Any) -> set[str]:
-    """The keys of the alarms that a receiver was sent, before or now."""
-    new = [alarm for alarm in current if _key(alarm) not in alerted]
+def _alerted(
+    to: str, alarms: Sequence[Alarm], checked: set[Event], before: set[str], context: Any
+) -> set[str]:
+    """The keys of the alarms that a receiver was sent and that go on; the new ones are sent now.
+
+    `checked`: the events of which all alarms are there; those of others go on.
+    """
+    current = [alarm for alarm in alarms if alarm.event in checked]
+    new = [alarm for alarm in current if _key(alarm) not in before]
     sent = {_key(alarm) for alarm in new if _send(to, alarm, context)}
-    return alerted & {_key(alarm) for alarm in current} | sent
+    unchecked = {key for key in before if _event_of(key) not in checked}
+    return unchecked | before & {_key(alarm) for alarm in current} | sent
 
 
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:

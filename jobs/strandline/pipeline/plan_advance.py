@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -52,10 +52,10 @@ def plan_advance(
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
     not_final = _to_rebuild(history, remembered, until_ms, first_not_final)
     mended = _with_older(not_final, base_ms, until_ms, history)
-    reached = reached_by(mended, base_ms, history, remembered)
-    whole = _from_recomputed(not_final, reached, base_ms, history)
+    overridden = reached_by(mended, base_ms, history, remembered)
+    whole = _from_recomputed(not_final, overridden, base_ms, history)
     judged = _judged(whole, base_ms, history, world)
-    kept = tuple(_judging(one.kept, judged) for one in reached if one.kept is not None)
+    kept = _kept(overridden, judged)
     scope = _scope(judged, whole, kept, history.grid, remembered)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = _with_older(whole, judged.since_ms, until_ms, history, scope.older_too)
@@ -71,17 +71,22 @@ def plan_advance(
         notes=(
             *judged.notes,
             *stay_closed(clock.closures, mended),
-            *(note for one in reached for note in one.notes(history.spec.pipeline, judged.windows)),
+            *_notes_of(overridden, history.spec.pipeline, judged.windows),
         ),
         kept=kept,
     )
 
 
+def _notes_of(overridden: Sequence[Reached], pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
+    for one in overridden:
+        yield from one.notes(pipeline, rebuilt)
+
+
 def _from_recomputed(
-    not_final: TimeRange, reached: Sequence[Reached], base_ms: int | None, history: History
+    not_final: TimeRange, overridden: Sequence[Reached], base_ms: int | None, history: History
 ) -> TimeRange:
     """A range from the first window on that is recomputed though it was final, in whole slots."""
-    recomputed = [one.recomputed_from(base_ms) for one in reached]
+    recomputed = [one.recomputed_from(base_ms) for one in overridden]
     start_ms = min([not_final.start_ms, *(ms for ms in recomputed if ms is not None)])
     return kind_of(history.spec).whole_slots(TimeRange(start_ms, not_final.end_ms))
 
@@ -113,9 +118,12 @@ def _with_older(
     return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
 
 
-def _judging(kept: Kept, judged: _Judged) -> Kept:
+def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
     """What is kept; where rows have gone that decide what is late, nothing is judged for it."""
-    return replace(kept, since_ms=None) if judged.lost and judged.since_ms is None else kept
+    kept = tuple(one.kept for one in overridden if one.kept is not None)
+    if judged.lost and judged.since_ms is None:
+        return tuple(replace(one, since_ms=None) for one in kept)
+    return kept
 
 
 def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
