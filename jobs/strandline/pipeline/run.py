@@ -195,11 +195,13 @@ def _recovered(
 def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged, Malformed]:
     """What is rebuilt, and the malformed rows of the days observed.
 
-    What is observed is committed while the rebuild, which needs it only in memory, runs.
+    What is observed is committed while the rebuild, which needs it only in memory, runs: the
+    rebuild reads what was published before.
     """
+    before, seen = ctx.as_published, planned.seen
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, planned.seen)
-        staged = rebuild_into_staging(ctx, planned.seen, planned.plan, planned.axis, planned.state)
+        observed = pool.submit(_observed, ctx, journal, seen)
+        staged = rebuild_into_staging(before, seen, planned.plan, planned.axis, planned.state)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
