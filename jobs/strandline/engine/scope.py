@@ -127,6 +127,13 @@ class Rebuild(ABC):
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
 
+    def pairs(self, windows: DataFrame) -> DataFrame | None:
+        """The pairs of the last firing of each of some windows, as rows of `pairs`.
+
+        None: the results of the pipeline's windows are no pairs.
+        """
+        return None
+
     def final_watermark(self) -> int:
         """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
         return self._watermark_at(self.history.axis.never)

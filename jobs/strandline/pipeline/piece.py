@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
-from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.lake.schema import arrow_schema
 from strandline.lake.staging import Part
 from strandline.model.books import Book
@@ -86,8 +85,6 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     Raises:
         InputError: two columns of `pairs` would have one name.
     """
-    if isinstance(rebuild, WindowPairsRebuild):
-        rebuild.require_names()
     stamp = F.lit(ctx.run_id)
 
     def emitted() -> DataFrame:
@@ -107,9 +104,9 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
         firings = rebuild.firings(identity(ctx.spec, ctx.landing.source_columns))
         firings = firings.withColumn("run_id", stamp)
         staged["firings"] = ctx.staging.write("firings", firings, piece=number)
-    if isinstance(rebuild, WindowPairsRebuild):
-        pairs = rebuild.pairs(staged["windows"]).withColumn("run_id", stamp)
-        staged[PAIRS] = ctx.staging.write(PAIRS, pairs, piece=number)
+    pairs = rebuild.pairs(staged["windows"])
+    if pairs is not None:
+        staged[PAIRS] = ctx.staging.write(PAIRS, pairs.withColumn("run_id", stamp), piece=number)
     return staged
 
 
