@@ -1,1 +1,1 @@
-"""Every read and write of Delta tables: landing, timeline, results, staging, ledger, the lock."""
+"""All reads and writes of tables: landing, timeline, results, staging, ledger; and the lock."""

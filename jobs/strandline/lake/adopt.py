@@ -1,7 +1,7 @@
-"""Files that a run has written become part of a table, in one commit.
+"""Commits that add the files of a run to a table.
 
-They lie in a folder that is of this attempt alone. They are rows of the table once a commit names
-them; what no commit names is removed by the table's upkeep.
+The files are in a folder of this attempt alone. They become rows of the table when a commit names
+them; files that no commit names are removed by the table's upkeep.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Attempt:
     """One attempt of a run to publish, by one process.
 
     Attributes:
-        run_id: named by its commits.
-        token: no other attempt has it, not even of the same run.
-        at_ms: when it began.
+        run_id: the run's id, which its commits name.
+        token: an id of the attempt; other attempts of the same run have others.
+        at_ms: its start.
     """
 
     run_id: str
@@ -48,24 +48,24 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Written:
-    """The files of an attempt that hold rows, not yet part of the table."""
+    """The written files of an attempt, which are not yet part of the table."""
 
     files: list[AddAction]
     rows: int
 
     def __add__(self, other: Written) -> Written:
-        """The files of both."""
+        """The files of both values."""
         return Written([*self.files, *other.files], self.rows + other.rows)
 
 
 @dataclass(frozen=True)
 class Adoption:
-    """Takes the files that a run writes into one table.
+    """Writes files for one table, and commits them.
 
     Attributes:
-        uri: of the table.
-        partition: the date that it is partitioned by.
-        attempt: whose files these are.
+        uri: the table's URI.
+        partition: the table's partition column, a date.
+        attempt: the attempt that writes.
     """
 
     uri: str
@@ -73,21 +73,21 @@ class Adoption:
     attempt: Attempt
 
     def folder(self, part: str) -> str:
-        """Where below the table's root a part of an attempt is written."""
+        """The folder of a part, below the table's root."""
         # upkeep removes what nobody needs, but not from a folder that begins with _ or .
         run = re.sub(r"[^A-Za-z0-9]+", "-", self.attempt.run_id)
         return f"{part}-{run}-{self.attempt.token}"
 
     def write(self, pieces: Iterable[pa.Table], table: DeltaTable, part: str = "rows") -> Written:
-        """Write rows, by the names and in the types of the table, beside its files.
+        """Write rows with the names and types of the table.
 
         Args:
-            pieces: the rows; of each date that a piece has there is a file.
-            table: as it was opened.
-            part: the name of what is written; one attempt writes each into a table once.
+            pieces: the rows; each piece has a file for each of its dates.
+            table: the open table.
+            part: the name of the part; an attempt writes each part once.
 
         Raises:
-            FileExistsError: it has been written already.
+            FileExistsError: the part has been written before.
         """
         files, folder = files_of(table), self.folder(part)
         if files.get_file_info(folder).type != fs.FileType.NotFound:
@@ -103,12 +103,12 @@ class Adoption:
         return Written(added, count)
 
     def link(self, place: Path, days: Mapping[str, date | None], table: DeltaTable) -> Written:
-        """Make files of a folder of this machine files beside those of the table, without a copy.
+        """Link files of a local folder into the table's folder, without a copy.
 
         Args:
-            place: the folder; its files stay as they are.
-            days: the names of the files, each with the date of all its rows.
-            table: as it was opened.
+            place: the folder; its files do not change.
+            days: the names of the files, with the date of all rows of each.
+            table: the open table.
         """
         root, files = Path(self.uri), files_of(table)
         added, count = list[AddAction](), 0
@@ -121,10 +121,10 @@ class Adoption:
         return Written(added, count)
 
     def require(self, written: Written, least: int, most: int) -> None:
-        """Refuse what is written if it is not as many rows as it must be.
+        """Check the number of written rows.
 
         Raises:
-            RetryableError: some were lost, or written twice.
+            RetryableError: rows are missing, or written twice.
         """
         if not least <= written.rows <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
@@ -132,17 +132,17 @@ class Adoption:
             raise RetryableError(self.uri, problem, "try again")
 
     def append(self, table: DeltaTable, written: Written, application: str) -> None:
-        """Make files part of a table; the commit says which application has appended."""
+        """Add files to a table by a commit that names the application's transaction."""
         properties = commit(self.uri, self.attempt.run_id, [Transaction(application, 1)])
         self._commit(table, written.files, properties)
 
     def swap(self, table: DeltaTable, written: Written, days: Collection[date | None]) -> None:
-        """Make files part of a table, in place of all files of some of its partitions.
+        """Replace all files of some partitions of a table.
 
         Args:
-            table: at the version whose rows the files take up.
-            written: the files.
-            days: the partitions whose files go.
+            table: the table at the version from which the files were computed.
+            written: the new files.
+            days: the partitions whose files are removed.
         """
         gone = [
             RemoveAction(
@@ -158,7 +158,7 @@ class Adoption:
         self._commit(table, [*written.files, *gone], properties)
 
     def replace(self, table: DeltaTable, written: Written, schema: Schema) -> None:
-        """Make files, and their columns, all that a table holds."""
+        """Replace all files and the schema of a table."""
         features = table.protocol().writer_features or []
         if "timestamp_ntz" in schema.to_json() and "timestampNtz" not in features:
             table.alter.add_feature(
@@ -191,7 +191,7 @@ class Adoption:
             )
 
     def _path(self, part: str, day: date | None, name: str) -> str:
-        """Where below the table's root a file of a part is written."""
+        """The path of a file of a part, below the table's root."""
         of_day = _NULL if day is None else day.isoformat()
         return f"{self.folder(part)}/{self.partition}={of_day}/{name}"
 
@@ -209,7 +209,7 @@ class Adoption:
 
 
 def _link(file: Path, to: Path) -> None:
-    """Give a file another name; where a file system cannot, a copy."""
+    """Link a file, or copy it if the file system has no hard links."""
     to.parent.mkdir(parents=True, exist_ok=True)
     try:
         to.hardlink_to(file)
@@ -237,7 +237,7 @@ def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> pq.FileMetaData:
 def rows_by_log(
     table: DeltaTable, partition: str, days: Collection[date | None] | None = None
 ) -> int | None:
-    """How many rows a table has, or some partitions of it; None: the log of a file does not say."""
+    """The number of rows of a table or some partitions; None if the log lacks it for a file."""
     rows = [file["num_records"] for file in _files_of(table, partition, days)]
     return None if None in rows else sum(rows)
 
@@ -245,7 +245,7 @@ def rows_by_log(
 def _files_of(
     table: DeltaTable, partition: str, days: Collection[date | None] | None
 ) -> list[dict[str, Any]]:
-    """What the log says of the files of a table, or of some partitions of it."""
+    """The log's entries of the files of a table, or of some of its partitions."""
     facts = pa.table(table.get_add_actions(flatten=True))
     of = f"partition.{partition}"
     known = facts.select(["path", "size_bytes", "num_records", of]).rename_columns(
@@ -256,7 +256,7 @@ def _files_of(
 
 @contextmanager
 def no_other_writer(place: str) -> Iterator[None]:
-    """Say of a commit that another one has come before that it can be tried again."""
+    """Turn a conflict with another commit into a RetryableError."""
     try:
         yield
     except CommitFailedError:

@@ -1,4 +1,4 @@
-"""Tables with a change data feed: what changes is written to it, and nothing else."""
+"""Commits to tables with a change data feed, which must get only the changed rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strandline.lake.reads import columns_of
 
 
 def has_change_feed(table: DeltaTable) -> bool:
-    """Whether somebody has switched a table's change data feed on."""
+    """Whether a table's change data feed is switched on."""
     return table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
 
 
@@ -29,21 +29,21 @@ def merge_with_feed(
     changes: Iterator[pa.Table],
     days: Collection[date | None],
 ) -> None:
-    """Bring a diff into a table by a merge of delta-rs, which writes the feed.
+    """Apply a diff to a table by a merge of delta-rs, which writes the feed.
 
-    Files that are swapped would bring rows into the feed that have not changed.
+    Replacing whole files would bring unchanged rows into the feed. Call it under the lock.
 
     Args:
-        adoption: of the table; call it under the lock.
-        table: as it was opened.
+        adoption: the table's adoption.
+        table: the open table.
         keys: the columns that identify a row, by the table's names.
-        changes: the diff, with `OP`, by the names and in the types of the table, some rows at a
-            time, the first with their columns.
-        days: the partitions that it touches.
+        changes: batches of the diff with `OP`, with the names and types of the table; the first
+            batch may be empty.
+        days: the partitions of the diff.
 
     Raises:
-        InputError: delta-rs finds other keys the same than a diff does.
-        RetryableError: somebody wrote the table meanwhile without the lock.
+        InputError: delta-rs compares the values of the keys otherwise than a diff does.
+        RetryableError: another process wrote the table without the lock.
     """
     if not _as_delta_rs_compares(columns_of(table), keys):
         raise InputError(
@@ -74,13 +74,13 @@ def merge_with_feed(
 
 
 def _as_delta_rs_compares(schema: pa.Schema, keys: Sequence[str]) -> bool:
-    """Whether delta-rs finds just those keys the same that a diff does (not of -0.0, NaN)."""
+    """Whether delta-rs compares the keys as a diff does; it does not for -0.0 and NaN."""
     kinds = [schema.field(key).type for key in keys]
     return not any(pa.types.is_nested(kind) or pa.types.is_floating(kind) for kind in kinds)
 
 
 def _in_days(partition: str, days: Collection[date | None]) -> str:
-    """Some partitions, as literals: nothing else of the table is read."""
+    """A condition for some partitions with literals, so that no other partition is read."""
     column = f"t.{in_quotes(partition)}"
     named = ", ".join(f"CAST('{day.isoformat()}' AS DATE)" for day in days if day is not None)
     inside = f"{column} IN ({named})" if named else "false"

@@ -1,4 +1,4 @@
-"""What the commits of a Delta table say: whose they are, and whether rows went or only moved."""
+"""The commits of a Delta table: their authors, and whether they changed rows or moved them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from strandline.lake.reads import files_of
 
 
 def commits(table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The versions of a table and what their commits say of themselves, newest first.
+    """The versions of a table with their commit information, the newest first.
 
-    Read as they are asked for, until one has been cleaned up. `DeltaTable.history` says that there
-    is none where the table's path has a # or a ?.
+    They are read lazily, up to the first one that has been cleaned up. `DeltaTable.history` does
+    not work if the table's path contains # or ?.
     """
     for version in range(table.version(), -1, -1):
         lines = _log_of(table, version)
@@ -27,15 +27,15 @@ def commits(table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int]) -> set[date]:
-    """Of some days those whose rows no commit has taken away since a version of the table.
+    """The days of which no commit has removed rows since a version of the table.
 
-    Rows may have been put into other files, as OPTIMIZE does, and rows of other days may have gone.
+    Commits may have moved rows to other files, as OPTIMIZE does.
 
     Args:
-        table: as it was opened.
-        partition: the column with the day of a file; None: none has it, so that rows which have
-            gone may have been of any day.
-        days: with the version since which each is asked about.
+        table: the open table.
+        partition: the column with the day of a file; None: there is none, so that removed rows
+            may be of any day.
+        days: the days, each with the version since which commits are examined.
     """
     if not days:
         return set()
@@ -51,12 +51,12 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
 
 
 def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | None:
-    """The days of which commits have brought rows or taken some away; None: it may be any.
+    """The days of which commits have added or removed rows; None if it may be any day.
 
     Args:
-        table: as it was opened.
+        table: the open table.
         partition: the column with the day of a file.
-        since: the version since which it is asked about.
+        since: the version since which commits are examined.
     """
     days: set[date | None] = set()
     for version in range(since + 1, table.version() + 1):
@@ -66,14 +66,14 @@ def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | N
 
 
 def _days_of_removals(table: DeltaTable, version: int, partition: str | None) -> set[date | None]:
-    """The days whose rows a commit has taken away; None: it may have been any."""
+    """The days of which a commit has removed rows; None if it may be any day."""
     return _days_of("remove", table, version, partition)
 
 
 def _days_of(
     action: str, table: DeltaTable, version: int, partition: str | None
 ) -> set[date | None]:
-    """The days of the files that a commit has added, or removed, and not for being moved."""
+    """The days of the files that a commit has added or removed, without moved rows."""
     lines = _log_of(table, version)
     if lines is None:
         return {None}
@@ -82,7 +82,7 @@ def _days_of(
 
 
 def _log_of(table: DeltaTable, version: int) -> list[str] | None:
-    """The actions of a version as JSON; None: they have been cleaned up."""
+    """The actions of a version as JSON; None if they have been cleaned up."""
     try:
         with files_of(table).open_input_stream(f"_delta_log/{version:020}.json") as log:
             return list(log.read().decode().splitlines())

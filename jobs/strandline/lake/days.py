@@ -1,4 +1,4 @@
-"""Which days of a pipeline's tables are read, and what all days hold, by the tables' logs alone."""
+"""The days of a pipeline's tables: the selection of days to read, and totals from the logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.store import PUBLISHED, Store
 
 TRAILING_DAYS = 90
-"""The days that are shown where nobody asks for others."""
+"""The number of days that are shown by default."""
 PARTITIONS = {
     "timeline": "arrival_date",
     "windows": "window_date",
@@ -25,18 +25,18 @@ PARTITIONS = {
     "quarantine": "quarantine_date",
     "completeness": "slot_date",
 }
-"""The date that each table is partitioned by."""
+"""The partition column of each table, a date."""
 
 
 @dataclass(frozen=True)
 class Days:
-    """The days from `since` to `until`, both among them; None: without an end on that side."""
+    """The days from `since` to `until`, both inclusive; None: unbounded on that side."""
 
     since: date | None = None
     until: date | None = None
 
     def rows_of(self, table: str) -> ds.Expression:
-        """The rows of a table on these days, and those of no day; no file of another is opened."""
+        """The rows of a table on these days or without a day; no file of another day is opened."""
         day = ds.field(PARTITIONS[table])
         rows = ds.scalar(True)
         if self.since is not None:
@@ -47,16 +47,16 @@ class Days:
 
     @property
     def named(self) -> dict[str, str | None]:
-        """The days by the names of the options that ask for them."""
+        """The days under the names of the command's options."""
         edges = {"since": self.since, "until": self.until}
         return {name: None if day is None else day.isoformat() for name, day in edges.items()}
 
 
 def shown_days(store: Store, since: date | None = None, until: date | None = None) -> Days:
-    """The days that are asked for; without a first one, the trailing ones.
+    """The requested days; without a first day, the last `TRAILING_DAYS`.
 
-    They are counted back from the last one asked for, or else from the last day of slots that is no
-    later than the last observed day: a wrong clock may have brought slots of the far future.
+    They are counted back from the requested last day, or else from the last day with slots that is
+    not after the last observed day: wrong clocks may have caused slots in the far future.
 
     Raises:
         InputError: the last day is before the first one.
@@ -74,9 +74,9 @@ def shown_days(store: Store, since: date | None = None, until: date | None = Non
 def read_days(
     store: Store, name: str, columns: Sequence[str], days: Days, wanted: ds.Expression | None = None
 ) -> pa.Table | None:
-    """Some columns of a table's rows of some days; None: there is no table yet.
+    """Some columns of a table's rows on some days; None if the table does not exist.
 
-    `wanted`: of these rows these alone.
+    `wanted` is a further condition on the rows.
     """
     table = store.table(name)
     if table is None:
@@ -86,14 +86,14 @@ def read_days(
 
 
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
-    """A table that is open, in the order of its days; and which of its rows are of some days."""
+    """A dataset of an open table in the order of its days, and a condition for some days."""
     return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)
 
 
 def totals(store: Store, result: str) -> dict[str, Any]:
-    """The rows of all days: of slots, results, and quarantine; the first and last of slots.
+    """The numbers of slots, results and quarantined rows, and the first and last day of slots.
 
-    `result`: the table of results, `windows` or `pairs`.
+    `result` is the table of results, `windows` or `pairs`.
     """
     slots = rows_by_day(store, "completeness")
     days = sorted(day for day in slots if day is not None)
@@ -108,7 +108,7 @@ def totals(store: Store, result: str) -> dict[str, Any]:
 
 
 def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
-    """How many rows a table has of each day that it has any of."""
+    """The number of rows of a table by day."""
     found: dict[date | None, int] = {}
     files = facts_of_files(store, name)
     for day, rows in zip(files.get("day", ()), files.get("num_records", ()), strict=True):
@@ -117,7 +117,7 @@ def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
 
 
 def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
-    """What a table's log says of each of its files, `day` for the partition; empty: no files."""
+    """The log's entries of a table's files, with the partition as `day`; empty without files."""
     table = store.table(name)
     if table is None or not table.file_uris():
         return {}
@@ -126,7 +126,7 @@ def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
 
 
 def days_changed(partition: str, then: DeltaTable | None, now: DeltaTable) -> set[date | None]:
-    """The dates of a table whose files are others in another version; `then` None: all of them."""
+    """The dates with different files in two versions of a table; all dates if `then` is None."""
     names = ("path", f"partition.{partition}")
     files: list[set[tuple[str, date | None]]] = []
     for table in (then, now):
@@ -141,12 +141,12 @@ def days_changed(partition: str, then: DeltaTable | None, now: DeltaTable) -> se
 def dates_between(
     store: Store, before: Mapping[str, int], after: Mapping[str, int]
 ) -> dict[str, list[list[str]]]:
-    """The dates of each published table that differ between two versions of all, as ranges.
+    """The dates of each published table that differ between two states of all tables, as ranges.
 
-    Rows without a date are left out.
+    Rows without a date are ignored.
 
     Raises:
-        DeltaError: the log of a version is not there any more.
+        DeltaError: the log of a version has been cleaned up.
     """
     found = {}
     for name in PUBLISHED:
@@ -159,7 +159,7 @@ def dates_between(
 
 
 def in_ranges(days: Iterable[date]) -> list[list[str]]:
-    """Days as ranges of neighbours, the last one of each among them: `[["2024-03-01", "…-04"]]`."""
+    """Days as inclusive ranges of consecutive days: `[["2024-03-01", "2024-03-04"]]`."""
     ranges: list[list[date]] = []
     for day in sorted(days):
         if ranges and day - ranges[-1][1] == timedelta(days=1):
@@ -170,7 +170,7 @@ def in_ranges(days: Iterable[date]) -> list[list[str]]:
 
 
 def last_shown_day(store: Store) -> date | None:
-    """The last day of slots that is no later than the last observed day; None: nothing is there."""
+    """The last day with slots that is not after the last observed day; None if there is none."""
     observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
     slots = [day for day in rows_by_day(store, "completeness") if day is not None]
     known = [day for day in slots if observed is None or day <= observed]

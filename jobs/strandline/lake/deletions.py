@@ -1,4 +1,4 @@
-"""What deletion vectors take away from the files of a landing table, by its log."""
+"""The rows of a landing table that are deleted by deletion vectors, from its log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from strandline.lake.places import below
 
 
 class DeletedRows(NamedTuple):
-    """The rows of a file that are deleted without having been taken out of it.
+    """The rows of a file that are marked as deleted by a deletion vector.
 
     Attributes:
-        rows: how many there are.
-        digest: of which they are.
+        rows: their number.
+        digest: a hash that identifies them.
     """
 
     rows: int
@@ -26,11 +26,10 @@ class DeletedRows(NamedTuple):
 
 
 def deleted_rows(table: DeltaTable) -> dict[str, DeletedRows]:
-    """The rows of each file that are deleted, and still lie in it.
+    """The deleted rows of each file, by the path of `file_name`.
 
-    A statement such as DELETE then only marks the rows: the file, and the number of records that
-    the log gives for it, stay as they were. By the path of `file_name`; a file that lost none is
-    not named.
+    With deletion vectors, DELETE only marks rows: the file, and its number of records in the log,
+    do not change. A file without deleted rows is not in the result.
     """
     if "deletionVectors" not in (table.protocol().reader_features or []):
         return {}
@@ -45,5 +44,5 @@ def deleted_rows(table: DeltaTable) -> dict[str, DeletedRows]:
 
 
 def file_name(path: str) -> str:
-    """A file's path as `deleted_rows` names it; `path` is as the log has it, quoted for URIs."""
+    """A file's path as a key of `deleted_rows`, from its path in the log, which is URI-encoded."""
     return unquote(path)

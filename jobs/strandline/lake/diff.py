@@ -1,7 +1,6 @@
-"""diff: what staged rows change in published ones; and rows with such a diff applied.
+"""The diff of staged and published rows, and its application, as pure functions of Arrow tables.
 
-Functions of Arrow's tables, which look at no file. All rows of one key are in the same call; how
-many other ones are beside them, and in what order, is nothing to the outcome.
+All rows of a key must be in the same call; the other rows, and the order of rows, do not matter.
 """
 
 from __future__ import annotations
@@ -27,15 +26,16 @@ _Numbers: TypeAlias = npt.NDArray[np.int64]
 def diff(
     staged: pa.Table, published: pa.Table, keys: Sequence[str], kept: Collection[str] = ()
 ) -> pa.Table:
-    """The rows to insert, update and delete, each with its `OP`; published rows not staged go.
+    """The rows to insert, update and delete, each with its `OP`.
 
-    Changed means: any column but `run_id` differs (`same_values`).
+    A published row that is not staged is deleted. A row is updated if any column but `run_id`
+    differs (`same_values`).
 
     Args:
-        staged: what shall stand.
-        published: what stands in the same scope; by the same columns, in the same types.
+        staged: the new rows.
+        published: the published rows of the same scope, with the same columns and types.
         keys: the columns that identify a row.
-        kept: columns that staged rows say nothing of: a row that is updated keeps their values.
+        kept: columns that staged rows do not have: an updated row keeps its published values.
     """
     pairs = Pairs.of_keys(staged.select(keys), published.select(keys))
     changed = np.zeros(len(pairs.first), dtype=bool)
@@ -54,17 +54,17 @@ def diff(
 
 
 def with_op(rows: pa.Table, op: str) -> pa.Table:
-    """The rows as a diff that does the same with all of them."""
+    """The rows as a diff with the same operation for all of them."""
     return rows.add_column(0, OP, pa.repeat(op, len(rows)))
 
 
 def with_changes(rows: pa.Table, changes: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Rows with a diff of them applied: rows of its keys go, rows that it does not delete come.
+    """Rows after a diff: rows with its keys are removed, its inserted and updated rows are added.
 
-    Doing it twice is doing it once. A column that the diff does not have keeps its values.
+    It is idempotent. A column that the diff does not have keeps its values.
 
     Args:
-        rows: all rows of the keys of the diff, and others.
+        rows: all rows with keys of the diff, and other rows.
         changes: the diff, with `OP`, in the types of the rows.
         keys: the columns that identify a row.
     """
@@ -82,7 +82,7 @@ def with_changes(rows: pa.Table, changes: pa.Table, keys: Sequence[str]) -> pa.T
 
 
 def names_rows_twice(changes: pa.Table, keys: Sequence[str]) -> bool:
-    """Whether two published rows that a diff changes are one by their key."""
+    """Whether a diff changes two published rows with the same key."""
     changed = changes.filter(pc.not_equal(changes[OP], INSERT)).select(keys)
     groups = _numbered(changed).group_by(_names(len(keys))).aggregate([(_ROW, "count")])
     return len(groups) < len(changed)
@@ -90,11 +90,11 @@ def names_rows_twice(changes: pa.Table, keys: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows of two tables by their keys, as row numbers.
+    """The matches of the rows of two tables by key, as row numbers.
 
     Attributes:
-        first: a row of the first table, for each row of the second that has its key; `second`: that
-            one.
+        first: the row of the first table for each match.
+        second: the row of the second table for each match.
         first_alone: the rows of the first table whose key is not in the second.
         second_alone: the rows of the second table whose key is not in the first.
     """
@@ -106,7 +106,7 @@ class Pairs:
 
     @classmethod
     def of_keys(cls, some: pa.Table, others: pa.Table) -> Pairs:
-        """Find the rows of the same key; the tables have no other columns."""
+        """The matches of two tables whose columns are the keys."""
         key = _keys_of(some, others)
         of_some, of_others = key[: len(some)], key[len(some) :]
         by_key = np.argsort(of_others, kind="stable")
@@ -126,7 +126,7 @@ class Pairs:
 
 
 def _keys_of(some: pa.Table, others: pa.Table) -> _Numbers:
-    """A number for the key of each row of both tables, one behind the other."""
+    """A number for the key of each row of both tables, concatenated."""
     both = pa.concat_tables([_numbered(rows) for rows in (some, others)]).drop(_ROW)
     groups = _numbered(both).group_by(_names(some.num_columns)).aggregate([(_ROW, "list")])
     rows = groups[f"{_ROW}_list"].combine_chunks()
@@ -137,7 +137,7 @@ def _keys_of(some: pa.Table, others: pa.Table) -> _Numbers:
 
 
 def _numbered(keys: pa.Table) -> pa.Table:
-    """Keys as they are compared, under names of their own, and the numbers of their rows."""
+    """The keys in comparable form under generated names, with their row numbers."""
     columns = [*map(comparable, keys.columns), pa.array(np.arange(len(keys)))]
     return pa.table(columns, [*_names(keys.num_columns), _ROW])
 

@@ -1,4 +1,4 @@
-"""What has been written survives a power cut: the file system of a lake is asked to store it."""
+"""Durability of written files: the lake's file system stores them on request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def flush(folder: Path) -> None:
-    """Have the file system of a folder store all that was written to it, and wait for that.
+    """Have a folder's file system store all written data, and wait until it has done so.
 
-    Engines and delta-rs write files of their own and ask for nothing, so that the system may keep
-    a commit, and not the rows that it names, for half a minute.
+    Engines and delta-rs do not sync their files. Within half a minute of a write, a power cut might
+    therefore leave a commit without the rows that it names.
     """
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
@@ -23,7 +23,7 @@ def flush(folder: Path) -> None:
 
 
 def _sync(opened: int) -> None:
-    """`syncfs`, which Linux has; elsewhere all file systems are asked."""
+    """Call `syncfs` on Linux, and `sync`, for all file systems, elsewhere."""
     syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
     if syncfs is None or syncfs(opened) != 0:
         os.sync()

@@ -1,4 +1,4 @@
-"""A step of a run, and the row of the ledger that keeps it."""
+"""A step of a run, and its row in the ledger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
 UPKEEP = ("maintain", "erase")
-"""Kinds of steps that no run has made."""
+"""Kinds of steps that do not belong to a run."""
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -74,13 +74,13 @@ T = TypeVar("T")
 
 
 class Json(Generic[T]):
-    """A field that a row keeps as JSON: its text is parsed once somebody asks for the value.
+    """A field that is stored as JSON, and parsed at its first use.
 
-    Most steps are read for the few fields that later runs go by, and their audits are long.
+    Most steps are read for few fields, and the JSON of audits is long.
     """
 
     def __init__(self, of: Callable[[Any], T] = lambda parsed: parsed) -> None:
-        """A field whose value follows from what the text is parsed into."""
+        """A field whose value is made from the parsed JSON."""
         self._of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -94,7 +94,7 @@ class Json(Generic[T]):
     def __get__(self, step: object, owner: type) -> T | None: ...
 
     def __get__(self, step: object | None, owner: type) -> T | None:
-        """The value; None: nothing is said, as by default."""
+        """The value; None by default."""
         if step is None:
             return None
         value: T | str | None = vars(step).get(self._name)
@@ -103,7 +103,7 @@ class Json(Generic[T]):
         return value
 
     def __set__(self, step: object, value: T | str | None) -> None:
-        """Keep a value, or the JSON of one."""
+        """Set a value, or its JSON."""
         vars(step)[self._name] = value
 
 
@@ -117,14 +117,14 @@ def _pairs(lists: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Driver:
-    """The process that drives a run.
+    """The driver process of a run.
 
     Attributes:
-        host: where it runs.
-        pid: its number there.
-        program_version: of this program.
-        engine: on which the run is computed; None: the first release candidate knew only one.
-        engine_version: of the engine.
+        host: its machine.
+        pid: its process id.
+        program_version: the version of this program.
+        engine: the engine of the run; None: written by the first release candidate, which had one.
+        engine_version: the version of the engine.
     """
 
     host: str
@@ -136,45 +136,46 @@ class Driver:
 
 @dataclass(frozen=True)
 class Entry:
-    """A step of a run. Instants are in ms; `frontier_ms` is where the pipeline stands after it.
+    """A step of a run. Instants are in ms since 1970; `frontier_ms` is the frontier after the step.
 
-    A column of the ledger has the name of its field, without `_ms`; what a driver says has columns
-    of its own, and so have both ends of a range.
+    A column of the ledger has the name of its field, without `_ms`; the fields of the driver, and
+    both ends of a range, have separate columns.
 
     Attributes:
-        violations: the records known at the horizon that came behind an earlier one of their
-            channel; None where the watermark assumes no order, or ignores what breaks it.
-        owed: of a step `owed`: arrival days whose rows have changed since they were observed, or
-            that came behind the frontier; what they change is still to be published.
-        settled: of a step `published`: the days to recompute that the run has settled.
-        lost: arrival days that were observed with more rows than the landing table now has.
-        accepted_loss: why a run goes by what is left of them; None: it does not.
-        touched_from_ms: the start of the oldest slot that the run brings up to date; its range
-            where that is older. What others publish from here on makes the run stale.
-        first_open_ms: the start of the first slot that was not closed once the run was published.
-        first_accepted_ms: the start (of cumulative windows the end) of the first slot that accepted
-            a record; gaps lie behind it. None: none has, or the run goes by rules of its own.
-        request_fingerprint: of what was asked of whom; None: it cannot be asked again.
-        layout: the windows and the key of what the run publishes (`PipelineSpec.layout`); None: it
+        violations: the number of records, known at the horizon, that violate the ascending order of
+            their channel; None if the watermark strategy assumes no order, or ignores violations.
+        owed: (step `owed`) arrival days to recompute: their rows have changed since they were
+            observed, or arrived behind the frontier.
+        settled: (step `published`) the days to recompute that the run has recomputed.
+        lost: arrival days of which the landing table has fewer rows than were observed.
+        accepted_loss: the reason why a run accepts these missing rows; None: it does not.
+        touched_from_ms: the start of the oldest slot that the run updates, at most the start of its
+            range. Another publication from this instant on makes the run stale.
+        first_open_ms: the start of the first slot that is not closed after the publication.
+        first_accepted_ms: the start (for cumulative windows the end) of the first slot that
+            accepted a record, after which empty slots are gaps; None: there is none, or the run
+            has overridden rules.
+        request_fingerprint: a hash of the request; None: the request is never a repetition.
+        layout: the windows and the key of the published rows (`PipelineSpec.layout`); None: the run
             reverts another run.
-        recreated: whether the run publishes in place of all that was published before.
-        overrides: what the run went by in place of what the pipeline's file says; None: nothing.
-        versions: of a `published` step those of all tables that belong together; of a `publishing`
-            step those of the tables that it writes, from before it, which `dropping` and `dropped`
-            go back to.
-        publish: of a `publishing` step, and of one that keeps its staging: which of what is staged
-            there is to be published, and how.
-        completes_ms: the midnight up to which the run publishes everything, if it does.
-        driver: the process that has written the step; None: one that needs no session.
-        reverts: the run whose publish a run takes back; None: it takes back none, or is of the
+        recreated: whether the run replaces all that was published before.
+        overrides: the rules that override those of the pipeline's file; None: there are none.
+        versions: (step `published`) the versions of all tables after the run; (step `publishing`)
+            the versions, before the run, of the tables that it writes, to which `dropping` and
+            `dropped` restore them.
+        publish: (step `publishing`, and steps that keep their staging) the staged parts to publish,
+            and the kind of their publication.
+        completes_ms: the midnight up to which the run publishes everything; None: it does not.
+        driver: the process that has written the step; None: it needs no session.
+        reverts: the run that this run reverts; None: it reverts none, or was written by the first
+            release candidate.
+        landing_id: the landing table's id, to which `landing_version` belongs; None: written by the
             first release candidate.
-        landing_id: the landing table's own id, which `landing_version` is a version of; None: of
-            the first release candidate.
-        kept: the windows, as [start, end) in ms, that a scheduled run has left as a run by rules of
-            its own had published them.
-        dates: of a `published` step the dates of each table whose rows the run has changed, as
-            ranges of neighbours; None: an earlier version of the program has written it.
-        complete_ms: the midnight before which every slot is closed, and none is to come.
+        kept: the windows, as [start, end) in ms, that a scheduled run has kept as a run with
+            overridden rules had published them.
+        dates: (step `published`) the dates with changed rows of each table, as ranges; None:
+            written by an earlier version of the program.
+        complete_ms: the midnight before which all slots are closed, and no further slot can come.
     """
 
     run_id: str
@@ -229,7 +230,7 @@ class Entry:
 
     @property
     def touched(self) -> TimeRange | None:
-        """The slots that the run brings up to date: its range, and the older ones before it."""
+        """The slots that the run updates: its range, and older slots before it."""
         if self.range is None or self.touched_from_ms is None:
             return self.range
         return TimeRange(min(self.touched_from_ms, self.range.start_ms), self.range.end_ms)
@@ -250,7 +251,7 @@ _IN_MS, _AS_NUMBERS = _with_instants_as(pa.timestamp("ms", tz="UTC")), _with_ins
 
 
 def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
-    """The row that keeps a step."""
+    """The ledger's row of a step."""
     kept = replace(entry, position=position, written_at=written_at)
     row = {column: getattr(kept, name) for column, name in _FIELD_OF.items()}
     row |= {} if entry.driver is None else asdict(entry.driver)
@@ -266,7 +267,7 @@ def _text_of(value: Any) -> str:
 
 
 def entries_of(rows: pa.Table) -> list[Entry]:
-    """The steps that rows of the ledger keep; what is null in one is as if it had not been said."""
+    """The steps in rows of the ledger; a null is the field's default."""
     numbers = rows.cast(_IN_MS, safe=False).cast(_AS_NUMBERS)
     values: dict[str, list[Any]] = {}
     for column, name in _FIELD_OF.items():
@@ -280,13 +281,13 @@ def entries_of(rows: pa.Table) -> list[Entry]:
 
 
 def _parts(rows: pa.Table, kind: Callable[..., T], columns: Sequence[str]) -> list[T | None]:
-    """The value of each row that has columns of its own; None: the first of them is null."""
+    """The values with several columns, for each row; None if the first column is null."""
     values = zip(*(rows[name].to_pylist() for name in columns), strict=True)
     return [None if row[0] is None else kind(*row) for row in values]
 
 
 def _entry_of(names: Iterable[str], row: Sequence[Any]) -> Entry:
-    """A step with these values, and defaults: not by `__init__`, which is slow for thousands."""
+    """A step with these values and defaults, made without `__init__`, which is too slow."""
     entry = object.__new__(Entry)
     vars(entry).update(zip(names, row, strict=True))
     return entry

@@ -1,4 +1,4 @@
-"""Rows that must leave a table: found by a condition, and deleted without Spark."""
+"""The deletion of rows by a condition, without Spark."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _NO_COLUMN = "No field named"
 
 
 def matching(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> int:
-    """How many rows of a table meet a condition.
+    """The number of rows of a table that meet a condition.
 
     Args:
-        table: whose rows.
-        expression: the condition, as `condition_on_row` writes it.
-        sides: of a table of pairs: a pair counts if the record of one of these sides meets it.
+        table: the table.
+        expression: the condition from `condition_on_row`.
+        sides: for a table of pairs: a pair counts if the record of one of these sides meets it.
 
     Raises:
-        InputError: it is none on a row of this table.
+        InputError: the condition does not apply to the rows of this table.
     """
     left = f"SELECT count(*) FROM ({_kept(table, expression, sides)})"
     found = _answer(table, f"SELECT count(*) - ({left}) AS found FROM rows")
@@ -36,14 +36,14 @@ def matching(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> i
 
 
 def sides_with_columns(table: DeltaTable, expression: str) -> list[str]:
-    """The sides of a table of pairs whose records have all columns that a condition names."""
+    """The sides of a table of pairs whose records have all columns of a condition."""
     return [side for side in SIDES if has_columns(table, expression, [side])]
 
 
 def has_columns(table: DeltaTable, expression: str, sides: Sequence[str] = ()) -> bool:
-    """Whether the rows of a table, or the records of its pairs, have what a condition names.
+    """Whether the rows of a table, or the records of its pairs, have the columns of a condition.
 
-    No row is read.
+    It reads no rows.
     """
     try:
         _asked(table, f"{_kept(table, expression, sides)} LIMIT 0")
@@ -63,14 +63,14 @@ def erase(
     files whose texts are of a type that Arrow does not compare with others.
 
     Args:
-        table: partitioned by one date; call it under the lock.
-        partition: that column.
-        expression: the condition, as `condition_on_row` writes it.
-        by: named in the commit.
+        table: a table partitioned by one date; call it under the lock.
+        partition: the partition column.
+        expression: the condition from `condition_on_row`.
+        by: the author that the commit names.
         sides: see `matching`.
 
     Raises:
-        InputError: it is none on a row of this table.
+        InputError: the condition does not apply to the rows of this table.
     """
     days = _days_of(table, partition, expression, sides)
     if not len(days):
@@ -89,7 +89,7 @@ def erase(
 
 
 def _days_of(table: DeltaTable, partition: str, expression: str, sides: Sequence[str]) -> pa.Array:
-    """The dates with a row that meets a condition."""
+    """The dates with rows that meet a condition."""
     day = in_double_quotes(_OWN + partition)
     dates = (
         f"SELECT {day} AS day FROM ({_seen(table, record, 'rows')}) WHERE {condition}"
@@ -102,9 +102,9 @@ def _days_of(table: DeltaTable, partition: str, expression: str, sides: Sequence
 def _kept(
     table: DeltaTable, expression: str, sides: Sequence[str], rows: str = "SELECT * FROM rows"
 ) -> str:
-    """A query for those of some rows that do not meet a condition, with the columns of the table.
+    """A query for the rows that do not meet a condition, with the columns of the table.
 
-    Of a pair the record of one side is looked at after the other's, as a row of its own.
+    For a pair, the condition is applied to the record of each side as if it were a row.
     """
     back = _renamed({name: in_double_quotes(_OWN + name) for name in columns_of(table).names})
     for record, condition in _records_in(table, expression, sides):
@@ -114,7 +114,7 @@ def _kept(
 
 
 def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
-    """A query for rows with what a condition on a record sees; `_OWN` is before their own names."""
+    """A query for rows with the columns of a condition; original names get the prefix `_OWN`."""
     aside = _renamed({_OWN + name: in_double_quotes(name) for name in columns_of(table).names})
     return f"SELECT {aside}, {_renamed(record)} FROM {rows}"
 
@@ -122,10 +122,10 @@ def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
 def _records_in(
     table: DeltaTable, expression: str, sides: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], str]]:
-    """The records that a row names, each with the condition under which the row is erased for it.
+    """The records in a row, each with the condition under which the row is erased for it.
 
-    A record is the names of its columns with their values as SQL over the row. A column with second
-    ones for values of other types is looked at once for each: a row has its value in one.
+    A record maps the names of its columns to SQL over the row. A column with second columns for
+    values of other types gives a record for each, since a row has its value in one of them.
     """
     names, second = columns_of(table).names, second_columns(table)
     for record in [_record_of(side, names) for side in sides] or [{name: name for name in names}]:
@@ -149,7 +149,7 @@ def _records_in(
 def _others_are_null(
     columns_by_name: Mapping[str, Sequence[str]], chosen: Mapping[str, str]
 ) -> Iterator[str]:
-    """That a row has its values in the chosen columns, as SQL."""
+    """The condition, as SQL, that a row has its values in the chosen columns."""
     for name, columns in columns_by_name.items():
         for column in columns:
             if column != chosen[name]:
@@ -157,7 +157,7 @@ def _others_are_null(
 
 
 def _comparable(table: DeltaTable, column: str, second: str) -> str:
-    """A second column as SQL that compares with what its column does; empty: nothing does."""
+    """A second column as SQL in a type comparable with its column; empty if there is none."""
     kinds = columns_of(table)
     of_column, of_second = kinds.field(column).type, kinds.field(second).type
     name = in_double_quotes(second)
@@ -173,18 +173,18 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _renamed(columns: Mapping[str, str]) -> str:
-    """Columns in a query: what is in them, as SQL, by the names that they get there."""
+    """The columns of a query: SQL by the name that each gets."""
     return ", ".join(f"{value} AS {in_double_quotes(name)}" for name, value in columns.items())
 
 
 def in_double_quotes(name: str) -> str:
-    """A column's name as delta-rs reads it in a query, whatever is in it."""
+    """A column's name, of any characters, quoted for a query of delta-rs."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
 def _record_of(side: str, names: Sequence[str]) -> dict[str, str]:
-    """The columns of one side's record in a pair by its own names, with those of the pair."""
+    """The columns of one side's record under their original names, with the pair's own columns."""
     prefixes = tuple(f"{name}_" for name in SIDES)
     of_pair = {name: name for name in names if not name.startswith(prefixes)}
     of_side = {name.removeprefix(f"{side}_"): name for name in names if name.startswith(f"{side}_")}
@@ -192,7 +192,7 @@ def _record_of(side: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def _answer(table: DeltaTable, question: str) -> pa.Table:
-    """All that is answered; a value that an expression cannot take is found as it is computed."""
+    """The whole result of a query; errors of expressions on values are raised here."""
     rows = _asked(table, question)
     try:
         return pa.table(rows)

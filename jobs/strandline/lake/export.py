@@ -1,4 +1,4 @@
-"""Rows of a table into one file, a few at a time."""
+"""The export of a table's rows into one file, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WRITERS: dict[str, Callable[[str, pa.Schema], Any]] = {
 
 
 def require_suffix(path: Path) -> None:
-    """Refuse a file whose suffix names no format.
+    """Check that a file's suffix is a known format.
 
     Raises:
-        InputError: it names none.
+        InputError: it is not.
     """
     if path.suffix not in _WRITERS:
         formats = ", ".join(_WRITERS)
@@ -35,9 +35,10 @@ def require_suffix(path: Path) -> None:
 
 
 def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write rows into a file, in the format of its suffix; what stood there stays until all is.
+    """Write rows into a file in the format of its suffix.
 
-    In CSV a list, a struct or a map is JSON.
+    An existing file is replaced only when all rows are written. In CSV a list, a struct or a map is
+    written as JSON.
 
     Args:
         path: the file.
@@ -45,10 +46,10 @@ def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
         batches: the rows.
 
     Returns:
-        How many there are.
+        The number of rows.
 
     Raises:
-        InputError: the suffix names no format, or the file cannot be written.
+        InputError: the suffix is not a known format, or the file cannot be written.
         RetryableError: the disk is full.
     """
     require_suffix(path)

@@ -1,4 +1,4 @@
-"""What a Delta log says of each file of a table, in Arrow's terms: a reader opens no others."""
+"""The statistics of a Delta log as Arrow expressions, by which a reader skips files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _CUT_OFF_US = 1_000
-"""Instants in a log are of whole milliseconds: of the last one the rest may be cut off."""
+"""The largest truncation of an upper bound, in microseconds: logs have whole milliseconds."""
 
 
 def known_by_log(log: pa.Table) -> list[pc.Expression]:
-    """For each file what holds of all its rows.
+    """For each file a condition that all its rows meet.
 
-    Of a column whose bounds the log does not say nothing is known, whatever it says of others.
+    It has no term for columns without bounds in the log.
 
     Args:
         log: add actions of a table, not flattened.
@@ -26,14 +26,14 @@ def known_by_log(log: pa.Table) -> list[pc.Expression]:
 
 
 def _of_partitions(log: pa.Table) -> Iterator[list[pc.Expression]]:
-    """For each partition column what holds in each file."""
+    """For each partition column a condition for each file."""
     for name, values in _columns(log, "partition"):
         column = pc.field(name)
         yield [column == value if value.is_valid else column.is_null() for value in values]
 
 
 def _of_bounds(log: pa.Table) -> Iterator[list[pc.Expression]]:
-    """For each column with bounds in the log what holds in each file."""
+    """For each column with bounds in the log a condition for each file."""
     rows = log["num_records"].to_pylist()
     nulls = {name: counts.to_pylist() for name, counts in _columns(log, "null_count")}
     largest = dict(_columns(log, "max"))
@@ -51,13 +51,13 @@ def _of_bounds(log: pa.Table) -> Iterator[list[pc.Expression]]:
 def _between(
     column: pc.Expression, bounds: tuple[pa.Scalar, pa.Scalar], nulls: int | None, rows: int | None
 ) -> pc.Expression:
-    """What holds of a column in all rows of a file.
+    """The condition on a column that all rows of a file meet.
 
     Args:
         column: the column.
-        bounds: its least and its largest value; null: the log does not say it.
-        nulls: how many of its values are null; None: the log does not say it.
-        rows: how many rows the file has.
+        bounds: its smallest and its largest value; null if the log lacks them.
+        nulls: its number of nulls; None if the log lacks it.
+        rows: the number of rows of the file.
     """
     if nulls is not None and nulls == rows:
         return column.is_null()
@@ -70,7 +70,7 @@ def _between(
 
 
 def _columns(log: pa.Table, fact: str) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """The columns of a table of which a log says something; of structs nothing."""
+    """The columns with statistics in a log, without structs."""
     if fact in log.column_names:
         for field in log.schema.field(fact).type.fields:
             if not pa.types.is_nested(field.type):
@@ -78,5 +78,5 @@ def _columns(log: pa.Table, fact: str) -> Iterator[tuple[str, pa.ChunkedArray]]:
 
 
 def _has_one_order(kind: pa.DataType) -> bool:
-    """Whether all writers order values of a type as Arrow does: not numbers that may be none."""
+    """Whether all writers order values of a type as Arrow does; not if values may be NaN."""
     return not pa.types.is_floating(kind)

@@ -1,7 +1,7 @@
-"""What a Delta log says of a Parquet file, by that file's footer: how many rows, and their bounds.
+"""The statistics of a Parquet file for a Delta log, from the file's footer.
 
-Readers leave a file out by its bounds, so that a bound may be too wide, and never too narrow. What
-a footer does not say, or readers compare in several ways, has no bounds here.
+Readers skip files by these bounds, so a bound may be too wide, but never too narrow. A column has
+none if the footer has none, or if readers compare values of its type differently.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _EXACT = Context(prec=100)
 _PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
 _MOST_CHARACTERS = 32
-"""As many as Spark keeps of a text."""
+"""The longest bound of a text in characters, as in Spark."""
 _SHOWS_NAN = "parquet-mr"
-"""What writes a footer so that bounds which leave out NaN, larger than all numbers, are none."""
+"""Writers of footers without bounds for columns with NaN."""
 _LAST_CHARACTER = "\U0010ffff"
 
 
 def statistics_of(footer: pq.FileMetaData) -> str:
-    """The JSON of an add action's `stats`: `numRecords`, `minValues`, `maxValues`, `nullCount`."""
+    """The JSON of `stats` of an add action: `numRecords`, `minValues`, `maxValues`, `nullCount`."""
     bounds: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for place, (path, kind) in enumerate(_leaves(footer.schema.to_arrow_schema())):
@@ -49,10 +49,10 @@ def statistics_of(footer: pq.FileMetaData) -> str:
 
 
 def columns_with_bounds(schema: pa.Schema) -> list[str]:
-    """The columns, and fields of structs, whose bounds a footer is to hold.
+    """The columns, and fields of structs, for which a footer gets bounds.
 
-    Numbers that may be none are left out: Arrow's bounds are those of the others, and who looks for
-    what is no number would not find it.
+    Floating-point columns get none: Arrow's bounds ignore NaN, so that a search for NaN would skip
+    the file.
     """
     return [
         ".".join(path)
@@ -64,7 +64,7 @@ def columns_with_bounds(schema: pa.Schema) -> list[str]:
 def _leaves(
     fields: Iterable[pa.Field], above: _Path | None = ()
 ) -> Iterator[tuple[_Path | None, pa.DataType]]:
-    """The columns of a Parquet file in their order; no path: values inside of lists and maps."""
+    """The paths of a Parquet file's columns, in order; None for values inside lists and maps."""
     for field in fields:
         path, kind = None if above is None else (*above, field.name), field.type
         if pa.types.is_struct(kind):
@@ -78,7 +78,7 @@ def _leaves(
 
 
 def _put(into: dict[str, Any], path: _Path, value: Any) -> None:
-    """Put a value below the names of the structs that it lies in."""
+    """Set a value in nested maps, by the path of its column."""
     *above, name = path
     for struct in above:
         into = into.setdefault(struct, {})
@@ -86,14 +86,14 @@ def _put(into: dict[str, Any], path: _Path, value: Any) -> None:
 
 
 def _nulls(groups: Sequence[pq.Statistics | None]) -> int | None:
-    """How many values of a column are null; None: a group of rows does not say it."""
+    """The number of nulls of a column; None if a row group lacks it."""
     if any(group is None or not group.has_null_count for group in groups):
         return None
     return sum(int(group.null_count) for group in groups if group is not None)
 
 
 def _bounds(groups: Sequence[pq.Statistics | None], kind: pa.DataType) -> tuple[Any, Any]:
-    """The bounds of a column as JSON holds them; None: there is none that is safe."""
+    """The bounds of a column as JSON values; None if there are no safe bounds."""
     held = [group for group in groups if group is not None and group.num_values]
     if not held or not _has_bounds(kind) or not all(group.has_min_max for group in held):
         return None, None
@@ -137,7 +137,7 @@ def _whole(unscaled: int | bytes) -> int:
 
 
 def _of_decimal(unscaled: int, kind: pa.Decimal128Type, rounding: str) -> float | int | None:
-    """A decimal as a number of JSON, a whole one beyond it where that would not keep its digits."""
+    """A decimal as a number of JSON; with too many digits it is rounded outward to a whole one."""
     exact = Decimal(unscaled).scaleb(-kind.scale, _EXACT)
     shortest = repr(float(exact))
     if "e" not in shortest and Decimal(shortest) == exact:
@@ -151,13 +151,13 @@ def _finite(bounds: Sequence[float], of: Callable[[Sequence[float]], float]) -> 
 
 
 def _text_from(least: bytes) -> str | None:
-    """A text that is not greater."""
+    """A lower bound of a text: at most its first characters."""
     text = _text(least)
     return None if text is None else text[:_MOST_CHARACTERS]
 
 
 def _text_to(most: bytes) -> str | None:
-    """A text that is not less: of a long one its beginning, and the last of all characters."""
+    """An upper bound of a text: a long text's first characters, and the largest character."""
     text = _text(most)
     if text is None or len(text) <= _MOST_CHARACTERS:
         return text
@@ -174,7 +174,7 @@ def _text(raw: bytes) -> str | None:
 
 
 def _instant(ms: int, kind: pa.TimestampType) -> str | None:
-    """An instant as Delta writes it; None: it lies beyond the years of four digits."""
+    """An instant in Delta's format; None if its year does not have four digits."""
     try:
         at = _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:

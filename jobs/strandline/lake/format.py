@@ -1,7 +1,6 @@
-"""The format of a pipeline's tables: a program never works on one that is newer than it knows.
+"""The format number of a pipeline's tables; a program refuses tables of a newer format.
 
-It stands in the properties of the ledger, which every command opens first. A ledger that names none
-is of format 1.
+It is a property of the ledger, which every command opens first. A ledger without it has format 1.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from strandline.errors import InputError
 from strandline.lake.lock import commit
 
 FORMAT = 2
-"""The newest that this program knows, and the one it writes.
+"""The newest known format, which is written.
 
-1: up to the first release. 2: the ledger has steps that no run has made.
+1: up to the first release. 2: the ledger has steps that do not belong to a run.
 """
 _FORMAT, _WRITTEN_BY = "strandline.format", "strandline.writtenBy"
 
 
 def require_known(ledger: DeltaTable) -> None:
-    """Refuse the tables of a newer program.
+    """Check the format of a pipeline's tables.
 
     Raises:
-        InputError: they are in a format that this program does not know.
+        InputError: the format is newer than this program.
     """
     said = ledger.metadata().configuration
     if _FORMAT in said and said[_FORMAT] not in {str(number) for number in range(1, FORMAT + 1)}:
@@ -39,7 +38,7 @@ def require_known(ledger: DeltaTable) -> None:
 
 
 def mark(ledger: DeltaTable) -> None:
-    """Let the tables be of this program's format; call it under the ledger's lock."""
+    """Set the tables' format to this program's; call it under the ledger's lock."""
     if ledger.metadata().configuration.get(_FORMAT) != str(FORMAT):
         ledger.alter.set_table_properties(
             {_FORMAT: str(FORMAT), _WRITTEN_BY: version("strandline")},

@@ -1,9 +1,9 @@
-"""Which columns of quarantine keep the identity that their rows were given before.
+"""The columns of quarantine whose nulls are part of a row's identity.
 
-Once, a null counted for more in a row's identity than a column that is not there, so that all rows
-got another one when the landing table got a column. Columns that were published so keep it, for the
-rows that stand; each column that came later is marked in the table's schema, and its nulls are not
-counted.
+In early versions a null was hashed into the identity of a row, so that the identity of all rows
+changed when the landing table got a new column. Columns published by these versions are still
+hashed like that, so that identities of existing rows stay. Later columns are marked in the table's
+schema, and their nulls are not hashed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _MARK = "strandline.nulls_not_told"
 
 
 def marked(field: T.StructField) -> T.StructField:
-    """A quarantine column whose nulls are not counted; of its metadata only `SECOND_OF` stays."""
+    """A column marked as one whose nulls are not hashed; of its metadata only `SECOND_OF` stays."""
     second_of = (field.metadata or {}).get(SECOND_OF)
     mark = {_MARK: "true"} | ({} if second_of is None else {SECOND_OF: second_of})
     return T.StructField(field.name, field.dataType, nullable=True, metadata=mark)
 
 
 def nulls_counted(quarantine: DeltaTable | None) -> frozenset[str]:
-    """Quarantine's columns, in lower case, whose nulls are counted; none if there is no table."""
+    """The columns of quarantine, in lower case, whose nulls are hashed; none without a table."""
     if quarantine is None:
         return frozenset()
     fields = quarantine.schema().fields

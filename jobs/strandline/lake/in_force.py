@@ -1,4 +1,4 @@
-"""What of the published runs is in force: ranges closed by `--close`, and ranges by other rules."""
+"""The ranges in force of published runs: closed ranges (`--close`), and overridden ranges."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from strandline.model.intervals import TimeRange, text_of
 
 @dataclass(frozen=True)
 class OverriddenRange:
-    """A range whose windows were published by other rules than the pipeline file's.
+    """A range whose windows were published with overridden rules.
 
     Attributes:
-        windows: the range, by the starts of windows.
-        overrides: the rules in place of the file's, such as `{"allowed_lateness": "6h"}`.
+        windows: the range of window starts.
+        overrides: the overriding rules, such as `{"allowed_lateness": "6h"}`.
         run_id: the run that published them.
-        horizon_ms: what arrived before it for these windows is judged: by that run, or by the last
-            scheduled run since that has left them as they are.
-        landing_version: of the landing table that this run has read.
-        landing_id: the table that it is a version of; None: of the first release candidate.
+        horizon_ms: the horizon up to which arrivals for these windows were judged, by that run or
+            by the last scheduled run that has kept them.
+        landing_version: the version of the landing table that this run has read.
+        landing_id: the landing table's id; None: written by the first release candidate.
     """
 
     windows: TimeRange
@@ -33,7 +33,7 @@ class OverriddenRange:
     landing_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
+        """The range as a JSON document."""
         return {
             "start": text_of(self.windows.start_ms),
             "end": text_of(self.windows.end_ms),
@@ -42,7 +42,7 @@ class OverriddenRange:
         }
 
     def judged_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
-        """Some of its windows, once a run has judged what has arrived for them."""
+        """A part of the range after a run has judged arrivals for it."""
         return replace(
             self,
             windows=windows,
@@ -53,13 +53,12 @@ class OverriddenRange:
 
 
 def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
-    """The ranges by other rules that no later run has recomputed, in the order of their runs.
+    """The overridden ranges that no later run has recomputed, in the order of their runs.
 
-    What a later run has recomputed of a range is by that run's rules, but for the windows that it
-    has `kept`.
+    A part that a later run has recomputed has that run's rules, except windows that it has `kept`.
 
     Args:
-        runs: the published steps in force, in their order.
+        runs: the published steps in force, in order.
     """
     ranges: list[OverriddenRange] = []
     for run in runs:
@@ -74,7 +73,7 @@ def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
-    """What a run over a range leaves of an overridden one."""
+    """The parts of an overridden range that remain after a run."""
     others = [one.windows]
     for start_ms, end_ms in run.kept or ():
         kept = TimeRange(start_ms, end_ms)
@@ -86,10 +85,10 @@ def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[Over
 
 
 def closures(runs: Iterable[Entry]) -> list[Closure]:
-    """The closures in force: the last run that closed or reopened a part of a range decides.
+    """The closures in force; for each part, the last run that closed or reopened it decides.
 
     Args:
-        runs: the published steps in force, in their order.
+        runs: the published steps in force, in order.
     """
     found: list[Closure] = []
     for run in runs:
@@ -103,5 +102,5 @@ def closures(runs: Iterable[Entry]) -> list[Closure]:
 
 
 def without(closure: Closure, reopened: TimeRange) -> list[Closure]:
-    """What a closure leaves closed outside a range."""
+    """The parts of a closure outside of a range."""
     return [Closure(part, closure.at_ms) for part in closure.windows.outside(reopened)]

@@ -1,7 +1,7 @@
-"""Delta's jars, put into pyspark's own `jars` folder, so that every session has them.
+"""Delta's jars in pyspark's folder `jars`, so that every session has them.
 
-Spark's own Ivy downloads them, once, into the environment's `share` folder; from then on neither a
-session nor a reinstalled pyspark needs the network. What comes must have the hashes of `jars.lock`.
+Spark's Ivy downloads them once into the environment's folder `share`; later sessions, and a
+reinstalled pyspark, need no network. The files must have the hashes in `jars.lock`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Jar:
     """One line of the lock: `group:artifact:version sha256:…`.
 
     Attributes:
-        classifier: of one of several jars of a version; empty: the plain one.
+        classifier: the classifier, if a version has several jars; empty for the plain one.
     """
 
     group: str
@@ -41,18 +41,18 @@ class Jar:
 
     @classmethod
     def from_line(cls, line: str) -> Jar:
-        """Reads a line of the lock."""
+        """Parse a line of the lock."""
         coordinates, _, digest = line.partition(" ")
         group, artifact, version = coordinates.split(":")
         return cls(group, artifact, version, digest.strip().removeprefix("sha256:"))
 
     @property
     def file_name(self) -> str:
-        """The name that Spark's own `spark.jars.packages` would give it."""
+        """The file's name, as `spark.jars.packages` would name it."""
         return f"{self.group}_{self.artifact}-{self.version}.jar"
 
     def is_in(self, folder: Path) -> bool:
-        """Whether the folder holds exactly this jar."""
+        """Whether a folder contains exactly this jar."""
         path = folder / self.file_name
         return path.is_file() and sha256_of(path) == self.sha256
 
@@ -64,15 +64,15 @@ def sha256_of(path: Path) -> str:
 
 
 def jars_of(lock: str) -> list[Jar]:
-    """The jars that the lock names."""
+    """The jars in the lock."""
     return [Jar.from_line(line) for line in lock.splitlines() if line and not line.startswith("#")]
 
 
 def spark_jars_folder() -> Path:
-    """Where the installed pyspark has its jars.
+    """The folder `jars` of the installed pyspark.
 
     Raises:
-        InputError: it is not installed.
+        InputError: pyspark is not installed.
     """
     try:
         found = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
@@ -86,14 +86,14 @@ def spark_jars_folder() -> Path:
 def download(
     jars: list[Jar], spark_jars: Path, target: Path, environment: Mapping[str, str]
 ) -> None:
-    """Fetches the jars, and nothing that they depend on, with the Ivy that Spark ships.
+    """Download the jars, without their dependencies, with the Ivy that Spark ships.
 
-    Ivy's own default repository is Maven Central; DEFAULT_ARTIFACT_REPOSITORY names a mirror, as
-    for Spark, and JAVA_HOME a Java.
+    The repository is Maven Central, or the mirror in DEFAULT_ARTIFACT_REPOSITORY; JAVA_HOME may
+    name a Java.
 
     Raises:
         InputError: there is no Java.
-        RetryableError: Ivy could not find or reach one of them.
+        RetryableError: a jar was not found, or could not be downloaded.
     """
     mirror = environment.get("DEFAULT_ARTIFACT_REPOSITORY")
     root = f" root={quoteattr(mirror)}" if mirror else ""
@@ -134,30 +134,30 @@ def download(
 
 
 def _artifact(jar: Jar) -> str:
-    """Which jar of a version Ivy is to fetch; the plain one it finds by itself."""
+    """The Ivy artifact of a jar with a classifier; the plain jar needs none."""
     if not jar.classifier:
         return ""
     return f'<artifact name="{jar.artifact}" type="jar" m:classifier="{jar.classifier}"/>'
 
 
 def put(jar: Jar, folder: Path) -> None:
-    """Copies the jar from the store, so that a reader meets all of it or nothing."""
+    """Copy a jar from the store atomically."""
     half = folder / f".{jar.file_name}.part"
     shutil.copyfile(STORE / jar.file_name, half)
     half.replace(folder / jar.file_name)
 
 
 def fetch(environment: Mapping[str, str], into: Path | None = None) -> list[str]:
-    """Brings a folder to what the lock says: the names of the jars that it lacked.
+    """Add the missing jars of the lock to a folder; their names.
 
     Args:
         environment: see `download`.
         into: the folder; None: pyspark's `jars`.
 
     Raises:
-        InputError: pyspark or Java is missing, a jar is not the one that was locked, or the folder
-            cannot be written.
-        RetryableError: a jar cannot be had.
+        InputError: pyspark or Java is missing, a jar has another hash than in the lock, or the
+            folder cannot be written.
+        RetryableError: a jar cannot be downloaded.
     """
     folder = into or spark_jars_folder()
     jars = jars_of(LOCK.read_text())
@@ -174,7 +174,7 @@ def fetch(environment: Mapping[str, str], into: Path | None = None) -> list[str]
 
 
 def _bring(missing: list[Jar], folder: Path, environment: Mapping[str, str]) -> None:
-    """Puts jars into a folder, from the store if they are there."""
+    """Add jars to a folder, from the store if it has them."""
     if missing:
         STORE.mkdir(parents=True, exist_ok=True)
     absent = [jar for jar in missing if not jar.is_in(STORE)]

@@ -1,4 +1,4 @@
-"""What has landed for a join: both landing tables, side by side."""
+"""The landing of a join: both landing tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_BOTH = (c.ARRIVAL_DAY, c.ARRIVAL, c.SEQUENCE, c.TS, c.CHANNEL, c.CANDIDATE, 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedLanding(Landing):
-    """Both landing tables of a join; the clock that they are read by is one.
+    """Both landing tables of a join, read by the same clock.
 
     Attributes:
         spec: the pipeline.
@@ -66,10 +66,10 @@ class JoinedLanding(Landing):
         return cls(spark=spark, spec=spec, log=log, now_ms=now_ms, left=left, right=right)
 
     def by_log(self, log: LandingLog) -> JoinedLanding:
-        """See `Landing.by_log`; each table by its own.
+        """See `Landing.by_log`.
 
         Raises:
-            TypeError: it is not the log of both.
+            TypeError: it is not a log of two tables.
         """
         if not isinstance(log, JoinedLog):
             msg = f"{self.spec.pipeline} reads two tables"
@@ -87,7 +87,7 @@ class JoinedLanding(Landing):
         return self.inputs.get(table)
 
     def rows_over(self, table: TableName) -> DataFrame:
-        """See `Landing`; of both sides, or of each left row beside each right one."""
+        """See `Landing`; the union of both sides, or their cross join."""
         sides = {name: one.frame for name, one in self.inputs.items()}
         if table == "both":
             return side_by_side(sides, self.spec)
@@ -101,19 +101,19 @@ class JoinedLanding(Landing):
 
     @cached_property
     def _of_sides(self) -> dict[str, dict[str, T.StructField]]:
-        """By side and name, each column as it is among those of both."""
+        """The columns of the combined rows, by side and name."""
         schemas = {name: one.frame.schema for name, one in self.inputs.items()}
         return columns_side_by_side(schemas, self.spec)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of both tables, and the one that names the table of a row."""
+        """The columns of both tables, and the column with the side of a row."""
         both = (column.name for side in self._of_sides.values() for column in side.values())
         return (*dict.fromkeys(both), INPUT)
 
     @property
     def source_columns(self) -> SourceColumns:
-        """See `Landing.source_columns`; of a row the columns of the other table are null.
+        """See `Landing.source_columns`; in a row the columns of the other table are null.
 
         Raises:
             InputError: see `columns_side_by_side`.
@@ -131,7 +131,7 @@ class JoinedLanding(Landing):
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
-        """See `Landing.facts`; those of both tables as one."""
+        """See `Landing.facts`; combined over both tables."""
         left, right = self.left.facts, self.right.facts
         return {
             day: facts_of_two(left.get(day), right.get(day), self.version, self.table_id)
@@ -139,7 +139,7 @@ class JoinedLanding(Landing):
         }
 
     def changes(self, known: KnownDays) -> LandingChanges:
-        """See `Landing.changes`; of either table."""
+        """See `Landing.changes`; combined over both tables."""
         landed = {name: one.landed_days for name, one in self.inputs.items()}
         return changes_of_two(known, landed)
 
@@ -154,12 +154,12 @@ class JoinedLanding(Landing):
         return {what: count + right[what] for what, count in left.items()}
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
-        """The rows of both as those of one table, on the axis of both.
+        """The rows of both tables as one table, on the common axis.
 
-        Of pairs without the columns of the tables themselves, which need not go together.
+        For an interval join they are without the tables' own columns, whose types may conflict.
 
         Raises:
-            InputError: windows hold the records of both, and their columns do not go together.
+            InputError: for windows over both, columns of the same name have conflicting types.
         """
         rows = {}
         for name, one in self.inputs.items():
@@ -175,11 +175,11 @@ class JoinedLanding(Landing):
         return side_by_side(rows, self.spec)
 
     def axis_of(self, name: str, axis: Axis) -> Axis:
-        """The axis of one of both, by that of both: their clock is one."""
+        """The axis of one side, with the clock of the common axis."""
         return Axis.of(self.spec.sides[name], axis.start_ms)
 
     def horizon_after(self, axis: Axis) -> int:
-        """See `Landing.horizon_after`; the later one."""
+        """See `Landing.horizon_after`; the later one of both sides."""
         horizons = [
             one.horizon_after(self.axis_of(name, axis)) for name, one in self.inputs.items()
         ]

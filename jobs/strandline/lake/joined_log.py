@@ -1,4 +1,4 @@
-"""The logs of both landing tables of a join as one."""
+"""The combined log of both landing tables of a join."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from strandline.model.facts_of_two import id_of_two
 from strandline.spec.joined import TwoSourcesSpec
 
 _VERSIONS = 2**31
-"""More than a table ever has."""
+"""A number of versions that no table reaches."""
 
 
 @dataclass(frozen=True)
 class JoinedLog(LandingLog):
-    """The log of the left landing table, with that of the right one.
+    """The logs of both landing tables.
 
     Attributes:
-        left: of the left table.
-        right: of the right one.
+        left: the log of the left table.
+        right: the log of the right table.
         spec: the pipeline.
     """
 
@@ -34,10 +34,10 @@ class JoinedLog(LandingLog):
 
     @classmethod
     def joined(cls, lake: Lake, spec: TwoSourcesSpec) -> JoinedLog:
-        """Those of the newest versions.
+        """The logs of the newest versions.
 
         Raises:
-            InputError: one of the two is no Delta table, or only a catalog knows where it lies.
+            InputError: a table is not a Delta table, or only a catalog knows its location.
         """
         logs = {}
         for name, side in spec.sides.items():
@@ -52,17 +52,17 @@ class JoinedLog(LandingLog):
 
     @property
     def of_sides(self) -> dict[str, LandingLog]:
-        """Both by their names."""
+        """The logs by side."""
         return {"left": self.left, "right": self.right}
 
     @cached_property
     def version(self) -> int:
-        """The versions of both as one number, which grows with either."""
+        """A number made of both versions, which grows with each of them."""
         return self.left.version * _VERSIONS + self.right.version
 
     @cached_property
     def table_id(self) -> str:
-        """The ids of both."""
+        """The ids of both tables as one text."""
         return id_of_two(self.left.table_id, self.right.table_id)
 
     @property
@@ -71,7 +71,7 @@ class JoinedLog(LandingLog):
         return self.left.is_newest and self.right.is_newest
 
     def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
-        """See `LandingLog`; each table by the partition of its own."""
+        """See `LandingLog`; each table by its own partition."""
         return sum(
             log.bytes_of(self._days_by(name), is_wanted) for name, log in self.of_sides.items()
         )
@@ -81,7 +81,7 @@ class JoinedLog(LandingLog):
         return None
 
     def at(self, version: int) -> JoinedLog:
-        """See `LandingLog`; where the version of a side is not there any more, with its newest."""
+        """See `LandingLog`; a side whose version has been cleaned up is at its newest version."""
         of_left, of_right = divmod(version, _VERSIONS)
         left = self.left.readable_at(of_left) or self.left
         right = self.right.readable_at(of_right) or self.right
@@ -99,7 +99,7 @@ class JoinedLog(LandingLog):
         days_by: str | None,
         last_day: date | None,
     ) -> bool:
-        """See `LandingLog`: whether both do."""
+        """See `LandingLog`; whether it is true of both tables."""
         if self.is_another(table_id):
             return False
         versions = dict(zip(("left", "right"), divmod(version, _VERSIONS), strict=True))

@@ -1,4 +1,4 @@
-"""The columns that a pipeline's expressions are over, by the logs of its tables; without Spark."""
+"""The columns for a pipeline's expressions, from the logs of its tables; without Spark."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
 
 Known = Mapping[str, Columns | None]
-"""By `Use.table`; None: there is no table yet, or only a catalog knows where it lies."""
+"""Columns by `Use.table`; None: the table does not exist, or only a catalog knows its location."""
 
 
 def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
-    """The columns of a pipeline's landing by its log; None: only a catalog knows it."""
+    """The columns of a pipeline's landing by its log; None if only a catalog knows the table."""
     if isinstance(spec, ResultsSpec):
         return {"": _of_results(spec, None if log is None else log.table)}
     logs = {} if log is None else log.of_sides
@@ -30,7 +30,7 @@ def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
 
 
 def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
-    """The same of the newest tables of a lake, and why some of them are not known."""
+    """The columns of a lake's newest tables, and the reasons why some are not known."""
     if isinstance(spec, ResultsSpec):
         firings = lake.pipeline(spec.upstream.pipeline).table("firings")
         return {"": _of_results(spec, firings)}, []
@@ -62,7 +62,7 @@ def _of_table(table: DeltaTable) -> Columns:
 
 
 def _of_two(sides: Mapping[str, Columns | None]) -> Known:
-    """The columns of each side, of the records of both, and of pairs of them."""
+    """The columns of each side, of the records of both sides, and of their pairs."""
     left, right = sides.get("left"), sides.get("right")
     known: dict[str, Columns | None] = {"left": left, "right": right}
     if left is None or right is None:
@@ -74,7 +74,7 @@ def _of_two(sides: Mapping[str, Columns | None]) -> Known:
 
 
 def _of_results(spec: ResultsSpec, firings: DeltaTable | None) -> Columns:
-    """The columns of another pipeline's firings: what its file says, and what they have by now."""
+    """The columns of another pipeline's firings, by its file and its published table."""
     upstream = spec.upstream
     own: dict[str, ColumnType] = dict.fromkeys([*upstream.source.key, *upstream.contents])
     said: dict[str, Any] = {**firings_table(upstream.source.key).columns, **own}

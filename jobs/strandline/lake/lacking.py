@@ -1,4 +1,4 @@
-"""Which days of the published windows are from before a column came, by the table's log alone."""
+"""The days whose windows were published before a column was added, from the table's log."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from deltalake import DeltaTable
 from deltalake.schema import PrimitiveType
 
 Days = tuple[date, date]
-"""The first day, and the day after the last one (the last day that there is has none after it)."""
+"""The first day, and the day after the last one (the largest date stands for itself)."""
 
 
 def lacking(
     windows: DeltaTable | None, names: Sequence[str], spec_fingerprint: str
 ) -> dict[str, list[Days]]:
-    """The days, by column, that hold rows of other rules in which the column is null throughout.
+    """The days, by column, with a file of older rules in which the column is null in all rows.
 
-    They were published before the pipeline had it; rebuilding them fills it.
+    They were published before the pipeline had the column; rebuilding them fills it.
 
     Args:
         windows: the table `windows`; None: it does not exist yet.
-        names: of the columns that are looked for; others of them are not named.
-        spec_fingerprint: the rules of today: what was published under them has all columns.
+        names: the columns to search; only lacking columns are in the result.
+        spec_fingerprint: the current rules; rows published by them have all columns.
     """
     if windows is None:
         return {}
@@ -42,7 +42,7 @@ def lacking(
 
 
 def _by_day(files: Mapping[str, list[Any]], name: str, fingerprint: str) -> dict[date, bool]:
-    """Whether each day has a file, not of today's rules alone, without any value of a column."""
+    """Whether each day has a file without any value of a column, not only of the current rules."""
     count = len(files["path"])
     nulls, least, most = (
         files.get(fact, [None] * count)

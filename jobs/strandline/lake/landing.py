@@ -1,4 +1,4 @@
-"""What has landed for a pipeline, as a run asks of it; whichever tables it lies in."""
+"""The landing of a pipeline: the rows of one or two landing tables, or of another's results."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Landing(ABC):
-    """One version of what has landed.
+    """One version of a pipeline's landing.
 
-    `nulls_counted`: the columns of quarantine that keep the identity of rows from before (see
-    `lake.identities`).
+    `nulls_counted` has the columns whose nulls are part of a row's identity (`lake.identities`).
     """
 
     spark: SparkSession
@@ -47,83 +46,86 @@ class Landing(ABC):
     @property
     @abstractmethod
     def source_columns(self) -> SourceColumns:
-        """The columns which identify its rows."""
+        """The columns that identify its rows."""
 
     @property
     @abstractmethod
     def arrival_column(self) -> str | None:
-        """The timestamp column that `arrival_time` is; None: an expression, a text, one a table."""
+        """The timestamp column `arrival_time`; None if it is no such column, or one a side."""
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[date | None, DayFacts]:
-        """The facts of each arrival day that has rows; None: of rows without a day."""
+        """The facts of each arrival day with rows; the key None is for rows without a day."""
 
     @property
     @abstractmethod
     def landed(self) -> Mapping[date | None, int] | None:
-        """The rows of each arrival day by the table's log; None where the log does not have it."""
+        """The number of rows of each arrival day by the log; None if the log lacks it."""
 
     @abstractmethod
     def weight(self, days: Sequence[date]) -> dict[str, int]:
-        """The files, bytes and rows that reading some arrival days means, by the table's log."""
+        """The files, bytes and rows to read for some arrival days, by the table's log."""
 
     @abstractmethod
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
-        """The rows of some arrival days (None: of all) with the engine's columns."""
+        """The rows of some arrival days (None: of all days) with the engine's columns."""
 
     @property
     @abstractmethod
     def inputs(self) -> Mapping[str, TableLanding]:
-        """The landing tables by the names of their sides; of a single one without a name."""
+        """The landing tables by side; the side of a single table is the empty text."""
 
     @abstractmethod
     def input_of(self, table: TableName) -> Landing | None:
-        """The landing table whose rows an expression is over; None: rows of both, or pairs."""
+        """The landing table that an expression reads; None for rows of both sides, or pairs."""
 
     @abstractmethod
     def rows_over(self, table: TableName) -> DataFrame:
-        """All rows that an expression is over: see `Use.table`."""
+        """All rows that an expression reads: see `Use.table`."""
 
     @abstractmethod
     def changes(self, known: KnownDays) -> LandingChanges:
-        """What has become of the days that were observed: see `compare`."""
+        """The changes of observed days: see `compare`."""
 
     @abstractmethod
     def horizon_after(self, axis: Axis) -> int:
-        """The horizon just after the last arrival; the first of all instants: there is none."""
+        """The horizon just after the last arrival; the smallest instant if there is none."""
 
     def by_log(self, log: LandingLog) -> Self:
-        """The same at the version that a log is of."""
+        """The landing at the version of another log."""
         return replace(self, log=log)
 
     @property
     def version(self) -> int:
-        """Of the table."""
+        """The table's version."""
         return self.log.version
 
     @cached_property
     def days(self) -> list[date | None]:
-        """The arrival days that the table has; None: rows whose day is not known.
+        """The arrival days of the table's rows; None stands for rows without a day.
 
-        Days that have not begun are left out: see `days_to_come`.
+        It does not have days that have not begun: see `days_to_come`.
         """
         begun = (day for day in self.facts if not self._is_to_come(day))
         return sorted(begun, key=lambda day: (day is None, day or date.min))
 
     @property
     def every_day(self) -> list[date | None]:
-        """The arrival days of all rows, those that have not begun too."""
+        """The arrival days of all rows, also of days that have not begun."""
         return list(self.facts)
 
     @property
     def days_to_come(self) -> list[date]:
-        """The arrival days that rows have landed of although they have not begun: not read."""
+        """The arrival days that have rows but have not begun; they are not read."""
         return sorted(day for day in self.facts if day is not None and self._is_to_come(day))
 
     @property
     def ready_ms(self) -> int:
-        """The days that end by then are over: by the clock, and for as long as `ready_after`."""
+        """The instant by which an arrival day must have ended to be complete.
+
+        It is the current time less `ready_after`.
+        """
         if self.now_ms is None:
             return EVERYTHING.end_ms
         return self.now_ms - (self.spec.source.ready_after or 0)
@@ -133,17 +135,18 @@ class Landing(ABC):
 
     @property
     def table_id(self) -> str:
-        """Of what its facts are facts: another id is another table."""
+        """The table's id; a table that is created again has another id."""
         return self.log.table_id
 
     def days_read_for(self, days: Sequence[date]) -> list[date]:
-        """Some arrival days, and the days before them that are read to find their duplicates."""
+        """Some arrival days, and the days before them that are needed to find duplicates."""
         return days_needed(self.spec, days, (day for day in self.days if day is not None))
 
     def axis(self, state: PipelineState) -> Axis:
-        """The axis of instants, whose clock started where the spec says, or at the first midnight.
+        """The axis of instants.
 
-        Once a run has fixed the default in the ledger it stays, whatever lands before it later.
+        Its clock starts at `source.start`, or by default at the midnight of the first arrival day.
+        The default is fixed by the first run, and later landings of earlier days do not change it.
         """
         start_ms = self.spec.source.start
         if start_ms is None:
@@ -154,13 +157,12 @@ class Landing(ABC):
         return Axis.of(self.spec, start_ms)
 
     def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
-        """The instant up to which a run by hand knows records.
+        """The horizon of a run by hand: the instant before which it reads arrivals.
 
         Args:
-            axis: of the instants.
-            as_of_ms: the horizon that is asked for; None: just after the last arrival that there is
-                by the clock.
-            published_ms: the largest horizon that its range is published by; None: it is not.
+            axis: the axis of instants.
+            as_of_ms: the requested horizon; None: just after the last arrival before now.
+            published_ms: the largest horizon of publications of the range; None: there is none.
         """
         if as_of_ms is not None:
             return as_of_ms
@@ -171,7 +173,7 @@ class Landing(ABC):
 
     @property
     def recomputes_changes(self) -> bool:
-        """Whether all is judged again from an arrival day on whose rows have changed."""
+        """Whether a changed arrival day means that later arrivals are judged again."""
         return True
 
     @property

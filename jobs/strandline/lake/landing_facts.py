@@ -1,4 +1,4 @@
-"""What a landing table says of its arrival days, so that a later run sees whether they changed."""
+"""The facts of a landing table's arrival days, by which later runs recognize changed days."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def facts_by_log(
     version: int,
     table_id: str,
 ) -> dict[date | None, DayFacts]:
-    """The facts of each arrival day by a table's files.
+    """The facts of each arrival day, from a table's files.
 
     Args:
-        files: as the table's log lists them: a list for each fact (`path`, `num_records`, …).
-        deleted: the rows of each file that are deleted: see `deleted_rows`.
+        files: the log's files as columns (`path`, `num_records`, …).
+        deleted: the deleted rows of each file: see `deleted_rows`.
         partition: the column with the arrival day.
-        version: of the table.
-        table_id: its own.
+        version: the table's version.
+        table_id: the table's id.
     """
     of_day: dict[date | None, list[_File]] = {}
     for path, rows, value in zip(
@@ -43,7 +43,7 @@ def facts_by_log(
 
 
 class _File(NamedTuple):
-    """A file of a day, with all its rows, and those of them that are deleted."""
+    """A file of a day, with its number of rows and its deleted rows."""
 
     path: str
     rows: int | None
@@ -51,13 +51,13 @@ class _File(NamedTuple):
 
     @property
     def left(self) -> int | None:
-        """Its rows that are not deleted; None: the log does not know."""
+        """The number of rows that are not deleted; None if the log does not have it."""
         gone = 0 if self.deleted is None else self.deleted.rows
         return None if self.rows is None else self.rows - gone
 
     @property
     def identity(self) -> str:
-        """Its identity."""
+        """A hash of its path and its deleted rows."""
         if self.deleted is None:
             return f"{self.path}|0"
         return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"
@@ -73,9 +73,9 @@ def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
 
 
 def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date | None, DayFacts]:
-    """The facts of each arrival day by the rows themselves, where the log does not have days.
+    """The facts of each arrival day, from the rows, for tables that are not partitioned by it.
 
-    A column that is null everywhere changes nothing: rows stay what they were as columns come.
+    A column that is null in all rows does not change them, so that adding columns does not either.
     """
     own = [field for field in records.schema.fields if not c.is_ours(field.name)]
     # of columns that Spark cannot hash (maps) the text counts

@@ -1,4 +1,4 @@
-"""What the log of a landing table says without Spark: its days; whether its rows are the same."""
+"""The log of a landing table, read without Spark: its days, and whether its rows have changed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class LandingLog:
-    """The log of one version of a landing table; read once, whoever asks.
+    """The log of one version of a landing table.
 
     Attributes:
-        uri: where the table lies.
-        table: the log itself.
+        uri: the table's path or URI.
+        table: the open Delta table.
     """
 
     uri: str
@@ -39,9 +39,9 @@ class LandingLog:
         """The log of the newest version of a table.
 
         Args:
-            uri: where it lies.
-            place: where the pipeline names it, for an error.
-            name: what the pipeline calls it; None: as it lies.
+            uri: the table's path or URI.
+            place: the place of the table's name in the pipeline's file, for an error.
+            name: the table's name in the pipeline's file; None: its URI.
 
         Raises:
             InputError: there is no Delta table.
@@ -57,12 +57,12 @@ class LandingLog:
 
     @property
     def of_sides(self) -> Mapping[str, LandingLog]:
-        """The logs of the landing tables by the names of their sides; of one table itself."""
+        """The logs of the landing tables by side; the side of a single table is the empty text."""
         return {"": self}
 
     @classmethod
     def of(cls, lake: Lake, spec: PipelineSpec) -> LandingLog | None:
-        """That of a pipeline's landing table; None: only a catalog knows where it lies.
+        """The log of a pipeline's landing table; None if only a catalog knows its location.
 
         Raises:
             InputError: there is no Delta table.
@@ -74,55 +74,55 @@ class LandingLog:
 
     @cached_property
     def version(self) -> int:
-        """The version that it is the log of."""
+        """The table's version."""
         return self.table.version()
 
     @cached_property
     def table_id(self) -> str:
-        """The table's own id, which its versions are of: one that is created again has another."""
+        """The table's id; a table that is created again has another id."""
         return str(self.table.metadata().id)
 
     @property
     def input_id(self) -> str:
-        """What of the input, but for its rows, decides what a run publishes: the table's own id."""
+        """The identity of the input apart from its rows, for repetitions: the table's id."""
         return self.table_id
 
     def is_another(self, table_id: str | None) -> bool:
-        """Whether a table of another id was remembered; None: none was, so that it is not known."""
+        """Whether a remembered table id is another one; None if none was remembered."""
         return table_id not in {None, self.table_id}
 
     @property
     def is_newest(self) -> bool:
-        """Whether nobody has written the table since, or created it again."""
+        """Whether the table has not been written or created again since."""
         newest = DeltaTable(self.uri)
         return (str(newest.metadata().id), newest.version()) == (self.table_id, self.version)
 
     @property
     def known_until_ms(self) -> int | None:
-        """The midnight up to which all rows have landed; None: the clock alone decides."""
+        """The midnight up to which all rows have landed; None: only the clock decides."""
         return None
 
     @property
     def horizon_ms(self) -> int | None:
-        """The instant up to which all rows are known; None: the clock alone decides."""
+        """The instant up to which all rows are known; None: only the clock decides."""
         return None
 
     @cached_property
     def files(self) -> dict[str, list[Any]]:
-        """The files of the version: a list for each fact (`path`, `num_records`, …)."""
+        """The files of the version as columns (`path`, `num_records`, …)."""
         return dict(pa.table(self.table.get_add_actions(flatten=True)).to_pydict())
 
     @cached_property
     def deleted(self) -> dict[str, DeletedRows]:
-        """The rows of each file that are deleted, and still lie in it: see `deleted_rows`."""
+        """The rows of each file that are marked as deleted: see `deleted_rows`."""
         return deleted_rows(self.table)
 
     def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
-        """The bytes of some arrival days, and of rows that have none.
+        """The bytes of files of some arrival days, and of rows without a day.
 
         Args:
-            days_by: the partition of the arrival days; None: there is none, and all count.
-            is_wanted: which days.
+            days_by: the partition column of the arrival days; None: there is none, and all count.
+            is_wanted: selects days.
         """
         sizes = self.files["size_bytes"]
         if days_by is None:
@@ -131,10 +131,10 @@ class LandingLog:
         return int(sum(size for day, size in days if day is None or is_wanted(day)))
 
     def day_partition(self, name: str | None) -> str | None:
-        """The partition of the arrival days; None: they come from a text or an expression.
+        """The partition column of the arrival days; None if there is none.
 
         Args:
-            name: the column that the pipeline gives as `source.arrival_date`, if it gives one.
+            name: the column in the pipeline's `source.arrival_date`, if it is given.
         """
         if name is None or name not in self.table.metadata().partition_columns:
             return None
@@ -142,26 +142,26 @@ class LandingLog:
         return name if kinds[name] == PrimitiveType("date") else None
 
     def at(self, version: int) -> LandingLog | None:
-        """The log of an earlier version; None: that is not there any more."""
+        """The log of an earlier version; None if it has been cleaned up."""
         try:
             return LandingLog(self.uri, DeltaTable(self.uri, version=version))
         except DeltaError:
             return None
 
     def readable_at(self, version: int) -> LandingLog | None:
-        """The log of an earlier version; None: that, or some file of it, is not there any more."""
+        """The log of an earlier version; None if it, or one of its files, has been removed."""
         then = self.at(version)
         return then if then is not None and is_whole(then.table, self.table) else None
 
     def has_rows_read_by(
         self, step: Entry, arrival_date: str | None, known_before_ms: int | None
     ) -> bool:
-        """Whether the table surely holds the rows that a run has read.
+        """Whether the table certainly has the rows that a run has read.
 
         Args:
-            step: of the run; one that names no version says nothing.
-            arrival_date: the column that the pipeline gives as `source.arrival_date`.
-            known_before_ms: only rows of arrival days before this instant; None: all.
+            step: a step of the run; False if it names no version.
+            arrival_date: the column in the pipeline's `source.arrival_date`.
+            known_before_ms: compare only arrival days before this instant; None: all days.
         """
         if step.landing_version is None:
             return False
@@ -180,17 +180,17 @@ class LandingLog:
         days_by: str | None,
         last_day: date | None,
     ) -> bool:
-        """Whether the table surely holds the rows that it held in an earlier version.
+        """Whether the table certainly has the same rows as in an earlier version.
 
-        One that was created again does not. It holds the same files then, so that rows which only
-        moved into other files count as others. Where the earlier version cannot be opened any
-        more, or rows are deleted by vectors that may have changed, the answer is no.
+        It compares files, so rows that were moved to other files count as different. It is False
+        for a table that was created again, if the earlier version cannot be opened any more, or if
+        deletion vectors may have changed.
 
         Args:
-            version: the earlier one.
-            table_id: of the table that it is a version of; None: not known.
-            days_by: the partition of the arrival days; None: there is none.
-            last_day: of the rows that arrived later nothing is asked; None: all are asked for.
+            version: the earlier version.
+            table_id: the table's id at that version; None: not known.
+            days_by: the partition column of the arrival days; None: there is none.
+            last_day: the last arrival day to compare; None: all days.
         """
         if self.is_another(table_id):
             return False
@@ -205,7 +205,7 @@ class LandingLog:
         return then._paths(days_by, last_day) == self._paths(days_by, last_day)
 
     def _paths(self, days_by: str | None, last_day: date | None) -> set[str]:
-        """The files of the days up to one."""
+        """The files of the days up to a last day."""
         if days_by is None or last_day is None:
             return set(self.files["path"])
         return {

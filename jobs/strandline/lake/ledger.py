@@ -35,11 +35,11 @@ FINAL = (
     "erased",
 )
 _STORED_BEFORE = ("observed", "publishing", "published")
-"""Steps that name what stands in other tables, or in staging: a power cut must not take that."""
+"""Steps that name rows of other tables or staged files, which must be durable before the step."""
 _STORED_AFTER = ("publishing", "published")
-"""Steps after which tables are written, or staging is removed."""
+"""Steps before a write to tables or a removal of staging, which must be durable at once."""
 _MOST_FILES = 32
-"""Steps in files of their own: the most that a reader finds, but for those of a race."""
+"""The number of files at which the steps' files are compacted."""
 
 _TRIES = 100
 
@@ -47,13 +47,13 @@ _TRIES = 100
 class Ledger:
     """Reads and appends the steps of a pipeline's runs.
 
-    A step is never changed, so that what was read once is remembered: the table is opened once,
-    then only the files are read, and the steps folded, that have come since. Each step comes as a
-    file of its own; once there are many, whoever appends the next puts them together into one.
+    Steps are never changed, so the ledger is read incrementally: the table is opened once, and then
+    only new files are read and folded. Each step is one file; when there are many, the next append
+    compacts them.
     """
 
     def __init__(self, store: Store) -> None:
-        """The ledger of a pipeline; reading needs no JVM."""
+        """The ledger of a pipeline."""
         self.store = store
         self._table: DeltaTable | None = None
         self._read: frozenset[str] = frozenset()
@@ -61,10 +61,10 @@ class Ledger:
         self._one_thread = RLock()  # no two may use the open table at once
 
     def state(self) -> PipelineState:
-        """What all steps come to that are written by now.
+        """The state after all steps that are written by now.
 
         Raises:
-            InputError: the lake is in a format of a newer program.
+            InputError: the lake has a format of a newer program.
         """
         with self._one_thread:
             table = self._newest()
@@ -81,13 +81,13 @@ class Ledger:
         return self.append_named(lambda state: entry, written_at).position
 
     def append_named(self, name: Callable[[PipelineState], Entry], written_at: datetime) -> Entry:
-        """Append the first step of a run, whose id follows from those that are there.
+        """Append the first step of a run, whose id depends on the existing runs.
 
-        Two drivers at once, which somebody has started for the same run, get an id each.
+        Two drivers that append at once for the same run get different ids.
 
         Args:
-            name: gives the step, from the state before it.
-            written_at: when.
+            name: makes the step from the state before it.
+            written_at: the time of the step.
         """
         with self._one_thread, storage_errors(self.store.root), self.store.ledger_lock():
             written = self._append(name, written_at)
@@ -100,7 +100,7 @@ class Ledger:
         return written
 
     def _append(self, name: Callable[[PipelineState], Entry], written_at: datetime) -> Entry:
-        """Append a step behind the last one, and again if another one has come before it."""
+        """Append a step, and retry if another step was appended at the same time."""
         for _ in range(_TRIES):
             state = self.state()
             entry = replace(name(state), position=state.position + 1)
@@ -129,7 +129,7 @@ class Ledger:
             flush(folder)
 
     def forget(self, positions: Collection[int]) -> None:
-        """Remove some steps, in one commit."""
+        """Remove some steps in one commit."""
         with self._one_thread, storage_errors(self.store.root), self.store.ledger_lock():
             table = self._newest()
             if table is not None and positions:
@@ -152,7 +152,7 @@ class Ledger:
         return self._table
 
     def _read_on(self, table: DeltaTable, paths: frozenset[str]) -> None:
-        """Read the files that have come; all of them once those that were read are compacted."""
+        """Read new files; all files if the known ones have been compacted."""
         if not self._read <= paths:
             self._read, self._state = frozenset(), PipelineState()
         if paths > self._read:
@@ -165,10 +165,10 @@ class Ledger:
             self._read = paths
 
     def _compact(self) -> None:
-        """Put the steps' files together, and the log into a checkpoint; the step is safe already.
+        """Compact the steps' files, and write a checkpoint of the log.
 
-        No row comes or goes with that commit, and the files stay for who has the table open as it
-        was. If the store fails, or another step comes before it, the next step tries again.
+        The commit adds or removes no rows, and the old files stay for readers of older versions. If
+        it fails, or conflicts with another step, the next step tries again.
         """
         self.state()
         table = self._table

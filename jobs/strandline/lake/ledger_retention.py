@@ -1,4 +1,4 @@
-"""Which steps of the ledger are spent: nobody asks for them any more, and no answer needs them."""
+"""The steps of the ledger that are not needed any more."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from strandline.lake.entry import Entry
 from strandline.lake.state import PipelineState
 
 _STAY = ("published", "erasing", "erased")
-"""What is published, as of when and why, decides what later runs do; an erasure has its proof."""
+"""Kinds of steps that always stay: later runs depend on them, or they prove an erasure."""
 
 
 def spent_steps(state: PipelineState, before: datetime) -> list[int]:
-    """The positions of the steps that may go: those of runs that ended before an instant.
+    """The positions of the removable steps of runs that ended before an instant.
 
-    What such a run has published stays, and so does all of a run that a pipeline remembers
-    something by: missing days and days to recompute, when its clock started, how its tables are
-    laid out, a publish that is not finished.
+    Steps of publications stay, and all steps that hold state of the pipeline: missing days, days to
+    recompute, the start of the clock, the layout of tables, an unfinished publication.
     """
     kept = {entry.run_id for entry in _remembered(state)}
     return [
@@ -30,7 +29,7 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
 
 
 def _remembered(state: PipelineState) -> list[Entry]:
-    """The steps that keep something which later runs go by."""
+    """The steps that hold state for later runs."""
     newest_first = state.steps[::-1]
     found = [
         next((e for e in newest_first if e.lost is not None), None),

@@ -1,4 +1,4 @@
-"""What runs have left in a pipeline's folder that nobody asks for any more."""
+"""Unneeded files of runs in a pipeline's folder: dead staging, and old reports."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from strandline.lake.store import Store
 
 _STAGING, _REPORTS = "_staging", "_reports"
 _STAY = {"report.html", "index.html"}
-"""Pages that are written again under the same name."""
+"""Pages that each report overwrites, and so are not removed."""
 
 
 def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[str, Any]:
-    """The staging of runs of which nothing has been heard since an instant.
+    """The staging of runs without a step since an instant.
 
-    Never that of a publish which has begun and not ended: it is finished from there.
+    The staging of an unfinished publication is never among it, since it is needed to finish.
 
     Returns:
-        `runs`: their names; `files` and `bytes` of all.
+        `runs`: the runs' names; `files` and `bytes`: their totals.
     """
     dead = dict(_dead(store, state, before))
     return {"runs": [*dead], **_size(file for files in dead.values() for file in files)}
@@ -37,12 +37,12 @@ def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
 
 
 def old_reports(store: Store, before: datetime) -> dict[str, int]:
-    """Results of audits, and pages made of them, from before an instant: `files` and `bytes`."""
+    """The `files` and `bytes` of audit results and their pages from before an instant."""
     return _size(_reports(store, before))
 
 
 def drop_reports(store: Store, before: datetime) -> None:
-    """Remove them, and the folders that they leave empty."""
+    """Remove these files, and the folders that become empty."""
     files = store.files()
     for file in _reports(store, before):
         with suppress(FileNotFoundError):
@@ -54,10 +54,10 @@ def drop_reports(store: Store, before: datetime) -> None:
 
 
 def whatever_is_left(store: Store) -> dict[str, Any]:
-    """All staging, and all reports and results of audits, of whatever age.
+    """All staging, and all reports and audit results, of any age.
 
     Returns:
-        `staging`: the names of the runs; `reports`: how many files.
+        `staging`: the runs' names; `reports`: the number of files.
     """
     staged = {PurePosixPath(one.path).parts[1] for one in _files(_below(store, _STAGING))}
     return {"staging": sorted(staged), "reports": len(_files(_below(store, _REPORTS)))}
@@ -73,7 +73,7 @@ def drop_whatever_is_left(store: Store) -> None:
 def _dead(
     store: Store, state: PipelineState, before: datetime
 ) -> Iterator[tuple[str, list[fs.FileInfo]]]:
-    """The runs whose staging is dead, each with its files."""
+    """The runs with dead staging, each with its files."""
     for folder in sorted(_below(store, _STAGING, recursive=False), key=lambda one: one.path):
         run_id = PurePosixPath(folder.path).name
         files = _files(_below(store, f"{_STAGING}/{run_id}"))

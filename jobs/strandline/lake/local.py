@@ -1,4 +1,4 @@
-"""How Spark's JVM is started; known without loading Spark, for those who only submit."""
+"""The start of Spark's JVM, described without loading Spark, for submitting processes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _QUIET = Path(__file__).with_name("log4j2.properties")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
 WORKERS_PYTHON, DRIVERS_PYTHON = "spark.pyspark.python", "spark.pyspark.driver.python"
-"""The Python of executors and, where nothing else is said, of a driver that spark-submit starts."""
+"""The settings of the executors' Python, and of the Python of a driver under spark-submit."""
 MEMORY = "spark.driver.memory"
-"""Of the driver's process, which is all of Spark on one machine; of Sail's, where that computes."""
+"""The setting of the memory of the driver, which on one machine is all of Spark, or of Sail."""
 _ANYWHERE = {
     MEMORY: "4g",
     # without checksum files beside every file: half as many files, and they are slow to make
@@ -26,48 +26,48 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
 }
 _LIGHT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a run of a minute: a JVM that compiles quickly, not well, and collects with one thread."""
+"""JVM options for a short run: only the quick compiler, and a single-threaded collector."""
 
 SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
-"""What each sort and hash of a task begins with: by default 64 MB, however few its rows are."""
+"""The setting of the memory page of each sort and hash of a task; its default is up to 64 MB."""
 
 
 def spark_folder() -> Path | None:
-    """Where pyspark is installed; None: it is not."""
+    """The folder of the installed pyspark; None if it is not installed."""
     found = find_spec("pyspark")
     return Path(found.origin).parent if found and found.origin else None
 
 
 def delta_jars() -> list[Path]:
-    """Delta's jars where the set-up has put them: beside those of Spark."""
+    """Delta's jars among the jars of the installed pyspark."""
     spark = spark_folder()
     groups = ("io.delta", "io.unitycatalog")
     return [] if spark is None else [j for g in groups for j in (spark / "jars").glob(f"{g}_*.jar")]
 
 
 def class_archive(spark: Path) -> Path:
-    """Where the set-up puts the classes of a run for the JVM to map, below pyspark's folder."""
+    """The class-data archive that the set-up makes, below pyspark's folder."""
     return spark / "strandline-classes.jsa"
 
 
 def class_path(spark: Path) -> str:
-    """Spark's own jars, as the class path has to begin for an archive of classes to count."""
+    """Spark's jars as the start of the class path, which a class-data archive requires."""
     return str(spark / "jars" / "*")
 
 
 def cluster_settings() -> dict[str, str]:
-    """Spark's settings for a driver whose executors live elsewhere, for a JVM that starts so."""
+    """Spark's settings for the start of a driver whose executors are on other machines."""
     return dict(_ANYWHERE)
 
 
 def local_settings(*, short: bool = False) -> dict[str, str]:
-    """Spark's settings for one machine, for a JVM that starts with them.
+    """Spark's settings for the start of a JVM that is all of Spark on one machine.
 
-    Under spark-submit it has to be given them when it is started. Where the set-up has left an
-    archive of classes, the JVM maps it and does not read and check each class, which takes a third
-    of a short run; one that does not fit the JVM or the jars is passed over in silence.
+    Under spark-submit they must be given to the submitting command. If the set-up has made a
+    class-data archive, the JVM maps it instead of loading classes, which takes a third of a short
+    run; an archive that does not fit the JVM or the jars is ignored.
 
-    `short`: the run is over before a JVM would have warmed up (`small_runs.is_small`).
+    `short` means that the run is too short for a JVM to warm up (`small_runs.is_small`).
     """
     settings = dict(_SETTINGS)
     spark = spark_folder()

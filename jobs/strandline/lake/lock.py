@@ -1,6 +1,6 @@
-"""The locks of a pipeline: files of a folder, or terms of an object store.
+"""The locks of a pipeline: locked files in a folder, or terms on an object store.
 
-The system frees a file when its holder dies; a term expires.
+A file lock is released when its process dies; a term expires.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from strandline.lake.terms import LASTS_S, Term, Terms
 _TIMEOUT_S = 900
 _PAUSE_S = 0.2
 _HELD: dict[str, Holding] = {}
-"""The terms that this process holds, by the place of their pipeline."""
+"""The terms of this process by the place of their pipeline."""
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold an exclusive `flock` on a file, waiting for whoever has it.
+    """Hold an exclusive `flock` on a file, after waiting for its holder.
 
     Raises:
-        InputError: the file cannot be made.
-        RetryableError: its holder did not let go for a quarter of an hour, or the disk is full.
+        InputError: the file cannot be created.
+        RetryableError: another process has held it for a quarter of an hour, or the disk is full.
     """
     with _opened(path) as handle:
         _wait_for(handle, path)
@@ -41,17 +41,17 @@ def exclusive(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Holding:
-    """A term that this process holds."""
+    """A term of this process."""
 
     terms: Terms
     term: Term
     place: str
 
     def require(self) -> None:
-        """Refuse to go on unless the term is still held.
+        """Check that this process still has the lock.
 
         Raises:
-            RetryableError: somebody has taken the lock since.
+            RetryableError: another process has taken the lock.
         """
         if not self.terms.is_held(self.term):
             problem = "another run has taken the pipeline's lock meanwhile; this one stops"
@@ -60,15 +60,16 @@ class Holding:
 
 @contextmanager
 def term_of(place: str, fence: Callable[[int], None]) -> Iterator[None]:
-    """Hold the lock of a pipeline on an object store, waiting for whoever has it.
+    """Hold the lock of a pipeline on an object store, after waiting for its holder.
 
     Args:
-        place: of the pipeline, below the lake.
-        fence: gives each table a commit of this term.
+        place: the URI of the pipeline.
+        fence: commits to each table in the name of this term, so that commits of an earlier holder
+            conflict.
 
     Raises:
-        InputError: the store creates no object just once.
-        RetryableError: its holder did not let go for a quarter of an hour.
+        InputError: the store has no conditional puts.
+        RetryableError: another process has held the lock for a quarter of an hour.
     """
     if one_publisher():
         yield
@@ -99,18 +100,18 @@ def term_of(place: str, fence: Callable[[int], None]) -> Iterator[None]:
 def commit(
     place: str, by: str | None = None, transactions: Sequence[Transaction] = ()
 ) -> CommitProperties:
-    """What a commit says of itself; it is tried at just the version after the one that was read.
+    """The properties of a commit, which is tried only at the version after the opened one.
 
-    Ask for it after the table has been opened, and not before: whoever took the lock since then has
-    either written the table, so that the commit fails, or is found here.
+    Call it after the table has been opened: a process that has taken the lock since then either has
+    written the table, so that the commit fails, or is found here.
 
     Args:
-        place: of the table.
-        by: the run, or what else commits.
-        transactions: of applications.
+        place: the table's place.
+        by: the author of the commit, such as a run.
+        transactions: transactions of applications.
 
     Raises:
-        RetryableError: this process held the pipeline's lock, and has lost it.
+        RetryableError: this process has lost the pipeline's lock.
     """
     require_held(place)
     said = None if by is None else {"userMetadata": by}
@@ -118,13 +119,13 @@ def commit(
 
 
 def require_held(place: str) -> None:
-    """Refuse to write a table, or to remove its files, if this process has lost the lock it held.
+    """Check that this process still has the lock, before it writes a table or removes its files.
 
     Args:
-        place: of the table; deltalake ends it with a slash.
+        place: the table's place; deltalake ends it with a slash.
 
     Raises:
-        RetryableError: somebody has taken the lock since.
+        RetryableError: another process has taken the lock.
     """
     if holding := _HELD.get(place.rstrip("/").rpartition("/")[0]):
         holding.require()

@@ -1,4 +1,4 @@
-"""The objects of a store as files, for Arrow: through delta-rs, which has the same credentials."""
+"""The objects of a store as a file system for Arrow, by delta-rs and with its credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyarrow import fs
 
 
 class _Stream:
-    """A stream of delta-rs, which takes bytes, where Arrow hands over buffers."""
+    """A stream of delta-rs that accepts Arrow's buffers."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -28,14 +28,14 @@ class ObjectFiles(DeltaStorageHandler):
     def open_output_stream(
         self, path: str, metadata: dict[str, str] | None = None
     ) -> pa.PythonFile:
-        """Open an object for writing; it is there once the stream is closed."""
+        """Open an object for writing; it exists after the stream is closed."""
         return pa.PythonFile(_Stream(self._handler.open_output_stream(path, metadata)), mode="w")
 
     def create_dir(self, path: str, recursive: bool = True) -> None:
-        """Do nothing: a folder is there with its first object."""
+        """Do nothing: a folder exists with its first object."""
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """Files and folders; the empty objects with which some stores mark a folder left out."""
+        """The files and folders, without the empty objects by which some stores mark a folder."""
         found = super().get_file_info_selector(selector)
         folders = {selector.base_dir.strip("/")}
         folders |= {one.path for one in found if one.type == fs.FileType.Directory}

@@ -1,6 +1,6 @@
-"""An object store: whether it answers, and creates an object once; a few objects of it.
+"""An object store: checks of its access and its conditional puts, and single objects.
 
-Credentials come from the environment alone (`AWS_ACCESS_KEY_ID`, …), as delta-rs reads it, too.
+Credentials come from the environment only (`AWS_ACCESS_KEY_ID`, …), as for delta-rs.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 PUBLISHERS = "STRANDLINE_PUBLISHERS"
-"""The variable by which a user says that nobody else publishes into the lake: `one`."""
+"""The environment variable by which a user declares a single publisher: `one`."""
 _UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_COPY_IF_NOT_EXISTS")
-"""By these delta-rs commits without a conditional put."""
+"""Environment variables by which delta-rs commits without conditional puts."""
 _RACERS, _ROUNDS = 2, 32
-"""Two at a time: a store that lets several win lets two; more only wait for each other."""
+"""Two racing threads, and rounds: a store without conditional puts fails with two threads, too."""
 _WITHOUT = re.compile(r"NotImplemented|NotSupported|\b501\b")
 
 
 def one_publisher() -> bool:
-    """Whether a user has said that there is one publisher, so that none need be kept apart.
+    """Whether the user has declared a single publisher, so that no lock is needed.
 
     Raises:
-        InputError: the variable says something else.
+        InputError: the variable has another value.
     """
     said = os.environ.get(PUBLISHERS)
     if said not in {None, "", "one"}:
@@ -48,7 +48,7 @@ class StoreObjects:
     store: ObjectStore
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create an object by a conditional put; whether it did not exist."""
+        """Create an object by a conditional put; False if it exists."""
         import obstore  # noqa: PLC0415 - an extra
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
 
@@ -59,13 +59,13 @@ class StoreObjects:
         return True
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object, whether it exists or not."""
+        """Write an object; an existing one is replaced."""
         import obstore  # noqa: PLC0415 - an extra
 
         obstore.put(self.store, name, content)
 
     def get(self, name: str) -> bytes | None:
-        """What an object holds; None: it does not exist."""
+        """The content of an object; None if it does not exist."""
         import obstore  # noqa: PLC0415 - an extra
 
         try:
@@ -74,7 +74,7 @@ class StoreObjects:
             return None
 
     def names(self) -> list[str]:
-        """All objects; a store's own marks of folders left out."""
+        """The names of all objects, without a store's marks of folders."""
         import obstore  # noqa: PLC0415 - an extra
 
         return [
@@ -92,7 +92,7 @@ def objects_at(uri: str) -> StoreObjects:
     """The objects below a URI.
 
     Raises:
-        InputError: the package is missing, or knows no such store.
+        InputError: the package is missing, or does not support the store.
     """
     try:
         from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
@@ -118,14 +118,15 @@ def objects_at(uri: str) -> StoreObjects:
 
 
 def require_reachable(root: str) -> None:
-    """Ask a store once, so that what is wrong with it has one clear message.
+    """Check the access to a store by one request, so that problems have a clear message.
 
     Args:
         root: the URI of a lake.
 
     Raises:
-        InputError: it is no store that is known, has no such bucket, or refuses the credentials;
-            or delta-rs is asked to commit without conditional puts beside other publishers.
+        InputError: the kind of store is unknown, the bucket does not exist, or the credentials are
+            refused; or the environment switches conditional puts off without declaring a single
+            publisher.
         RetryableError: it does not answer.
     """
     for name in _UNSAFE:
@@ -152,13 +153,13 @@ def require_reachable(root: str) -> None:
 
 @cache
 def require_created_once(root: str) -> None:
-    """Have threads race to create objects: of each race one may win.
+    """Check a store's conditional puts by threads that race to create the same objects.
 
     Args:
-        root: the URI of a lake; it is asked once in each process.
+        root: the URI of a lake; each process checks it once.
 
     Raises:
-        InputError: a store lets several win, or knows no conditional put.
+        InputError: several threads have created the same object, or it has no conditional puts.
         RetryableError: it does not answer.
     """
     from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
@@ -182,7 +183,7 @@ def require_created_once(root: str) -> None:
 
 
 def race(create: Callable[[str, bytes], bool], delete: Callable[[str], None]) -> set[int]:
-    """How many of several threads have each created an object, of some objects."""
+    """The number of threads that have created each of some objects."""
     found = set()
     with ThreadPoolExecutor(_RACERS) as racers:
         for name in (uuid4().hex for _ in range(_ROUNDS)):

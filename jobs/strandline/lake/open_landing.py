@@ -1,4 +1,4 @@
-"""Opening what has landed for a pipeline: one table, two, or the results of another pipeline."""
+"""The opening of a pipeline's landing: one table, two tables, or another pipeline's results."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def open_landing(
     """A pipeline's landing table, or the results that it reads: see `TableLanding.open`.
 
     Raises:
-        InputError: there is no such table, or the pipeline before has published nothing.
-        RetryableError: the pipeline before has not yet run by its present rules.
+        InputError: the table does not exist, or the other pipeline has published nothing.
+        RetryableError: the other pipeline has not yet run by its current rules.
     """
     if isinstance(spec, TwoSourcesSpec):
         both = log if isinstance(log, JoinedLog) else None

@@ -1,7 +1,7 @@
-"""Rows of one key side by side, however many rows there are: pieces that fit into memory.
+"""The division of tables into pieces that fit into memory, with all rows of a key in one piece.
 
-Rows that are too many at once are put into files by a hash of their key, and these are read one
-after the other; a file that is too large is divided again.
+Larger tables are divided into files by a hash of the key, which are read one after the other; a
+file that is too large is divided again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyarrow import ipc
 from strandline.lake.same_values import comparable
 
 BYTES_AT_ONCE = 128 * 2**20
-"""So much of a piece is in memory; all that is made of it, some three times as much."""
+"""The largest piece in bytes; its processing takes some three times as much memory."""
 _FILES, _BITS = 64, 6
 _DEEPEST = 64 // _BITS
 _WRITTEN = ipc.IpcWriteOptions(compression="lz4")
@@ -30,15 +30,14 @@ _WRITTEN = ipc.IpcWriteOptions(compression="lz4")
 def in_pieces(
     sides: Sequence[Iterable[pa.Table]], *keys: Sequence[str]
 ) -> Iterator[tuple[pa.Table, ...]]:
-    """The rows of some tables, piece by piece: all rows of one key are in the same piece.
+    """The rows of some tables in pieces, with all rows of a key in the same piece.
 
     Args:
-        sides: the rows of each table, some at a time, by the same columns; of none, a table
-            without rows.
-        keys: by which columns to divide them; if pieces are still too large, by which others.
+        sides: batches of each table's rows, with the same columns; at least one, possibly empty.
+        keys: the columns by which to divide; and further columns if pieces are still too large.
 
     Yields:
-        For each of the tables its rows; there is at least one piece.
+        The rows of each table in a piece; there is at least one piece.
     """
     return _divided(sides, [*keys], 0)
 
@@ -74,7 +73,7 @@ def _by_files(
 def _put(
     rows: Iterable[pa.Table], place: Path, by: Sequence[str], depth: int
 ) -> tuple[dict[int, Path], pa.Schema]:
-    """Put rows into files by a hash of their key; the files by number, and their columns."""
+    """Write rows into files by a hash of their key; the files by number, and their columns."""
     stream, files = iter(rows), dict[int, Path]()
     first = next(stream)
     with ExitStack() as opened:
@@ -99,7 +98,7 @@ def _rows_in(file: Path | None, schema: pa.Schema) -> Iterator[pa.Table]:
 
 
 def _by_hash(rows: pa.Table, by: Sequence[str], depth: int) -> Iterator[tuple[int, pa.Table]]:
-    """Rows by the number of their file: other bits of a hash of their key at each depth."""
+    """The rows by file number: each depth uses other bits of the hash of the key."""
     numbers = _hashed(rows.select(by)) >> np.uint64(depth * _BITS) & np.uint64(_FILES - 1)
     ordered, ends = rows.take(np.argsort(numbers)), np.cumsum(np.bincount(numbers.astype(int)))
     for number, (begin, end) in enumerate(pairwise([0, *map(int, ends)])):

@@ -1,6 +1,6 @@
-"""Where tables and files lie: paths of this machine, URIs of object stores, and each as the other.
+"""Places of tables and files: local paths, and URIs of object stores.
 
-A path is a path, whatever signs it has. Only here is one made of a URI, or a URI of a path.
+A path may contain any characters. Only this module converts paths to URIs and back.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from strandline.errors import InputError
 _OF_A_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _OF_THIS_MACHINE = re.compile(r"file:(?=/)", re.IGNORECASE)
 _OF_HADOOP = re.compile("s3[an]://", re.IGNORECASE)
-"""How Hadoop names S3; delta-rs and others say s3://."""
+"""Hadoop's schemes of S3; delta-rs and others use s3://."""
 _NO_HOSTS = {"", "localhost"}
 _NOT_IN_DELTA = re.compile(r"[\[\]|^\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
-"""What delta-rs cannot open below a folder: it takes %41 for A, and its URLs have no such signs."""
+"""Names of folders below which delta-rs opens no table: it decodes %41, and rejects some signs."""
 
 
 def is_uri(place: str) -> bool:
@@ -27,17 +27,17 @@ def is_uri(place: str) -> bool:
 
 
 def place_of(text: str, named: str) -> str:
-    """A place as a person writes it: an absolute path of this machine, or an object store's URI.
+    """The place in a user's text: an absolute local path, or an object store's URI.
 
     `lake#2` is a folder of that name, and so is `file:///home/me/lake%232`.
 
     Args:
         text: a path, which may be relative, or a URI.
-        named: what names the place, for an error.
+        named: the option or variable with the text, for an error.
 
     Raises:
-        InputError: it is empty, a URI of a file that is no path of this machine or of a store
-            without a bucket, or a folder that delta-rs cannot open.
+        InputError: it is empty, a file URI of another machine, a store's URI without a bucket, or a
+            folder that delta-rs cannot open.
     """
     if not text:
         raise InputError(named, "empty", "name a folder, or the URI of an object store")
@@ -53,11 +53,11 @@ def place_of(text: str, named: str) -> str:
 
 
 def require_possible(path: str, named: str) -> str:
-    """A path of this machine, which is not to be read or written unless Delta tables can lie there.
+    """Check that a local path can hold Delta tables, before it is read or written.
 
     Args:
-        path: an absolute one; where it is a link, delta-rs follows it.
-        named: what names it, for an error.
+        path: an absolute path; delta-rs follows links.
+        named: the option or variable with the path, for an error.
 
     Raises:
         InputError: delta-rs cannot open a table there.
@@ -78,10 +78,10 @@ def require_possible(path: str, named: str) -> str:
 
 
 def path_of(place: str) -> Path | None:
-    """The path of a place on this machine; None: it lies elsewhere.
+    """The local path of a place; None if it is not on this machine.
 
     Args:
-        place: an absolute path, or a URI as delta-rs and engines write it.
+        place: an absolute path, or a URI in the form of delta-rs and the engines.
     """
     if _OF_THIS_MACHINE.match(place):
         return Path(unquote(urlsplit(place).path))
@@ -89,12 +89,12 @@ def path_of(place: str) -> Path | None:
 
 
 def uri_of(place: str) -> str:
-    """A place as a URI: `/lake#2` is `file:///lake%232`; that of an object store is one."""
+    """The URI of a place: of `/lake#2` it is `file:///lake%232`; a store's URI is unchanged."""
     return place if is_uri(place) else Path(place).as_uri()
 
 
 def below(root: str, uri: str) -> str:
-    """A file's path below a table's root, as quoted as it is; both as delta-rs names them."""
+    """A file's path below a table's root, both in the form of delta-rs; quoting is unchanged."""
     start = root.rstrip("/") + "/"
     return uri.removeprefix(start).removeprefix(start.removeprefix("file://"))
 
@@ -103,26 +103,26 @@ _TABLES_AT: dict[object, Callable[[str], str]] = {}
 
 
 def introduce(spark: object, table_at: Callable[[str], str]) -> None:
-    """Make known how the reader of a session takes the place of a Delta table."""
+    """Register the form in which a session's reader takes the place of a Delta table."""
     _TABLES_AT[spark] = table_at
 
 
 def table_at(spark: object, place: str) -> str:
-    """The place of a Delta table as a session's reader takes it; of a session of others: as it is.
+    """The place of a Delta table as a session's reader takes it; unchanged for other sessions.
 
-    It asks for no PySpark: whoever only reads the ledger, as Airflow's pages do, loads none.
+    It imports no PySpark, so that reading the ledger, as Airflow's pages do, does not load it.
     """
     found = _TABLES_AT.get(spark)
     return place if found is None else found(place)
 
 
 def for_hadoop(place: str) -> str:
-    """A place as Hadoop reads it: S3 is s3a:// there."""
+    """A place in Hadoop's form, with s3a:// for S3."""
     return re.sub("^s3://", "s3a://", place)
 
 
 def of_hadoop(location: str) -> str:
-    """A place as Hadoop writes it: of this machine `file:/a b`, which quotes nothing."""
+    """The place in a text of Hadoop, which writes local paths unquoted, as `file:/a b`."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
     return found[1] if found else location
 

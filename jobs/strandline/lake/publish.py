@@ -1,4 +1,4 @@
-"""publish: bring a diff into a published table, so that doing it twice is doing it once."""
+"""publish: the idempotent application of a diff to a published table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, Publi
 
 
 def firings_schema(windows: StructType) -> StructType:
-    """The columns of `firings` for a pipeline whose windows have these."""
+    """The columns of `firings`, from the columns of `windows`."""
     schema = StructType([field for field in windows.fields if field.name not in NOT_OF_A_FIRING])
     for name, kind in FIRING_COLUMNS.items():
         schema.add(name, spark_type(kind))
@@ -42,9 +42,9 @@ def firings_schema(windows: StructType) -> StructType:
 
 
 def create(store: Store, target: PublishedTable, staged: StructType) -> None:
-    """Create a table that is not there yet; call it under the lock.
+    """Create a table if it does not exist; call it under the lock.
 
-    One that is there gets its second columns here: by their mark a diff knows them (`fit`).
+    An existing table gets its second columns here: a diff recognizes them by their mark (`fit`).
     """
     # nothing of the source's metadata stays
     plain = [
@@ -59,7 +59,7 @@ def create(store: Store, target: PublishedTable, staged: StructType) -> None:
 
 
 def _as_fields(target: PublishedTable, columns: Iterable[T.StructField]) -> Schema:
-    """New columns of a table as delta-rs takes them."""
+    """New columns of a table in the form of delta-rs."""
     fields = map(marked, columns) if target.name == QUARANTINE.name else columns
     return Schema.from_json(StructType([*fields]).json())
 
@@ -70,27 +70,27 @@ def _add(
     table: DeltaTable,
     properties: CommitProperties,
 ) -> None:
-    """Add columns to a table, null in all rows that it has; no commit where there are none."""
+    """Add columns to a table, null in all its rows; without columns there is no commit."""
     if columns:
         fields = _as_fields(target, columns).fields
         table.alter.add_columns(fields, commit_properties=properties)
 
 
 def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
-    """Hold staged columns against their table; None: it does not exist yet.
+    """The fit of staged columns with their table; None if the table does not exist.
 
     Raises:
-        InputError: the table cannot take a column without loss.
+        InputError: a staged column cannot be converted to the table's type without loss.
     """
     table = store.table(target.name)
     return None if table is None else fit_into(table, target, staged, store.pipeline)
 
 
 def fit_into(table: DeltaTable, target: PublishedTable, staged: StructType, pipeline: str) -> Fit:
-    """How staged columns fit into a table that is open.
+    """The fit of staged columns with an open table.
 
     Raises:
-        InputError: it cannot take a column without loss.
+        InputError: a staged column cannot be converted to the table's type without loss.
     """
     return fit(staged, schema_of(table), f"{pipeline}: {target.name}", target)
 
@@ -102,24 +102,24 @@ def publish(
     counts: Mapping[str, int],
     attempt: Attempt,
 ) -> None:
-    """Bring a diff into its table in one commit; none if nothing changes. Call it under the lock.
+    """Apply a diff to its table in one commit, or in none if it is empty. Call it under the lock.
 
-    Rows that only come are appended. Else the partitions that change are written again: rows of the
-    keys of the diff go, and what it does not delete comes. Doing it twice is doing it once. Columns
-    that are new, or wider than the table has them, are made room for first.
+    A diff with inserts only is appended. Any other diff rewrites the changed partitions: rows with
+    keys of the diff are removed, and its inserted and updated rows are added. It is idempotent. New
+    or wider columns are added to the table first.
 
     Args:
         store: the pipeline's tables.
-        target: which of them.
-        changes: the diff, with `OP`; without it, rows that all come.
-        counts: what it inserts, updates and deletes.
-        attempt: which no other one is; its run is named in the commit.
+        target: the table.
+        changes: the diff, with `OP`; without `OP` all rows are inserted.
+        counts: the numbers of inserts, updates and deletes.
+        attempt: the attempt that publishes; the commit names its run.
 
     Raises:
-        InputError: the table cannot take a column without loss, or has a change data feed that
-            cannot be written for its keys.
-        RetryableError: somebody wrote the table meanwhile without the lock, or staged rows are
-            lost.
+        InputError: a column cannot be converted to the table's type without loss, or the table's
+            change data feed cannot be written for its keys.
+        RetryableError: another process wrote the table without the lock, or staged rows are
+            missing.
     """
     if not any(counts.values()):
         return
@@ -138,14 +138,14 @@ def publish(
 
 @dataclass(frozen=True)
 class _Bringing:
-    """A diff on its way into a table that has room for it.
+    """The application of a diff to a table that has all its columns.
 
     Attributes:
-        adoption: of the table.
-        table: as it is open.
-        target: which one it is.
-        changes: the diff, as it is staged.
-        fitted: how its columns become those of the table.
+        adoption: writes and commits the table's files.
+        table: the open table.
+        target: its description.
+        changes: the staged diff.
+        fitted: the conversion of its columns to those of the table.
     """
 
     adoption: Adoption
@@ -155,7 +155,7 @@ class _Bringing:
     fitted: Fit
 
     def append(self, inserted: int) -> None:
-        """Append all rows, unless the run has done so before."""
+        """Append all rows, unless the run has appended them before."""
         application = f"{self.adoption.attempt.run_id}/{self.target.name}"
         if self.table.transaction_version(application) is None:
             linked, others = self._linked()
@@ -167,7 +167,7 @@ class _Bringing:
             self.adoption.append(self.table, written, application)
 
     def merge(self, counts: Mapping[str, int]) -> None:
-        """Write the partitions that change again."""
+        """Rewrite the changed partitions."""
         partition = self.target.partition
         days = {day for rows in self._rows() for day in pc.unique(rows[partition]).to_pylist()}
         if has_change_feed(self.table):
@@ -185,7 +185,7 @@ class _Bringing:
         self.adoption.swap(self.table, written, days)
 
     def _linked(self) -> tuple[Written, Iterator[pa.Table]]:
-        """The staged files that are just what shall stand of a date, and the rows of the others."""
+        """The staged files that are exactly the new rows of a date, and the rows of other files."""
         place, changes = path_of(self.changes.place), self.changes
         as_they_are = [f.name for f in self.changes.schema.fields] == [*self.fitted.names.values()]
         if place is None or not as_they_are or OP in changes.schema.names:
@@ -211,21 +211,20 @@ class _Bringing:
 def publish_all(
     store: Store, target: PublishedTable, rows: Part, inserted: int, attempt: Attempt
 ) -> None:
-    """Put rows in place of all that a table holds, under their own columns, in one commit.
+    """Replace all rows and the columns of a table in one commit. Call it under the lock.
 
-    Doing it twice is doing it once. What stood before stays as an older version. Call it under the
-    lock.
+    It is idempotent. The earlier rows remain as an older version.
 
     Args:
         store: the pipeline's tables.
-        target: which of them.
-        rows: what it is to hold.
-        inserted: how many they are.
-        attempt: which no other one is; its run is named in the commit.
+        target: the table.
+        rows: its new rows.
+        inserted: their number.
+        attempt: the attempt that publishes; the commit names its run.
 
     Raises:
-        RetryableError: somebody wrote the table meanwhile without the lock, or staged rows are
-            lost.
+        RetryableError: another process wrote the table without the lock, or staged rows are
+            missing.
     """
     plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
     fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
@@ -239,9 +238,9 @@ def without_op(schema: StructType) -> StructType:
 
 
 def _make_room(target: PublishedTable, held: Fit, adoption: Adoption) -> None:
-    """Let a table take staged columns: widen what is too narrow, add what is new.
+    """Widen the table's columns that are too narrow for staged ones, and add new columns.
 
-    Widened by writing all of it, in one commit: delta-rs cannot read Delta's type widening.
+    A table is widened by rewriting it in one commit: delta-rs cannot read Delta's type widening.
     """
     if held.widened:
         table = DeltaTable(adoption.uri)
@@ -262,14 +261,14 @@ def _replace(
     fields: StructType,
     part: str = "rows",
 ) -> None:
-    """Put rows, and their columns, in place of all that a table holds.
+    """Replace all rows and the columns of a table.
 
     Args:
-        adoption: of the table.
-        rows: what it is to hold, some at a time.
-        count: how many they are; None: it is not known.
-        fields: the columns of the table.
-        part: the name of what is written.
+        adoption: writes and commits the table's files.
+        rows: batches of its new rows.
+        count: their number; None: not known.
+        fields: the new columns.
+        part: the name of the written part.
     """
     table, columns = DeltaTable(adoption.uri), arrow_of(fields)
     pieces = in_pieces([(some.cast(columns) for some in rows)], [adoption.partition])
