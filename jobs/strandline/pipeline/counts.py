@@ -24,13 +24,6 @@ def fired(windows: DataFrame) -> DataFrame:
     return windows.where((F.col("state") != "open") & (F.col("firings") > 0))
 
 
-def starting_from(start: str, since_ms: int | None) -> ds.Expression | None:
-    """Which rows' window or slot starts at an instant or later; None: all."""
-    if since_ms is None:
-        return None
-    return ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
-
-
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     """What became of the records of each slot (`Rebuild.accepted_by_slot`), by its window's id."""
     counts = counted.na.fill(0).toArrow().to_pylist()
@@ -68,19 +61,17 @@ REFUSED_BY = ["slot_start", "reason"]
 """The columns of quarantine that `refused_by_newest` asks for."""
 
 
-def late_in(
-    quarantine: Part, since_ms: int | None, wanted: ds.Expression | None = None
-) -> Iterator[pa.Table]:
-    """The staged late records of slots from an instant on, with `REFUSED_BY`.
+_ALL = pc.scalar(True)
 
-    Args:
-        quarantine: all that are staged.
-        since_ms: the instant; None: all.
-        wanted: of them these alone; None: all.
-    """
-    since = starting_from(QUARANTINE.start, since_ms)
-    both = since if wanted is None else wanted if since is None else wanted & since
-    return quarantine.rows(both, REFUSED_BY)
+
+def late_in(
+    quarantine: Part, since_ms: int | None, wanted: ds.Expression = _ALL
+) -> Iterator[pa.Table]:
+    """The staged late records of slots from an instant on (None: all), with `REFUSED_BY`."""
+    if since_ms is not None:
+        since = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
+        wanted &= ds.field(QUARANTINE.start) >= since
+    return quarantine.rows(wanted, REFUSED_BY)
 
 
 def _in_ms(instants: pa.ChunkedArray) -> Any:

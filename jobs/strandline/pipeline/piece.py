@@ -5,9 +5,10 @@ A long range is rebuilt piece by piece, and the driver keeps little of each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
@@ -85,13 +86,27 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     Raises:
         InputError: two columns of `pairs` would have one name.
     """
-    stamp = F.lit(ctx.run_id)
 
     def emitted() -> DataFrame:
         return fired(rebuild.windows())
 
     # late records first: their last steps are small, and leave room for the windows'
-    parts = {"quarantine": rebuild.late, "windows": emitted}
+    first = {"quarantine": rebuild.late, "windows": emitted}
+    staged = stage_side_by_side(ctx, first, number)
+    then = dict[str, Callable[[], DataFrame]]()
+    if ctx.spec.firings:
+        by = identity(ctx.spec, ctx.landing.source_columns)
+        then["firings"] = partial(rebuild.firings, by)
+    if ctx.spec.has_pairs_of_windows:
+        then[PAIRS] = partial(rebuild.pairs, staged["windows"])
+    return staged | stage_side_by_side(ctx, then, number)
+
+
+def stage_side_by_side(
+    ctx: Context, parts: Mapping[str, Callable[[], DataFrame]], number: int
+) -> dict[str, DataFrame]:
+    """Stage some parts of a piece, each with the run's id, at once."""
+    stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:
         jobs = {
             part: pool.submit(
@@ -99,15 +114,7 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
             )
             for part, rows in parts.items()
         }
-        staged = {part: job.result() for part, job in jobs.items()}
-    if ctx.spec.firings:
-        firings = rebuild.firings(identity(ctx.spec, ctx.landing.source_columns))
-        firings = firings.withColumn("run_id", stamp)
-        staged["firings"] = ctx.staging.write("firings", firings, piece=number)
-    pairs = rebuild.pairs(staged["windows"])
-    if pairs is not None:
-        staged[PAIRS] = ctx.staging.write(PAIRS, pairs.withColumn("run_id", stamp), piece=number)
-    return staged
+        return {part: job.result() for part, job in jobs.items()}
 
 
 def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:

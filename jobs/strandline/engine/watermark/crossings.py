@@ -7,8 +7,9 @@ threshold can be found without the steps before it, and where ticks alone decide
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,27 @@ class Crossings(Protocol):
 
     def without_dropped_end(self, clock: Clock) -> Clock:
         """The clock without an end of the input at its horizon, if an idle source drops that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByChannels:
+    """What crossings have by the order of their channels: see `Crossings`."""
+
+    order: ProbeOrder
+
+    def in_order(self, order: ProbeOrder) -> Self:
+        """The same, its channels in another order."""
+        return replace(self, order=order)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels in probe order."""
+        return self.order.channels
+
+    @property
+    def joined(self) -> list[int]:
+        """The instant from which each channel takes part."""
+        return self.order.joined
 
 
 def never(length: int, axis: Axis) -> Instants:
